@@ -1,0 +1,13 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1beta1 contains the stored version of ToolHive's MCPServer API.
+//
+// The schema is upstream's, field by field; a parity test compares the two. The package imports nothing
+// but k8s.io/apimachinery, so that depending on these types stays cheap.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +groupName=toolhive.stacklok.dev
+// +kubebuilder:object:generate=false
+package v1beta1
