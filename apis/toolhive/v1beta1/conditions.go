@@ -1,0 +1,73 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// Condition types of an MCPServer that ToolHive defines.
+const (
+	// ConditionReady is True while the MCPServer serves.
+	ConditionReady = "Ready"
+	// ConditionGroupRefValidated tells whether spec.groupRef resolves.
+	ConditionGroupRefValidated = "GroupRefValidated"
+	// ConditionPodTemplateValid tells whether spec.podTemplateSpec can be used.
+	ConditionPodTemplateValid = "PodTemplateValid"
+	// ConditionOIDCConfigRefValidated tells whether spec.oidcConfigRef can be honoured.
+	ConditionOIDCConfigRefValidated = "OIDCConfigRefValidated"
+	// ConditionAuthzConfigRefValidated tells whether spec.authzConfigRef can be honoured.
+	ConditionAuthzConfigRefValidated = "AuthzConfigRefValidated"
+	// ConditionExternalAuthConfigValidated tells whether spec.externalAuthConfigRef can be honoured.
+	ConditionExternalAuthConfigValidated = "ExternalAuthConfigValidated"
+	// ConditionAuthServerRefValidated tells whether spec.authServerRef can be honoured.
+	ConditionAuthServerRefValidated = "AuthServerRefValidated"
+	// ConditionTelemetryConfigRefValidated tells whether spec.telemetryConfigRef can be honoured.
+	ConditionTelemetryConfigRefValidated = "TelemetryConfigRefValidated"
+	// ConditionWebhookConfigValidated tells whether spec.webhookConfigRef can be honoured.
+	ConditionWebhookConfigValidated = "WebhookConfigValidated"
+	// ConditionStdioReplicaCapped is True while a replica count above 1 is held at 1 because of stdio.
+	ConditionStdioReplicaCapped = "StdioReplicaCapped"
+	// ConditionSessionStorageWarning is True when several proxy pods have no shared session store.
+	ConditionSessionStorageWarning = "SessionStorageWarning"
+	// ConditionRateLimitConfigValid tells whether spec.rateLimiting can be honoured.
+	ConditionRateLimitConfigValid = "RateLimitConfigValid"
+	// ConditionAuthzPrimaryUpstreamProviderIgnored is True when the deprecated field of that name is set.
+	ConditionAuthzPrimaryUpstreamProviderIgnored = "AuthzPrimaryUpstreamProviderIgnored"
+)
+
+// Condition types of an MCPServer that Freehold adds.
+const (
+	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set.
+	ConditionFieldsOwned = "FieldsOwned"
+	// ConditionSpecValid is False while the spec holds something that cannot work.
+	ConditionSpecValid = "SpecValid"
+	// ConditionApplied is False while a child cannot be written for another reason than a conflict.
+	ConditionApplied = "Applied"
+	// ConditionAuthzConfigValidated tells whether spec.authzConfig can be honoured.
+	ConditionAuthzConfigValidated = "AuthzConfigValidated"
+	// ConditionToolConfigRefValidated tells whether spec.toolConfigRef can be honoured.
+	ConditionToolConfigRefValidated = "ToolConfigRefValidated"
+)
+
+// OwnedConditions are the condition types that Freehold's status writer claims, sorted. Conditions of any
+// other type on an MCPServer belong to others and are never touched.
+func OwnedConditions() []string {
+	return []string{
+		ConditionApplied,
+		ConditionAuthServerRefValidated,
+		ConditionAuthzConfigRefValidated,
+		ConditionAuthzConfigValidated,
+		ConditionAuthzPrimaryUpstreamProviderIgnored,
+		ConditionExternalAuthConfigValidated,
+		ConditionFieldsOwned,
+		ConditionGroupRefValidated,
+		ConditionOIDCConfigRefValidated,
+		ConditionPodTemplateValid,
+		ConditionRateLimitConfigValid,
+		ConditionReady,
+		ConditionSessionStorageWarning,
+		ConditionSpecValid,
+		ConditionStdioReplicaCapped,
+		ConditionTelemetryConfigRefValidated,
+		ConditionToolConfigRefValidated,
+		ConditionWebhookConfigValidated,
+	}
+}

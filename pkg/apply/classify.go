@@ -1,0 +1,116 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// maxReason bounds the text of the API server that is passed on, in bytes; a condition must stay readable.
+const maxReason = 512
+
+// classify turns the API server's answer to a write into one of the closed set of refusals. live is the object
+// as it was seen before the write, or nil.
+func classify(err error, writer string, ref ObjectRef, live metav1.Object) error {
+	refusal := Refusal{Writer: writer, Object: ref, Reason: oneLine(err.Error()), Cause: err}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		refusal.Class = ClassTransient
+		return &refusal
+	}
+	if causes := conflictCauses(status.Status()); len(causes) > 0 {
+		refusal.Class = ClassConflict
+		return &ConflictError{Refusal: refusal, Fields: contested(causes, writer, live)}
+	}
+	refusal.Class = class(err, status.Status())
+	return &refusal
+}
+
+func class(err error, status metav1.Status) Class {
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsGone(err):
+		return ClassGone
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return ClassMoved
+	case apierrors.IsInvalid(err):
+		if hasCause(status, "metadata.uid") || hasCause(status, "metadata.resourceVersion") {
+			return ClassMoved
+		}
+		return ClassInvalid
+	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsServiceUnavailable(err), apierrors.IsUnexpectedServerError(err):
+		return ClassTransient
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return ClassForbidden
+	case status.Code == http.StatusInternalServerError && status.Reason == metav1.StatusReasonUnknown:
+		// The API server answers an apply body with a duplicate list key or an unknown field by 500 without
+		// a reason. Every other 500 has one.
+		return ClassTerminal
+	case status.Code >= http.StatusInternalServerError:
+		return ClassTransient
+	case status.Code >= http.StatusBadRequest:
+		return ClassTerminal
+	default:
+		return ClassTransient
+	}
+}
+
+func hasCause(status metav1.Status, field string) bool {
+	if status.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+}
+
+func conflictCauses(status metav1.Status) []metav1.StatusCause {
+	if status.Details == nil {
+		return nil
+	}
+	var causes []metav1.StatusCause
+	for _, c := range status.Details.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			causes = append(causes, c)
+		}
+	}
+	return causes
+}
+
+// contested tells for each path of the causes who holds it. The causes serve for the paths alone: their texts
+// name one manager each and no time, managedFields name all.
+func contested(causes []metav1.StatusCause, writer string, live metav1.Object) []FieldConflict {
+	var fields []FieldConflict
+	for _, c := range causes {
+		if slices.ContainsFunc(fields, func(f FieldConflict) bool { return f.Path == c.Field }) {
+			continue
+		}
+		field := FieldConflict{Path: c.Field}
+		if live != nil {
+			for _, o := range ownership.Owners(live, c.Field) {
+				if o.Manager != writer {
+					field.Owners = append(field.Owners, o)
+				}
+			}
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// oneLine makes a text of the API server, which may span lines, fit for a condition.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "..."
+	}
+	return text
+}

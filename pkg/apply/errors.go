@@ -1,0 +1,141 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// Class is the kind of a refusal. The set is closed: every error of this package has one of these classes,
+// and Policies says what follows from each.
+type Class string
+
+const (
+	// ClassConflict means that another manager owns a field that the intent wants to have another value.
+	ClassConflict Class = "Conflict"
+	// ClassForeign means that an object of that name exists and belongs to something else.
+	ClassForeign Class = "Foreign"
+	// ClassStale means that the object was written from a newer generation of the source than ours.
+	ClassStale Class = "Stale"
+	// ClassMoved means that the object changed, came or went since it was last seen.
+	ClassMoved Class = "Moved"
+	// ClassInvalid means that the API server's validation refused the object (422).
+	ClassInvalid Class = "Invalid"
+	// ClassTerminal means that the body cannot be applied at all, such as a list with one key twice.
+	ClassTerminal Class = "Terminal"
+	// ClassForbidden means that authorization, quota or an admission policy refused the write (403).
+	ClassForbidden Class = "Forbidden"
+	// ClassGone means that the object or its namespace is being deleted.
+	ClassGone Class = "Gone"
+	// ClassTransient means that the API server could not answer: overload, a time-out, a broken connection.
+	ClassTransient Class = "Transient"
+)
+
+// Retry says when a refused write is tried again.
+type Retry string
+
+const (
+	// RetryOnChange waits until the object or the intent changes; an event will tell.
+	RetryOnChange Retry = "OnChange"
+	// RetrySoon tries again shortly, from a newer view.
+	RetrySoon Retry = "Soon"
+	// RetryBackoff tries again with exponential back-off.
+	RetryBackoff Retry = "Backoff"
+)
+
+// Policy is what follows from a class of refusal.
+type Policy struct {
+	// Retry says when the write is tried again.
+	Retry Retry
+	// Reason is the condition's and the event's reason; empty where the refusal is no news to the user.
+	Reason string
+	// Event tells whether a Warning event is sent when the refusal first appears.
+	Event bool
+	// Outcome is the value of the metrics' label outcome.
+	Outcome string
+}
+
+// Policies has a row for every class.
+func Policies() map[Class]Policy {
+	return map[Class]Policy{
+		ClassConflict:  {Retry: RetryOnChange, Reason: "FieldManagerConflict", Event: true, Outcome: "conflict"},
+		ClassForeign:   {Retry: RetryOnChange, Reason: "ObjectNotOurs", Event: true, Outcome: "foreign"},
+		ClassStale:     {Retry: RetryOnChange, Outcome: "stale"},
+		ClassMoved:     {Retry: RetrySoon, Outcome: "moved"},
+		ClassInvalid:   {Retry: RetryOnChange, Reason: "Invalid", Event: true, Outcome: "invalid"},
+		ClassTerminal:  {Retry: RetryOnChange, Reason: "Unappliable", Event: true, Outcome: "terminal"},
+		ClassForbidden: {Retry: RetryBackoff, Reason: "Forbidden", Event: true, Outcome: "forbidden"},
+		ClassGone:      {Retry: RetryOnChange, Outcome: "gone"},
+		ClassTransient: {Retry: RetryBackoff, Outcome: "transient"},
+	}
+}
+
+// Classes returns all classes.
+func Classes() []Class {
+	return []Class{
+		ClassConflict, ClassForeign, ClassStale, ClassMoved, ClassInvalid,
+		ClassTerminal, ClassForbidden, ClassGone, ClassTransient,
+	}
+}
+
+// ObjectRef names the object of a write.
+type ObjectRef struct {
+	Kind schema.GroupKind
+	types.NamespacedName
+}
+
+// String is the form that kubectl takes, such as statefulset.apps/name.
+func (r ObjectRef) String() string {
+	kind := strings.ToLower(r.Kind.Kind)
+	if r.Kind.Group != "" {
+		kind += "." + r.Kind.Group
+	}
+	return kind + "/" + r.Name
+}
+
+// Refusal is a write that was not made or not accepted.
+type Refusal struct {
+	// Class of the refusal.
+	Class Class
+	// Writer is the field manager whose write was refused.
+	Writer string
+	// Object that was to be written.
+	Object ObjectRef
+	// Reason says why, for humans, on one line.
+	Reason string
+	// Cause is the API server's answer; nil when the refusal is our own.
+	Cause error
+}
+
+// Error implements error.
+func (e *Refusal) Error() string {
+	return fmt.Sprintf("%s of %s by %s: %s", e.Class, e.Object, e.Writer, e.Reason)
+}
+
+// Unwrap returns the API server's answer.
+func (e *Refusal) Unwrap() error { return e.Cause }
+
+// ConflictError is a refusal of class Conflict with both sides named.
+type ConflictError struct {
+	Refusal
+	// Fields in conflict, in the order of the API server's answer; at least one.
+	Fields []FieldConflict
+}
+
+// FieldConflict is one contested field.
+type FieldConflict struct {
+	// Path of the field, such as .spec.replicas.
+	Path string
+	// Owners that hold it, without ourselves. Empty when the object seen last does not show them yet.
+	Owners []ownership.Owner
+}
+
+// Unwrap returns the refusal itself, so that errors.As finds *Refusal in a *ConflictError.
+func (e *ConflictError) Unwrap() error { return &e.Refusal }

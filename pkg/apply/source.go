@@ -1,0 +1,53 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SourceAnnotation on an object tells from which source object, and from which generation of it, the content was
+// last rendered. It moves only together with the content.
+const SourceAnnotation = "freehold.dev/source"
+
+// Source is the object that an intent was rendered from. The zero value is none.
+type Source struct {
+	// UID of the source object.
+	UID types.UID
+	// Generation of the source object.
+	Generation int64
+}
+
+// String is the annotation's value.
+func (s Source) String() string { return fmt.Sprintf("%s/%d", s.UID, s.Generation) }
+
+// ParseSource reads the annotation's value; ok is false for anything that String does not write.
+func ParseSource(text string) (s Source, ok bool) {
+	uid, number, found := strings.Cut(text, "/")
+	if !found || uid == "" {
+		return Source{}, false
+	}
+	generation, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || generation < 0 {
+		return Source{}, false
+	}
+	return Source{UID: types.UID(uid), Generation: generation}, true
+}
+
+// sourceOf returns the source that the object was last written from, if it tells.
+func sourceOf(live metav1.Object) (Source, bool) {
+	return ParseSource(live.GetAnnotations()[SourceAnnotation])
+}
+
+// staleAgainst tells whether the object was written from a newer generation of the same source. An object
+// that tells no source, or another one, is not newer: it has lost its annotation or outlived its source.
+func (s Source) staleAgainst(live metav1.Object) bool {
+	written, ok := sourceOf(live)
+	return ok && written.UID == s.UID && written.Generation > s.Generation
+}

@@ -1,0 +1,112 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldmanager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MaxNameLength is the longest manager name that the API server takes, in bytes
+// (apimachinery's validation of ApplyOptions.fieldManager).
+const MaxNameLength = 128
+
+// Writer is one field manager's part in one kind of object.
+type Writer struct {
+	// Name is the field manager, as it stands in managedFields, in audit logs and in metrics.
+	Name string
+	// Kind of object written.
+	Kind schema.GroupKind
+	// Object tells several objects of one kind apart that have different writers, such as two ConfigMaps;
+	// empty where there is only one.
+	Object string
+	// Subresource written, such as status; empty for the object itself.
+	Subresource string
+	// Claim is what the writer may own. A writer with an empty claim owns nothing: it edits managedFields.
+	Claim Claim
+	// Summary says what is claimed, in words, for the documentation.
+	Summary string
+}
+
+// Registry is the set of writers of a program. The zero value is empty.
+type Registry struct {
+	writers []Writer
+}
+
+// Register adds a writer. It fails when the name is not one the API server accepts, when the same name
+// already writes the same object and subresource, or when another writer of that object and subresource
+// claims one of its fields.
+func (r *Registry) Register(w Writer) error {
+	if err := validateName(w.Name); err != nil {
+		return err
+	}
+	if w.Kind.Kind == "" {
+		return fmt.Errorf("field manager %q: the kind is empty", w.Name)
+	}
+	for _, other := range r.writers {
+		if other.Kind != w.Kind || other.Object != w.Object || other.Subresource != w.Subresource {
+			continue
+		}
+		if other.Name == w.Name {
+			return fmt.Errorf("field manager %q is already registered for %s", w.Name, target(w))
+		}
+		if other.Claim.Overlaps(w.Claim) {
+			return fmt.Errorf("field managers %q and %q claim the same fields of %s", other.Name, w.Name, target(w))
+		}
+	}
+	r.writers = append(r.writers, w)
+	return nil
+}
+
+// MustRegister is Register for tables written down by programmers: it panics on an error.
+func (r *Registry) MustRegister(writers ...Writer) {
+	for _, w := range writers {
+		if err := r.Register(w); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Writer returns the writer of a name for a kind and subresource.
+func (r *Registry) Writer(name string, kind schema.GroupKind, subresource string) (Writer, bool) {
+	for _, w := range r.writers {
+		if w.Name == name && w.Kind == kind && w.Subresource == subresource {
+			return w, true
+		}
+	}
+	return Writer{}, false
+}
+
+// Writers returns all writers in the order of their registration.
+func (r *Registry) Writers() []Writer {
+	return slices.Clone(r.writers)
+}
+
+// Knows tells whether any writer has the name.
+func (r *Registry) Knows(name string) bool {
+	return slices.ContainsFunc(r.writers, func(w Writer) bool { return w.Name == name })
+}
+
+func validateName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("a field manager needs a name")
+	case len(name) > MaxNameLength:
+		return fmt.Errorf("field manager %q is longer than %d bytes", name, MaxNameLength)
+	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		return fmt.Errorf("field manager %q has a character that cannot be printed", name)
+	}
+	return nil
+}
+
+func target(w Writer) string {
+	if w.Subresource == "" {
+		return w.Kind.String()
+	}
+	return w.Kind.String() + "/" + w.Subresource
+}

@@ -1,0 +1,145 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vocabulary is the list of Freehold's field managers and of what each of them claims. It is the
+// only place where a manager is named; the table "who writes what" in the README is generated from it.
+package vocabulary
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+)
+
+// Names of Freehold's field managers. One writer, one name: two writers that shared a name would replace
+// each other's fields without a conflict.
+const (
+	Finalizer       = "freehold-finalizer"
+	Status          = "freehold-status"
+	RunConfig       = "freehold-runconfig"
+	Authz           = "freehold-authz"
+	Access          = "freehold-access"
+	Proxy           = "freehold-proxy"
+	ProxyReplicas   = "freehold-proxy-replicas"
+	Backend         = "freehold-backend"
+	BackendReplicas = "freehold-backend-replicas"
+	Service         = "freehold-service"
+	// Ownership owns no field. It is the name under which managedFields themselves are edited.
+	Ownership = "freehold-ownership"
+)
+
+// Kinds that Freehold writes.
+var (
+	MCPServer      = v1beta1.Kind(v1beta1.MCPServerKind)
+	Deployment     = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	StatefulSet    = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	ServiceKind    = schema.GroupKind{Kind: "Service"}
+	ConfigMap      = schema.GroupKind{Kind: "ConfigMap"}
+	ServiceAccount = schema.GroupKind{Kind: "ServiceAccount"}
+	Role           = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
+	RoleBinding    = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
+)
+
+// Registry returns a new registry of all of Freehold's writers.
+func Registry() *fieldmanager.Registry {
+	r := &fieldmanager.Registry{}
+	r.MustRegister(
+		fieldmanager.Writer{
+			Name: Finalizer, Kind: MCPServer, Summary: "the one finalizer",
+			Claim: within(fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer))),
+		},
+		fieldmanager.Writer{
+			Name: Status, Kind: MCPServer, Subresource: "status", Claim: statusClaim(),
+			Summary: "phase, message, url, readyReplicas, observedGeneration, hashes, Freehold's conditions",
+		},
+		fieldmanager.Writer{
+			Name: RunConfig, Kind: ConfigMap, Object: "RunConfig", Claim: configMapClaim(),
+			Summary: "data, labels, annotations, ownerReferences",
+		},
+		fieldmanager.Writer{
+			Name: Authz, Kind: ConfigMap, Object: "inline authorization", Claim: configMapClaim(),
+			Summary: "data, labels, annotations, ownerReferences",
+		},
+		fieldmanager.Writer{
+			Name: Access, Kind: ServiceAccount, Summary: "all that is set",
+			Claim: within(append(metadata(), fieldmanager.Path("imagePullSecrets"))...),
+		},
+		fieldmanager.Writer{
+			Name: Access, Kind: Role, Summary: "all that is set",
+			Claim: within(append(metadata(), fieldmanager.Path("rules"))...),
+		},
+		fieldmanager.Writer{
+			Name: Access, Kind: RoleBinding, Summary: "all that is set",
+			Claim: within(append(metadata(), fieldmanager.Path("roleRef"), fieldmanager.Path("subjects"))...),
+		},
+		fieldmanager.Writer{
+			Name: Backend, Kind: StatefulSet, Summary: "everything but spec.replicas", Claim: workloadClaim(),
+		},
+		fieldmanager.Writer{
+			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas", Claim: within(replicasPath()),
+		},
+		fieldmanager.Writer{
+			Name: Proxy, Kind: Deployment, Summary: "everything but spec.replicas", Claim: workloadClaim(),
+		},
+		fieldmanager.Writer{
+			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas", Claim: within(replicasPath()),
+		},
+		fieldmanager.Writer{
+			Name: Service, Kind: ServiceKind, Summary: "all that is set",
+			Claim: within(append(metadata(), fieldmanager.Path("spec"))...),
+		},
+	)
+	for _, kind := range []schema.GroupKind{
+		MCPServer, ConfigMap, ServiceAccount, Role, RoleBinding, StatefulSet, Deployment, ServiceKind,
+	} {
+		r.MustRegister(fieldmanager.Writer{
+			Name: Ownership, Kind: kind, Summary: "no field: edits managedFields to transfer or release a claim",
+		})
+	}
+	return r
+}
+
+func configMapClaim() fieldmanager.Claim {
+	return within(append(metadata(), fieldmanager.Path("data"))...)
+}
+
+func within(paths ...fieldpath.Path) fieldmanager.Claim {
+	return fieldmanager.Claim{Within: paths}
+}
+
+// metadata is the part of an object's metadata that Freehold sets.
+func metadata() []fieldpath.Path {
+	return []fieldpath.Path{
+		fieldmanager.Path("metadata", "labels"),
+		fieldmanager.Path("metadata", "annotations"),
+		fieldmanager.Path("metadata", "ownerReferences"),
+	}
+}
+
+func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas") }
+
+func workloadClaim() fieldmanager.Claim {
+	return fieldmanager.Claim{
+		Within: append(metadata(), fieldmanager.Path("spec")),
+		Except: []fieldpath.Path{replicasPath()},
+	}
+}
+
+func statusClaim() fieldmanager.Claim {
+	var claim fieldmanager.Claim
+	for _, field := range []string{
+		"phase", "message", "url", "readyReplicas", "observedGeneration",
+		"toolConfigHash", "externalAuthConfigHash", "authServerConfigHash", "authzConfigHash",
+		"oidcConfigHash", "telemetryConfigHash", "webhookConfigHash",
+	} {
+		claim.Within = append(claim.Within, fieldmanager.Path("status", field))
+	}
+	for _, conditionType := range v1beta1.OwnedConditions() {
+		claim.Within = append(claim.Within,
+			fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
+	}
+	return claim
+}

@@ -1,0 +1,148 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Owner is one manager's hold on a field, as managedFields tell it.
+type Owner struct {
+	// Manager is the name of the field manager.
+	Manager string
+	// Operation is Apply or Update.
+	Operation metav1.ManagedFieldsOperationType
+	// Subresource through which the manager wrote, such as scale; empty for the object itself.
+	Subresource string
+	// Since is when the manager's entry last changed; zero when the object does not tell.
+	Since time.Time
+}
+
+// String names the owner as the API server's conflict messages do.
+func (o Owner) String() string {
+	if o.Subresource != "" {
+		return fmt.Sprintf("%q with subresource %q", o.Manager, o.Subresource)
+	}
+	return fmt.Sprintf("%q", o.Manager)
+}
+
+// ApplyEntry returns the entry of a manager that applies to the subresource ("" is the object itself), or nil
+// when the manager owns nothing by apply.
+func ApplyEntry(obj metav1.Object, manager, subresource string) *metav1.ManagedFieldsEntry {
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == subresource {
+			return e
+		}
+	}
+	return nil
+}
+
+// Fields returns the fields of an entry. An entry without fields has the empty set.
+func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if entry == nil || entry.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("cannot read the managed fields of %q: %w", entry.Manager, err)
+	}
+	return set, nil
+}
+
+// Owners returns every manager that holds the field, in the order of managedFields. The path is in the notation
+// of structured-merge-diff, which conflict causes use too, for example
+// .spec.template.spec.containers[name="mcp"].image. A manager that holds the whole of something atomic above
+// the path, or something below it, counts as well. Entries that cannot be read are passed over.
+func Owners(obj metav1.Object, path string) []Owner {
+	var owners []Owner
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		set, err := Fields(&entries[i])
+		if err != nil || !holds(set, path) {
+			continue
+		}
+		owners = append(owners, owner(&entries[i]))
+	}
+	return owners
+}
+
+func owner(e *metav1.ManagedFieldsEntry) Owner {
+	o := Owner{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
+	if e.Time != nil {
+		o.Since = e.Time.Time
+	}
+	return o
+}
+
+func holds(set *fieldpath.Set, path string) bool {
+	for member := range set.All() {
+		if member.String() == path {
+			return true
+		}
+	}
+	return false
+}
+
+// seed makes fingerprints comparable within one process and no further.
+var seed = maphash.MakeSeed()
+
+// Fingerprint identifies what an entry owns. It changes exactly when another writer takes or removes a field
+// of this entry, or when the manager itself applies something else; neither a foreign write to other fields
+// nor a second owner of the same values changes it. Fingerprints are comparable within one process.
+// A nil entry has the fingerprint 0.
+func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
+	if entry == nil {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	writeEntry(&h, entry)
+	return h.Sum64()
+}
+
+// Standing identifies who owns what of an object, and when they last wrote. It changes when a claim comes or
+// goes, and when an owner writes again; it does not change with the object's status. A refused apply can
+// succeed only after it has changed. Comparable within one process.
+func Standing(obj metav1.Object) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(string(obj.GetUID()))
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if e.Subresource == "status" {
+			continue
+		}
+		writeEntry(&h, e)
+		if e.Time != nil {
+			maphash.WriteComparable(&h, e.Time.UnixNano())
+		}
+	}
+	// The times have a resolution of a second. The generation, where the kind has one, moves with each write
+	// of the spec; the other kinds have no status that would move their resourceVersion.
+	if generation := obj.GetGeneration(); generation != 0 {
+		maphash.WriteComparable(&h, generation)
+	} else {
+		h.WriteString(obj.GetResourceVersion())
+	}
+	return h.Sum64()
+}
+
+func writeEntry(h *maphash.Hash, e *metav1.ManagedFieldsEntry) {
+	for _, s := range []string{e.Manager, string(e.Operation), e.APIVersion, e.Subresource} {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	if e.FieldsV1 != nil {
+		h.WriteString(e.FieldsV1.GetRawString())
+	}
+	h.WriteByte(0)
+}

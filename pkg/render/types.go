@@ -1,0 +1,105 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// DefaultRunnerImage is the proxyrunner image when Options name none; it is ToolHive's own default.
+const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:latest"
+
+// Options are the operator's settings that have a part in what is rendered.
+type Options struct {
+	// RunnerImage is the proxyrunner image; DefaultRunnerImage when empty.
+	RunnerImage string
+	// ProxyHost is the address the proxy listens on; 0.0.0.0 when empty.
+	ProxyHost string
+	// ImagePullSecrets are added to those of each MCPServer.
+	ImagePullSecrets []string
+	// DefaultRedis is the session store of MCPServers that name none; nil for none.
+	DefaultRedis *Redis
+	// OpenShift leaves the user and group ids to the platform.
+	OpenShift bool
+}
+
+// Redis is a session store.
+type Redis struct {
+	// Address as host:port.
+	Address string
+	// PasswordSecret and PasswordKey name the Secret key of the password, in each MCPServer's namespace.
+	// Both are empty when there is no password.
+	PasswordSecret, PasswordKey string
+}
+
+// Input is everything that one MCPServer's children are rendered from.
+type Input struct {
+	// Server is the MCPServer, as the API server defaulted it. It is not modified.
+	Server *v1beta1.MCPServer
+	// AuthzConfigMap is the ConfigMap that spec.authzConfig.configMap names; nil when it does not exist.
+	AuthzConfigMap *corev1.ConfigMap
+	// PermissionProfileConfigMap is the ConfigMap that spec.permissionProfile names; nil when it does not
+	// exist.
+	PermissionProfileConfigMap *corev1.ConfigMap
+}
+
+// Intent is a typed apply configuration and the writer that wants it.
+type Intent struct {
+	// Writer is the field manager, a name of package vocabulary.
+	Writer string
+	// Kind and Name of the object. Its namespace is the MCPServer's.
+	Kind schema.GroupKind
+	Name string
+	// Config is a typed apply configuration of that kind, for example
+	// *applyconfigurations/apps/v1.DeploymentApplyConfiguration. It names the object and holds no
+	// resourceVersion and no UID.
+	Config any
+}
+
+// Result is what was rendered.
+type Result struct {
+	// Intents in the order in which they are to be applied: what a pod needs comes before the pod.
+	Intents []Intent
+	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec.
+	Absent []ObjectRef
+	// Notices are things that work otherwise than they were written and that the user should know of.
+	Notices []Problem
+}
+
+// ObjectRef names an object in the MCPServer's namespace.
+type ObjectRef struct {
+	Kind schema.GroupKind
+	Name string
+}
+
+// Problem is one thing wrong with an MCPServer.
+type Problem struct {
+	// Condition is the type of the condition that shows the problem.
+	Condition string
+	// Reason is the condition's reason.
+	Reason string
+	// Message says what is wrong and what to do about it. It never holds a secret.
+	Message string
+}
+
+// InvalidError tells that nothing can be rendered until the MCPServer, or something it refers to, changes.
+type InvalidError struct {
+	// Problems, at least one, in a stable order.
+	Problems []Problem
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	messages := make([]string, 0, len(e.Problems))
+	for _, p := range e.Problems {
+		messages = append(messages, fmt.Sprintf("%s: %s", p.Reason, p.Message))
+	}
+	return strings.Join(messages, "; ")
+}
