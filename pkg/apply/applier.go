@@ -40,6 +40,13 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if out.Err == nil && out.Action != ActionNone {
 		a.written.record(req.Object, out.Live)
 	}
+	a.Note(ctx, out)
+	return out
+}
+
+// Note logs an outcome and tells the observer of it. Sync does so itself; it is for outcomes that a controller
+// decides on without asking a writer.
+func (a *Applier) Note(ctx context.Context, out Outcome) {
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:
@@ -52,13 +59,12 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if a.observer != nil {
 		a.observer.Observe(out)
 	}
-	return out
 }
 
 // Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an
 // object that is already being deleted. The error, if any, is a *Refusal.
 func (a *Applier) Delete(
-	ctx context.Context, writer string, ref ObjectRef, live metav1.Object,
+	ctx context.Context, ref ObjectRef, live metav1.Object,
 	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
 ) error {
 	if live.GetDeletionTimestamp() != nil {
@@ -74,7 +80,7 @@ func (a *Applier) Delete(
 		klog.FromContext(ctx).V(2).Info("Deleted", "object", ref.String())
 		return nil
 	}
-	refused := classify(err, writer, ref, live)
+	refused := classify(err, "", ref, live)
 	if ClassOf(refused) == ClassGone {
 		return nil
 	}

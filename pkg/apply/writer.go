@@ -122,11 +122,13 @@ func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcom
 	}
 	intent := sha256.Sum256(rendered)
 
+	var live L
 	if req.Live == nil {
 		if known, ok := memo.recall(w.manager.Name, req.Object); ok && known.refusal != nil && known.uid == "" && known.intent == intent {
 			out.Err = known.refusal
 			return out
 		}
+		omitZeros(want, live)
 		if w.target.StampSource {
 			want.WithAnnotations(map[string]string{SourceAnnotation: req.Source.String()})
 		}
@@ -136,8 +138,7 @@ func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcom
 		return w.send(ctx, memo, req, want, intent)
 	}
 
-	live, ok := req.Live.(L)
-	if !ok {
+	if live, ok = req.Live.(L); !ok {
 		out.Err = w.refuse(req, ClassTerminal, fmt.Sprintf("the object is a %T, this writer takes %T", req.Live, live))
 		return out
 	}
@@ -160,6 +161,7 @@ func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcom
 			return out
 		}
 	}
+	omitZeros(want, live)
 	same, err := w.compare(want, live, claim != 0, req.Source)
 	if err != nil {
 		out.Err = w.refuse(req, ClassTerminal, err.Error())

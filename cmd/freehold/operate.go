@@ -1,0 +1,142 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/controller"
+)
+
+// component is the operator's name in events and in the User-Agent.
+const component = "freehold"
+
+// operate runs the operator until the context ends.
+func operate(ctx context.Context, o *options) error {
+	config, err := restConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	core, servers, err := newClients(config)
+	if err != nil {
+		return err
+	}
+	openshift, err := isOpenShift(ctx, o.openshift, core.Discovery())
+	if err != nil {
+		return err
+	}
+	recorder, stopRecording := startRecorder(ctx, core)
+	defer stopRecording()
+	c, err := controller.New(controller.Config{
+		Core:       core,
+		Servers:    servers,
+		Recorder:   recorder,
+		Observer:   newOutcomes(),
+		Options:    o.rendering(openshift),
+		Namespaces: o.namespaces,
+		Workers:    o.workers,
+		Resync:     o.resync,
+	})
+	if err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	lease := leaderelection.NewLeaderHealthzAdaptor(o.leaseDuration)
+	serveEndpoints(ctx, group, o, lease.Check)
+	group.Go(func() error {
+		if !o.leaderElect {
+			return c.Run(ctx)
+		}
+		return lead(ctx, o, core, lease, c.Run)
+	})
+	return group.Wait()
+}
+
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("no access to a cluster: %w; give --kubeconfig outside a pod", err)
+	}
+	// The API server's priority and fairness does the limiting.
+	config.QPS = -1
+	config.UserAgent = fmt.Sprintf("%s/%s", component, version.Get().GitVersion)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return nameWriter{next} })
+	return config, nil
+}
+
+// nameWriter adds the field manager to the User-Agent, so that audit log and managedFields name a writer alike.
+type nameWriter struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (n nameWriter) RoundTrip(request *http.Request) (*http.Response, error) {
+	if manager := request.URL.Query().Get("fieldManager"); manager != "" {
+		request = request.Clone(request.Context())
+		request.Header.Set("User-Agent", request.UserAgent()+" "+manager)
+	}
+	return n.next.RoundTrip(request)
+}
+
+func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	builtin := rest.CopyConfig(config)
+	builtin.ContentType = runtime.ContentTypeProtobuf
+	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, err := kubernetes.NewForConfigAndClient(builtin, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("no client for Kubernetes: %w", err)
+	}
+	servers, err := versioned.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("no client for MCPServers: %w", err)
+	}
+	return core, servers, nil
+}
+
+// isOpenShift tells whether user ids are the platform's to assign. Like ToolHive's operator it takes the API
+// group of OpenShift's routes for the sign; unlike it, it does not guess when the API server cannot tell.
+func isOpenShift(ctx context.Context, setting string, client discovery.DiscoveryInterface) (bool, error) {
+	if setting != platformAuto {
+		return setting == platformOpenShift, nil
+	}
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether this is OpenShift: %w; set --openshift to true or false", err)
+	}
+	found := slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == "route.openshift.io" })
+	klog.FromContext(ctx).V(2).Info("Detected the platform", "openshift", found)
+	return found, nil
+}
+
+// startRecorder returns a recorder of events, and a function that ends it.
+func startRecorder(ctx context.Context, core kubernetes.Interface) (events.EventRecorder, func()) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: core.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Events are not recorded")
+	}
+	return broadcaster.NewRecorder(scheme, component), broadcaster.Shutdown
+}

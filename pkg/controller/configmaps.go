@@ -1,0 +1,137 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// configMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
+// keeps the content of our own alone, and those of users are few.
+type configMaps struct {
+	client kubernetes.Interface
+	// wake is called with an MCPServer whose ConfigMap came, changed or went.
+	wake func(server cache.ObjectName)
+
+	mu      sync.Mutex
+	watches map[cache.ObjectName]*configMapWatch
+	running sync.WaitGroup
+}
+
+type configMapWatch struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+	users    sets.Set[cache.ObjectName]
+}
+
+func newConfigMaps(client kubernetes.Interface, wake func(cache.ObjectName)) *configMaps {
+	return &configMaps{client: client, wake: wake, watches: map[cache.ObjectName]*configMapWatch{}}
+}
+
+// references returns the ConfigMaps that an MCPServer refers to.
+func references(server *v1beta1.MCPServer) (authz, profile string) {
+	if a := server.Spec.AuthzConfig; a != nil && a.ConfigMap != nil {
+		authz = a.ConfigMap.Name
+	}
+	if p := server.Spec.PermissionProfile; p != nil && p.Type == v1beta1.PermissionProfileTypeConfigMap {
+		profile = p.Name
+	}
+	return authz, profile
+}
+
+// use declares which ConfigMaps, all in its namespace, an MCPServer refers to: the watches of new ones are
+// started, those that nobody needs any more are ended. Empty names are passed over.
+func (c *configMaps) use(ctx context.Context, server cache.ObjectName, names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wanted := sets.New[cache.ObjectName]()
+	for _, name := range names {
+		if name != "" {
+			wanted.Insert(cache.NewObjectName(server.Namespace, name))
+		}
+	}
+	for ref, watch := range c.watches {
+		if wanted.Has(ref) {
+			continue
+		}
+		watch.users.Delete(server)
+		if watch.users.Len() == 0 {
+			watch.stop()
+			delete(c.watches, ref)
+		}
+	}
+	for ref := range wanted {
+		if c.watches[ref] == nil {
+			c.watches[ref] = c.start(ctx, ref)
+		}
+		c.watches[ref].users.Insert(server)
+	}
+}
+
+func (c *configMaps) start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	watch := &configMapWatch{stop: cancel, users: sets.New[cache.ObjectName]()}
+	watch.informer = corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
+		})
+	wake := func(any) { c.wakeUsers(ref) }
+	// The error is that of an informer which has been stopped; this one has not been started.
+	_, _ = watch.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) }, DeleteFunc: wake,
+	})
+	c.running.Go(func() { watch.informer.RunWithContext(ctx) })
+	c.running.Go(func() {
+		// A ConfigMap that does not exist causes no event, but its absence is news as well.
+		if cache.WaitForCacheSync(ctx.Done(), watch.informer.HasSynced) {
+			c.wakeUsers(ref)
+		}
+	})
+	return watch
+}
+
+func (c *configMaps) wakeUsers(ref cache.ObjectName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if watch := c.watches[ref]; watch != nil {
+		for user := range watch.users {
+			c.wake(user)
+		}
+	}
+}
+
+// get returns a ConfigMap in use, nil when it does not exist. known is false as long as that has not been
+// established; the user is woken when it has.
+func (c *configMaps) get(namespace, name string) (found *corev1.ConfigMap, known bool) {
+	if name == "" {
+		return nil, true
+	}
+	ref := cache.NewObjectName(namespace, name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watch := c.watches[ref]
+	if watch == nil || !watch.informer.HasSynced() {
+		return nil, false
+	}
+	item, exists, err := watch.informer.GetStore().GetByKey(ref.String())
+	if err != nil || !exists {
+		return nil, true
+	}
+	found, _ = item.(*corev1.ConfigMap)
+	return found, true
+}
+
+// shutdown returns when all watches have ended; their context must have been cancelled.
+func (c *configMaps) shutdown() { c.running.Wait() }

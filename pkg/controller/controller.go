@@ -1,0 +1,220 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+const (
+	// DefaultWorkers is the number of MCPServers that are worked on at a time, when Config names none.
+	DefaultWorkers = 8
+	// minBackoff and maxBackoff bound the wait before a write that failed for a reason of the moment is
+	// tried again.
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 5 * time.Minute
+	// catchUpCheck is when to look again whether the cache shows our own last write. The event that brings
+	// it wakes the key as well; this is for the case that the two are told in another order.
+	catchUpCheck = time.Second
+	// drainTimeout is how long a pass that has begun may take once the controller is asked to end. It is shorter
+	// than the grace that Kubernetes gives a pod by default.
+	drainTimeout = 20 * time.Second
+)
+
+// Config is what a controller needs.
+type Config struct {
+	// Core is the client for everything but MCPServers.
+	Core kubernetes.Interface
+	// Servers is the client for MCPServers.
+	Servers versioned.Interface
+	// Recorder takes events; nil drops them.
+	Recorder events.EventRecorder
+	// Observer is told of every write; nil for none.
+	Observer apply.Observer
+	// Options of rendering.
+	Options render.Options
+	// Namespaces to watch; none means all.
+	Namespaces []string
+	// Workers is how many MCPServers are worked on at a time; DefaultWorkers when 0.
+	Workers int
+	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
+	Resync time.Duration
+	// Clock tells the time of condition changes; the real one when nil.
+	Clock clock.PassiveClock
+}
+
+// Controller works for MCPServers.
+type Controller struct {
+	config  Config
+	caches  *caches
+	clients *clients
+	applier *apply.Applier
+	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	// configMaps are those that MCPServers refer to.
+	configMaps *configMaps
+}
+
+// New returns a controller that has not started to watch.
+func New(config Config) (*Controller, error) {
+	if config.Workers == 0 {
+		config.Workers = DefaultWorkers
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	registry := vocabulary.Registry()
+	clients, err := newClients(registry, config.Core, config.Servers)
+	if err != nil {
+		return nil, err
+	}
+	caches, err := newCaches(config.Core, config.Servers, registry, config.Namespaces, config.Resync)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		config:  config,
+		caches:  caches,
+		clients: clients,
+		applier: apply.NewApplier(config.Observer),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minBackoff, maxBackoff),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
+	}
+	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
+	if err := c.addHandlers(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run watches and works until the context ends, and returns when everything that it started has ended. The
+// error tells why it could not start. A controller runs once.
+func (c *Controller) Run(ctx context.Context) error {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+	// Informers end after the workers, which read from them.
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	var workers sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		workers.Wait()
+		stopWatching()
+		c.configMaps.shutdown()
+		c.caches.shutdown()
+		logger.Info("Controller has ended")
+	}()
+	defer context.AfterFunc(ctx, func() {
+		c.queue.ShutDown()
+		time.AfterFunc(drainTimeout, stopWatching)
+	})()
+
+	logger.Info("Filling caches", "namespaces", c.config.Namespaces)
+	filling, cancel := context.WithCancel(watching)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	if err := c.caches.start(watching, filling); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	logger.Info("Working", "workers", c.config.Workers)
+	for range c.config.Workers {
+		workers.Go(func() {
+			for c.next(ctx, watching) {
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// next takes one key from the queue. A sync that has begun is finished even when the context has ended
+// meanwhile, but not for longer than drainTimeout.
+func (c *Controller) next(ctx, watching context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
+	switch c.sync(klog.NewContext(watching, logger), key) {
+	case retrySoon, retryBackoff:
+		c.queue.AddRateLimited(key)
+	case retryCatchUp:
+		c.queue.AddAfter(key, catchUpCheck)
+	default:
+		c.queue.Forget(key)
+	}
+	return true
+}
+
+// addHandlers makes events wake keys.
+func (c *Controller) addHandlers() error {
+	for _, s := range c.caches.byNamespace {
+		if _, err := s.serverStore.AddEventHandler(c.handler(func(obj metav1.Object) {
+			c.queue.Add(cache.MetaObjectToName(obj))
+		})); err != nil {
+			return fmt.Errorf("cannot watch MCPServers: %w", err)
+		}
+		if _, err := s.podStore.AddEventHandler(c.handler(func(obj metav1.Object) {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				c.queue.Add(proxyKey(pod))
+			}
+		})); err != nil {
+			return fmt.Errorf("cannot watch pods: %w", err)
+		}
+		for kind, store := range s.childStores {
+			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
+				return fmt.Errorf("cannot watch %s: %w", kind, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHandler {
+	wakeAny := func(obj any) {
+		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = unknown.Obj
+		}
+		if accessor, ok := obj.(metav1.Object); ok {
+			wake(accessor)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    wakeAny,
+		UpdateFunc: func(_, obj any) { wakeAny(obj) },
+		DeleteFunc: wakeAny,
+	}
+}
+
+// wakeParents wakes the MCPServers that an object of that name is, or stands in the way of, a child of.
+func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object) {
+	for _, name := range candidates(kind, obj.GetName()) {
+		key := cache.NewObjectName(obj.GetNamespace(), name)
+		if c.caches.server(key) != nil {
+			c.queue.Add(key)
+		}
+	}
+}

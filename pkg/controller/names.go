@@ -1,0 +1,61 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// affix is what stands around an MCPServer's name in the name of a child.
+type affix struct{ prefix, suffix string }
+
+// affixes tells the names of the children by kind. A child is told by its name and not by its owner reference:
+// one whose reference was taken away has to come back as well, and one that stands in the way has none.
+var affixes = map[schema.GroupKind][]affix{
+	vocabulary.Deployment:     {{}},
+	vocabulary.StatefulSet:    {{}},
+	vocabulary.ServiceKind:    {{prefix: "mcp-", suffix: "-proxy"}, {prefix: "mcp-", suffix: "-headless"}, {prefix: "mcp-"}},
+	vocabulary.ConfigMap:      {{suffix: "-runconfig"}, {suffix: "-authz-inline"}},
+	vocabulary.ServiceAccount: {{suffix: "-proxy-runner"}, {suffix: "-sa"}},
+	vocabulary.Role:           {{suffix: "-proxy-runner"}},
+	vocabulary.RoleBinding:    {{suffix: "-proxy-runner"}},
+}
+
+// candidates returns the names of the MCPServers that an object of that kind and name may be a child of.
+func candidates(kind schema.GroupKind, name string) []string {
+	var owners []string
+	for _, a := range affixes[kind] {
+		owner, found := strings.CutPrefix(name, a.prefix)
+		if !found {
+			continue
+		}
+		if owner, found = strings.CutSuffix(owner, a.suffix); found && owner != "" {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+// children returns the references of everything that may be made for an MCPServer.
+func children(server cache.ObjectName) []apply.ObjectRef {
+	var refs []apply.ObjectRef
+	for kind, forms := range affixes {
+		for _, a := range forms {
+			refs = append(refs, childRef(kind, server.Namespace, a.prefix+server.Name+a.suffix))
+		}
+	}
+	return refs
+}
+
+func childRef(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
+	ref := apply.ObjectRef{Kind: kind}
+	ref.Namespace, ref.Name = namespace, name
+	return ref
+}

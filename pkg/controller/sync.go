@@ -1,0 +1,264 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// retry says whether a key is looked at again without an event.
+type retry int
+
+const (
+	retryNever retry = iota
+	// retryCatchUp waits for the cache.
+	retryCatchUp
+	retrySoon
+	retryBackoff
+)
+
+// pass is one look at one MCPServer.
+type pass struct {
+	*Controller
+	key    cache.ObjectName
+	server *v1beta1.MCPServer
+	// live are the objects as this pass left them, where that is newer than the caches.
+	live map[apply.ObjectRef]metav1.Object
+	// refused are the writes that were not made or not accepted.
+	refused []error
+	retry   retry
+}
+
+// sync brings one MCPServer's children and status about. It reads from caches alone.
+func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
+	server := c.caches.server(key)
+	if server == nil {
+		c.forget(ctx, key)
+		return retryNever
+	}
+	if !c.caughtUp(key) {
+		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
+		return retryCatchUp
+	}
+	p := &pass{Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{}}
+	if server.DeletionTimestamp != nil {
+		p.finalize(ctx)
+		return p.retry
+	}
+	p.run(ctx)
+	return p.retry
+}
+
+// forget drops what is kept of an MCPServer that is gone.
+func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
+	c.configMaps.use(ctx, key)
+	c.applier.Forget(serverRef(key))
+	for _, ref := range children(key) {
+		c.applier.Forget(ref)
+	}
+}
+
+// caughtUp tells whether the caches show every write of ours to the MCPServer and its children.
+func (c *Controller) caughtUp(key cache.ObjectName) bool {
+	for _, ref := range append(children(key), serverRef(key)) {
+		if !c.applier.Written().Seen(ref, c.caches.version(ref)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pass) run(ctx context.Context) {
+	finalizer := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer)
+	out := p.write(ctx, vocabulary.Finalizer, serverRef(p.key), finalizer, false)
+	if out.Err != nil && apply.ClassOf(out.Err) != apply.ClassConflict {
+		return // children without a finalizer could be left behind
+	}
+	observation, known := p.apply(ctx)
+	if known {
+		p.report(ctx, observation)
+	}
+}
+
+// apply renders and writes the children. known is false when a ConfigMap that the MCPServer refers to has not
+// been read yet, and nothing can be said.
+func (p *pass) apply(ctx context.Context) (observation status.Observation, known bool) {
+	authz, profile := references(p.server)
+	p.configMaps.use(ctx, p.key, authz, profile)
+	input := render.Input{Server: p.server}
+	var knowAuthz, knowProfile bool
+	input.AuthzConfigMap, knowAuthz = p.configMaps.get(p.key.Namespace, authz)
+	input.PermissionProfileConfigMap, knowProfile = p.configMaps.get(p.key.Namespace, profile)
+	if !knowAuthz || !knowProfile {
+		return observation, false
+	}
+
+	result, err := render.Render(input, p.config.Options)
+	var invalid *render.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		// The last good state stays.
+		observation.Invalid = findings(invalid.Problems, metav1.ConditionFalse)
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Cannot render")
+		p.retryAs(retryBackoff)
+		return observation, false
+	default:
+		observation.Notices = notices(result.Notices)
+		p.writeAll(ctx, result.Intents)
+		p.prune(ctx, result.Absent)
+		observation.URL = render.URL(p.server)
+	}
+	observation.Refusals = p.refusals()
+	return observation, true
+}
+
+// writeAll writes the intents in their order.
+func (p *pass) writeAll(ctx context.Context, intents []render.Intent) {
+	for _, intent := range intents {
+		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
+		if ref.Kind == vocabulary.Deployment && p.object(ref) == nil && !p.backendReady() {
+			// A runner that starts before its backend is ready exits at once. The StatefulSet's event
+			// brings us back here.
+			continue
+		}
+		p.write(ctx, intent.Writer, ref, intent.Config, false)
+	}
+}
+
+// write brings one object in line with one intent, unless the object is somebody else's.
+func (p *pass) write(ctx context.Context, manager string, ref apply.ObjectRef, config runtime.ApplyConfiguration, letGo bool) apply.Outcome {
+	live := p.object(ref)
+	if live != nil && ref.Kind != vocabulary.MCPServer && !p.mine(live) {
+		out := apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live, Err: &apply.Refusal{
+			Class: apply.ClassForeign, Writer: manager, Object: ref,
+			Reason: "an object of that name exists and was not made for this MCPServer; rename or delete one of them",
+		}}
+		p.applier.Note(ctx, out)
+		p.take(out)
+		return out
+	}
+	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, ref.Kind}], apply.Request{
+		Object: ref, Live: live, Config: config, LetGo: letGo,
+		Source: apply.Source{UID: p.server.UID, Generation: p.server.Generation},
+	})
+	p.take(out)
+	return out
+}
+
+// take draws the conclusions from an outcome.
+func (p *pass) take(out apply.Outcome) {
+	if out.Err == nil {
+		if out.Action != apply.ActionNone {
+			p.live[out.Object] = out.Live
+		}
+		return
+	}
+	p.refused = append(p.refused, out.Err)
+	switch apply.Policies()[apply.ClassOf(out.Err)].Retry {
+	case apply.RetrySoon:
+		p.retryAs(retrySoon)
+	case apply.RetryBackoff:
+		p.retryAs(retryBackoff)
+	}
+}
+
+func (p *pass) retryAs(r retry) { p.retry = max(p.retry, r) }
+
+// prune deletes objects that the MCPServer had under an earlier spec.
+func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
+	for _, unwanted := range absent {
+		ref := childRef(unwanted.Kind, p.key.Namespace, unwanted.Name)
+		if live := p.object(ref); live != nil && p.mine(live) {
+			p.delete(ctx, ref, live)
+		}
+	}
+}
+
+func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
+	err := p.applier.Delete(ctx, ref, live, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+		return p.clients.deleters[ref.Kind](ctx, ref.Namespace, name, options)
+	})
+	if err != nil {
+		p.take(apply.Outcome{Object: ref, Action: apply.ActionRefused, Err: err})
+	}
+}
+
+// report writes the status, if it differs, and tells what is new in it.
+func (p *pass) report(ctx context.Context, observation status.Observation) {
+	observation.Server = p.server
+	observation.SharedSessions = p.sharedSessions()
+	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
+	observation.StatefulSet = p.statefulSet()
+	observation.ProxyPods = p.caches.proxyPods(p.key)
+	next := status.Compute(observation, p.config.Clock.Now())
+	out := p.write(ctx, vocabulary.Status, serverRef(p.key), status.Intent(p.server, next), false)
+	if out.Err != nil || out.Action == apply.ActionNone || p.config.Recorder == nil {
+		return
+	}
+	for _, event := range status.News(p.server.Status, next) {
+		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, event.Reason, event.Action, "%s", event.Note)
+	}
+}
+
+// object returns an object as it is known best.
+func (p *pass) object(ref apply.ObjectRef) metav1.Object {
+	if live, ok := p.live[ref]; ok {
+		return live
+	}
+	if ref.Kind == vocabulary.MCPServer {
+		return p.server
+	}
+	return p.caches.child(ref)
+}
+
+// mine tells whether an object was made for this MCPServer: it controls it, or an MCPServer of its name did, or
+// nobody does and the object bears our marks; then somebody took the reference away.
+func (p *pass) mine(live metav1.Object) bool {
+	if controller := metav1.GetControllerOf(live); controller != nil {
+		return isMCPServer(*controller) && controller.Name == p.key.Name
+	}
+	return trimmer{p.clients.registry}.ours(live)
+}
+
+func (p *pass) statefulSet() *appsv1.StatefulSet {
+	ref := childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
+	found, ok := p.object(ref).(*appsv1.StatefulSet)
+	if !ok || !p.mine(found) {
+		return nil
+	}
+	return found
+}
+
+func (p *pass) backendReady() bool {
+	found := p.statefulSet()
+	return found != nil && found.Status.ReadyReplicas > 0
+}
+
+func (p *pass) sharedSessions() bool {
+	if p.config.Options.DefaultRedis != nil {
+		return true
+	}
+	storage := p.server.Spec.SessionStorage
+	return storage != nil && storage.Provider == v1beta1.SessionStorageRedis
+}
+
+func serverRef(key cache.ObjectName) apply.ObjectRef {
+	return childRef(vocabulary.MCPServer, key.Namespace, key.Name)
+}

@@ -1,0 +1,89 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+)
+
+// trimmer makes the caches small. The informers see every object of a kind, since an object that stands in
+// the way of a child has no label to select it by; what is not an MCPServer's is reduced to its identity.
+type trimmer struct{ registry *fieldmanager.Registry }
+
+// child is a cache.TransformFunc for the kinds that are made for MCPServers.
+func (t trimmer) child(obj any) (any, error) {
+	accessor, ok := obj.(metav1.Object)
+	if !ok || t.ours(accessor) {
+		return obj, nil
+	}
+	identity := metav1.ObjectMeta{
+		Name:              accessor.GetName(),
+		Namespace:         accessor.GetNamespace(),
+		UID:               accessor.GetUID(),
+		ResourceVersion:   accessor.GetResourceVersion(),
+		DeletionTimestamp: accessor.GetDeletionTimestamp(),
+		OwnerReferences:   accessor.GetOwnerReferences(),
+	}
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		return &appsv1.Deployment{ObjectMeta: identity}, nil
+	case *appsv1.StatefulSet:
+		return &appsv1.StatefulSet{ObjectMeta: identity}, nil
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: identity}, nil
+	case *corev1.ConfigMap:
+		return &corev1.ConfigMap{ObjectMeta: identity}, nil
+	case *corev1.ServiceAccount:
+		return &corev1.ServiceAccount{ObjectMeta: identity}, nil
+	case *rbacv1.Role:
+		return &rbacv1.Role{ObjectMeta: identity}, nil
+	case *rbacv1.RoleBinding:
+		return &rbacv1.RoleBinding{ObjectMeta: identity}, nil
+	}
+	return obj, nil
+}
+
+// ours tells whether the object is, or was, made for some MCPServer by Freehold.
+func (t trimmer) ours(obj metav1.Object) bool {
+	if slices.ContainsFunc(obj.GetOwnerReferences(), isMCPServer) {
+		return true
+	}
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return t.registry.Knows(e.Manager)
+	})
+}
+
+// pod is a cache.TransformFunc that keeps of a pod what a status is computed from.
+func (t trimmer) pod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	slim := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for i := range pod.Status.ContainerStatuses {
+		container := &pod.Status.ContainerStatuses[i]
+		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: container.Name, Ready: container.Ready, State: container.State})
+	}
+	return slim, nil
+}
+
+func isMCPServer(ref metav1.OwnerReference) bool {
+	return ref.Kind == v1beta1.MCPServerKind && groupOf(ref.APIVersion) == toolhive.GroupName
+}

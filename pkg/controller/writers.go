@@ -1,0 +1,128 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// clients are the writers of all managers and the means to delete what is not wanted any more.
+type clients struct {
+	registry *fieldmanager.Registry
+	writers  map[writerKey]apply.Writer
+	deleters map[schema.GroupKind]deleter
+	errs     []error
+}
+
+type writerKey struct {
+	name string
+	kind schema.GroupKind
+}
+
+// deleter deletes an object of one kind.
+type deleter func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
+
+// typedClient is the part of a generated client, for one namespace, that is used here.
+type typedClient[L, A any] interface {
+	Apply(ctx context.Context, config A, options metav1.ApplyOptions) (L, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// newClients connects every manager of the vocabulary with the typed client of its kind.
+func newClients(
+	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface,
+) (*clients, error) {
+	c := &clients{registry: registry, writers: map[writerKey]apply.Writer{}, deleters: map[schema.GroupKind]deleter{}}
+	mcpServers := servers.ToolhiveV1beta1().MCPServers
+	add(c, vocabulary.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
+		Extract: toolhivev1beta1ac.ExtractMCPServer,
+	})
+	addWriters(c, vocabulary.MCPServer, "status", apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
+		Apply: func(ctx context.Context, namespace string, config *toolhivev1beta1ac.MCPServerApplyConfiguration, options metav1.ApplyOptions) (*v1beta1.MCPServer, error) {
+			return mcpServers(namespace).ApplyStatus(ctx, config, options)
+		},
+		Extract: toolhivev1beta1ac.ExtractMCPServerStatus,
+	})
+	add(c, vocabulary.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
+		Extract: appsv1ac.ExtractDeployment, Settle: render.SettleProxy, StampSource: true,
+	})
+	add(c, vocabulary.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
+		Extract: appsv1ac.ExtractStatefulSet, Settle: render.SettleBackend, StampSource: true,
+	})
+	add(c, vocabulary.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
+		Extract: corev1ac.ExtractService, StampSource: true,
+	})
+	add(c, vocabulary.ConfigMap, core.CoreV1().ConfigMaps, apply.Target[*corev1.ConfigMap, *corev1ac.ConfigMapApplyConfiguration]{
+		Extract: corev1ac.ExtractConfigMap, StampSource: true,
+	})
+	add(c, vocabulary.ServiceAccount, core.CoreV1().ServiceAccounts, apply.Target[*corev1.ServiceAccount, *corev1ac.ServiceAccountApplyConfiguration]{
+		Extract: corev1ac.ExtractServiceAccount, StampSource: true,
+	})
+	add(c, vocabulary.Role, core.RbacV1().Roles, apply.Target[*rbacv1.Role, *rbacv1ac.RoleApplyConfiguration]{
+		Extract: rbacv1ac.ExtractRole, StampSource: true,
+	})
+	add(c, vocabulary.RoleBinding, core.RbacV1().RoleBindings, apply.Target[*rbacv1.RoleBinding, *rbacv1ac.RoleBindingApplyConfiguration]{
+		Extract: rbacv1ac.ExtractRoleBinding, StampSource: true,
+	})
+	for _, manager := range registry.Writers() {
+		if _, ok := c.writers[writerKey{manager.Name, manager.Kind}]; !ok && manager.Name != vocabulary.Ownership {
+			c.errs = append(c.errs, fmt.Errorf("field manager %q has no client for %s", manager.Name, manager.Kind))
+		}
+	}
+	return c, errors.Join(c.errs...)
+}
+
+// add makes the writers of all managers of a kind, and its deleter.
+func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
+	c *clients, kind schema.GroupKind, namespaced func(namespace string) C, target apply.Target[L, A],
+) {
+	target.Apply = func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error) {
+		return namespaced(namespace).Apply(ctx, config, options)
+	}
+	c.deleters[kind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+		return namespaced(namespace).Delete(ctx, name, options)
+	}
+	addWriters(c, kind, "", target)
+}
+
+func addWriters[L metav1.Object, A apply.Configuration[A]](
+	c *clients, kind schema.GroupKind, subresource string, target apply.Target[L, A],
+) {
+	for _, manager := range c.registry.Writers() {
+		if manager.Kind != kind || manager.Subresource != subresource || manager.Name == vocabulary.Ownership {
+			continue
+		}
+		of := target
+		if manager.Name == vocabulary.ProxyReplicas || manager.Name == vocabulary.BackendReplicas {
+			// One number has no template to settle, and no claim on the annotation that tells the source.
+			of.Settle, of.StampSource = nil, false
+		}
+		w, err := apply.NewWriter(c.registry, manager, of)
+		if err != nil {
+			c.errs = append(c.errs, err)
+			continue
+		}
+		c.writers[writerKey{manager.Name, kind}] = w
+	}
+}

@@ -1,0 +1,168 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// Messages of the phases. They are ToolHive's, word for word where its users may compare them.
+const (
+	messageStopped    = "MCP server is stopped (scaled to zero)"
+	messageCreating   = "MCP server is being created"
+	messageRunning    = "MCP server is running"
+	messageNoBackend  = "MCP server proxy is running; recreating missing workload StatefulSet"
+	messageStarting   = "MCP server is starting"
+	messageNoHealthy  = "No healthy pods found"
+	prefixPodFailed   = "MCP server pod failed: "
+	prefixInvalid     = "Failed to build configuration: "
+	prefixNotApplied  = "Failed to apply the MCP server's objects: "
+	prefixNeedBackend = "MCP server proxy is waiting for its backend: "
+)
+
+// Compute returns the status that follows from an observation: all fields and conditions that Freehold's
+// status writer claims, and no others. Conditions keep the time of their last transition from the previous
+// status.
+func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
+	previous := o.Server.Status
+	pods := count(o.ProxyPods)
+	next := v1beta1.MCPServerStatus{
+		ObservedGeneration: o.Server.Generation,
+		ReadyReplicas:      pods.running,
+		URL:                o.URL,
+	}
+	if next.URL == "" {
+		next.URL = previous.URL
+	}
+	next.Phase, next.Message = phase(o, pods)
+	if next.Phase == v1beta1.PhaseStopped {
+		next.ReadyReplicas = 0
+	}
+	next.Conditions = conditions(o, next, now)
+	return next
+}
+
+func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
+	if len(o.Invalid) > 0 {
+		return v1beta1.PhaseFailed, prefixInvalid + o.Invalid[0].Message
+	}
+	for _, refusal := range o.Refusals {
+		if refusal.Condition == v1beta1.ConditionApplied {
+			return v1beta1.PhaseFailed, prefixNotApplied + refusal.Message
+		}
+	}
+	if d := o.Deployment; d != nil && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		return v1beta1.PhaseStopped, messageStopped
+	}
+	switch {
+	case pods.running > 0 && o.StatefulSet != nil:
+		return v1beta1.PhaseReady, messageRunning
+	case pods.running > 0:
+		return v1beta1.PhasePending, messageNoBackend
+	case pods.failed > 0 && !o.backendReady():
+		// A proxy exits as long as its backend is not ready, and is restarted until it is.
+		return v1beta1.PhasePending, prefixNeedBackend + pods.failure
+	case pods.failed > 0:
+		return v1beta1.PhaseFailed, prefixPodFailed + pods.failure
+	case len(o.ProxyPods) == 0, firstStart(o.Server.Status):
+		return v1beta1.PhasePending, messageCreating
+	case pods.pending > 0:
+		return v1beta1.PhasePending, messageStarting
+	default:
+		return v1beta1.PhasePending, messageNoHealthy
+	}
+}
+
+// firstStart tells whether the MCPServer has been being created ever since. That message then stays until it
+// is ready: the steps in between are not worth a write each.
+func firstStart(previous v1beta1.MCPServerStatus) bool {
+	return previous.Phase == "" || previous.Phase == v1beta1.PhasePending && previous.Message == messageCreating
+}
+
+func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []metav1.Condition {
+	set := conditionSet{previous: o.Server.Status.Conditions, generation: o.Server.Generation, now: now}
+	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, ReasonNotReady, next.Message}
+	if next.Phase == v1beta1.PhaseReady {
+		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonReady
+	}
+	set.add(ready)
+	for _, f := range specFindings(o) {
+		set.add(f)
+	}
+	if len(o.Invalid) > 0 {
+		// Nothing was tried, so what is known of earlier writes still stands.
+		set.keep(v1beta1.ConditionFieldsOwned)
+		set.keep(v1beta1.ConditionApplied)
+	} else {
+		set.add(Finding{v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
+			"Every field that Freehold sets is its own"})
+		set.add(Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
+	}
+	for _, group := range [][]Finding{o.Notices, o.Refusals, o.Invalid} {
+		set.override(group)
+	}
+	return set.sorted()
+}
+
+// conditionSet collects conditions of distinct types.
+type conditionSet struct {
+	previous   []metav1.Condition
+	generation int64
+	now        time.Time
+	collected  []metav1.Condition
+}
+
+// add sets a condition. Its time of transition is that of the previous status unless the status differs.
+func (s *conditionSet) add(f Finding) {
+	condition := metav1.Condition{
+		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: f.Message,
+		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
+	}
+	if before := meta.FindStatusCondition(s.previous, f.Condition); before != nil && before.Status == f.Status {
+		condition.LastTransitionTime = before.LastTransitionTime
+	}
+	for i := range s.collected {
+		if s.collected[i].Type == f.Condition {
+			s.collected[i] = condition
+			return
+		}
+	}
+	s.collected = append(s.collected, condition)
+}
+
+// override sets conditions over what was added before. Several findings for one type become one condition: the
+// first one decides, and the message counts the others.
+func (s *conditionSet) override(findings []Finding) {
+	first := map[string]Finding{}
+	more := map[string]int{}
+	var order []string
+	for _, f := range findings {
+		if _, seen := first[f.Condition]; seen {
+			more[f.Condition]++
+			continue
+		}
+		first[f.Condition] = f
+		order = append(order, f.Condition)
+	}
+	for _, conditionType := range order {
+		f := first[conditionType]
+		if n := more[conditionType]; n > 0 {
+			f.Message = fmt.Sprintf("%s (+%d more)", f.Message, n)
+		}
+		s.add(f)
+	}
+}
+
+// keep carries a previous condition on.
+func (s *conditionSet) keep(conditionType string) {
+	if before := meta.FindStatusCondition(s.previous, conditionType); before != nil {
+		s.collected = append(s.collected, *before)
+	}
+}

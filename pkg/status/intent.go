@@ -1,0 +1,34 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+)
+
+// Intent returns the apply configuration of a status. Empty fields are left out, but for readyReplicas, whose
+// zero says something.
+func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhivev1beta1ac.MCPServerApplyConfiguration {
+	config := toolhivev1beta1ac.MCPServerStatus().
+		WithPhase(status.Phase).
+		WithMessage(status.Message).
+		WithObservedGeneration(status.ObservedGeneration).
+		WithReadyReplicas(status.ReadyReplicas)
+	if status.URL != "" {
+		config.WithURL(status.URL)
+	}
+	for _, c := range status.Conditions {
+		config.WithConditions(metav1ac.Condition().
+			WithType(c.Type).
+			WithStatus(c.Status).
+			WithReason(c.Reason).
+			WithMessage(c.Message).
+			WithObservedGeneration(c.ObservedGeneration).
+			WithLastTransitionTime(c.LastTransitionTime))
+	}
+	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
+}

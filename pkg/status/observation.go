@@ -1,0 +1,51 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// Observation is everything that one status is computed from.
+type Observation struct {
+	// Server is the MCPServer with its previous status.
+	Server *v1beta1.MCPServer
+	// URL where clients reach the MCPServer; empty keeps the previous one.
+	URL string
+	// SharedSessions tells that the proxy's sessions are in a store that all its pods share.
+	SharedSessions bool
+	// Invalid are the reasons for which nothing was rendered; with any of them no child was written.
+	Invalid []Finding
+	// Notices are conditions that do not keep the MCPServer from being served.
+	Notices []Finding
+	// Refusals are writes of children that were refused and that the user should know of.
+	Refusals []Finding
+	// Deployment of the proxy; nil when it does not exist.
+	Deployment *appsv1.Deployment
+	// StatefulSet of the backend; nil when it does not exist.
+	StatefulSet *appsv1.StatefulSet
+	// ProxyPods are the pods that the proxy's Service selects.
+	ProxyPods []*corev1.Pod
+}
+
+// Finding is a condition that something else than the children's health decides.
+type Finding struct {
+	// Condition is the type.
+	Condition string
+	// Status of the condition.
+	Status metav1.ConditionStatus
+	// Reason of the condition.
+	Reason string
+	// Message of the condition.
+	Message string
+}
+
+// backendReady tells whether at least one backend pod is ready.
+func (o Observation) backendReady() bool {
+	return o.StatefulSet != nil && o.StatefulSet.Status.ReadyReplicas > 0
+}

@@ -1,0 +1,73 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// tally is how the proxy's pods are doing.
+type tally struct {
+	running, pending, failed int32
+	// failure is the reason of the first failed pod.
+	failure string
+}
+
+// failing are the reasons of a waiting container that do not go away by waiting. An image that cannot be
+// pulled is not among them: registries come back.
+var failing = map[string]bool{
+	"CrashLoopBackOff":     true,
+	"CreateContainerError": true,
+	"InvalidImageName":     true,
+}
+
+// count looks at the pods that are not being deleted: during a rollout those of the old template are on
+// their way out and serve nobody for long.
+func count(pods []*corev1.Pod) tally {
+	var t tally
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		failure := podFailure(pod)
+		switch {
+		case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodRunning && allReady(pod):
+			t.running++
+		case failure != "":
+			t.failed++
+			if t.failure == "" {
+				t.failure = failure
+			}
+		default:
+			t.pending++
+		}
+	}
+	return t
+}
+
+func allReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if !pod.Status.ContainerStatuses[i].Ready {
+			return false
+		}
+	}
+	return len(pod.Status.ContainerStatuses) > 0
+}
+
+// podFailure returns why a pod has failed, or the empty string.
+func podFailure(pod *corev1.Pod) string {
+	for i := range pod.Status.ContainerStatuses {
+		state := pod.Status.ContainerStatuses[i].State
+		if state.Waiting != nil && failing[state.Waiting.Reason] {
+			return state.Waiting.Reason
+		}
+		if state.Terminated != nil && state.Terminated.ExitCode != 0 {
+			return "ContainerTerminated"
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return "PodFailed"
+	}
+	return ""
+}

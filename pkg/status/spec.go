@@ -1,0 +1,103 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// Reasons of conditions that are decided here.
+const (
+	ReasonReady      = "Ready"
+	ReasonNotReady   = "NotReady"
+	ReasonNoConflict = "NoConflict"
+	ReasonApplied    = "Applied"
+	ReasonSpecValid  = "Valid"
+
+	ReasonValidPodTemplateSpec = "ValidPodTemplateSpec"
+	ReasonAuthzConfigValid     = "AuthzConfigValid"
+
+	ReasonStdioReplicaCapNotActive = "StdioReplicaCapNotActive"
+
+	ReasonSessionStorageMissing       = "SessionStorageMissingForReplicas"
+	ReasonSessionStorageConfigured    = "SessionStorageConfigured"
+	ReasonSessionStorageNotApplicable = "SessionStorageWarningNotApplicable"
+
+	ReasonRateLimitValid         = "RateLimitConfigValid"
+	ReasonRateLimitNotApplicable = "RateLimitNotApplicable"
+	ReasonPerUserRequiresAuth    = "PerUserRequiresAuth"
+
+	ReasonPrimaryUpstreamProviderIgnored = "PrimaryUpstreamProviderIgnored"
+)
+
+// specFindings are the conditions that follow from the spec alone. What rendering finds overrides them.
+func specFindings(o Observation) []Finding {
+	spec := &o.Server.Spec
+	findings := []Finding{
+		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, ReasonSpecValid, "The spec can be used as it is"},
+		{v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, ReasonStdioReplicaCapNotActive,
+			"No replica count is held at 1"},
+		sessionStorage(o),
+		rateLimit(spec),
+	}
+	if spec.PodTemplateSpec != nil {
+		findings = append(findings, Finding{v1beta1.ConditionPodTemplateValid, metav1.ConditionTrue,
+			ReasonValidPodTemplateSpec, "podTemplateSpec can be used"})
+	}
+	if spec.AuthzConfig != nil {
+		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
+			ReasonAuthzConfigValid, "authzConfig can be used"})
+		if inline := spec.AuthzConfig.Inline; inline != nil && inline.PrimaryUpstreamProvider != "" {
+			findings = append(findings, Finding{v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored,
+				metav1.ConditionTrue, ReasonPrimaryUpstreamProviderIgnored,
+				"authzConfig.inline.primaryUpstreamProvider has no effect on an MCPServer; remove it"})
+		}
+	}
+	return findings
+}
+
+func sessionStorage(o Observation) Finding {
+	replicas := o.Server.Spec.Replicas
+	f := Finding{Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionFalse}
+	switch {
+	case o.SharedSessions:
+		f.Reason, f.Message = ReasonSessionStorageConfigured, "Sessions are kept in Redis"
+	case replicas != nil && *replicas > 1 && o.Server.Spec.Transport != v1beta1.TransportStdio:
+		f.Status, f.Reason = metav1.ConditionTrue, ReasonSessionStorageMissing
+		f.Message = "Several proxy pods without a shared session store lose sessions; set sessionStorage with provider redis"
+	default:
+		f.Reason, f.Message = ReasonSessionStorageNotApplicable, "One proxy pod needs no shared session store"
+	}
+	return f
+}
+
+func rateLimit(spec *v1beta1.MCPServerSpec) Finding {
+	f := Finding{Condition: v1beta1.ConditionRateLimitConfigValid, Status: metav1.ConditionTrue}
+	switch {
+	case spec.RateLimiting == nil:
+		f.Reason, f.Message = ReasonRateLimitNotApplicable, "rateLimiting is not set"
+	case perUser(spec.RateLimiting) && spec.OIDCConfigRef == nil && spec.ExternalAuthConfigRef == nil:
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonPerUserRequiresAuth
+		f.Message = "A limit per user needs authentication: set oidcConfigRef or externalAuthConfigRef"
+	default:
+		f.Reason, f.Message = ReasonRateLimitValid, "rateLimiting can be used"
+	}
+	return f
+}
+
+func perUser(limits *v1beta1.RateLimitConfig) bool {
+	return limits.PerUser != nil ||
+		slices.ContainsFunc(limits.Tools, func(t v1beta1.ToolRateLimitConfig) bool { return t.PerUser != nil })
+}
+
+// sorted returns the conditions by type, so that the same findings give the same bytes.
+func (s *conditionSet) sorted() []metav1.Condition {
+	slices.SortFunc(s.collected, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return s.collected
+}
