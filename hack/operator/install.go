@@ -1,0 +1,150 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/freehold-dev/freehold/deploy"
+)
+
+// Namespace and ServiceAccount of the operator, as deploy/ names them.
+const (
+	Namespace      = "freehold-system"
+	ServiceAccount = "freehold"
+)
+
+// installer is the field manager of what is installed.
+const installer = "freehold-installer"
+
+// pollInterval is how often the API server is asked whether it serves a new kind.
+const pollInterval = 100 * time.Millisecond
+
+// notLocal are kinds of deploy/install.yaml that make the operator's own pods. Here it is a process.
+var notLocal = []string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}
+
+// Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves
+// MCPServers. It can be repeated.
+func Install(ctx context.Context, config *rest.Config) error {
+	objects, err := Decode([]byte(deploy.Install))
+	if err != nil {
+		return fmt.Errorf("cannot read install.yaml: %w", err)
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return slices.Contains(notLocal, o.GetKind())
+	})
+	return Apply(ctx, config, Namespace, objects)
+}
+
+// Samples returns the sample MCPServers of deploy/samples.
+func Samples() ([]*unstructured.Unstructured, error) {
+	files, err := deploy.Samples.ReadDir("samples")
+	if err != nil {
+		return nil, err
+	}
+	var samples []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := deploy.Samples.ReadFile("samples/" + file.Name())
+		if err != nil {
+			return nil, err
+		}
+		objects, err := Decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", file.Name(), err)
+		}
+		samples = append(samples, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "Kustomization"
+		})...)
+	}
+	return samples, nil
+}
+
+// Decode reads the objects of a YAML file.
+func Decode(text []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case object.Object != nil:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// Apply applies objects in their order, those without a namespace in the given one. It waits for kinds that the
+// API server does not serve yet, since a definition takes a moment to become one.
+func Apply(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
+	for _, object := range objects {
+		mapping, err := mappingOf(ctx, mapper, object.GroupVersionKind())
+		if err != nil {
+			return fmt.Errorf("the API server does not serve %s: %w", object.GroupVersionKind(), err)
+		}
+		var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			in := object.GetNamespace()
+			if in == "" {
+				in = namespace
+			}
+			resource = client.Resource(mapping.Resource).Namespace(in)
+		}
+		options := metav1.ApplyOptions{FieldManager: installer, Force: true}
+		if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
+			return fmt.Errorf("cannot apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return servesMCPServers(ctx, mapper)
+}
+
+func servesMCPServers(ctx context.Context, mapper *restmapper.DeferredDiscoveryRESTMapper) error {
+	_, err := mappingOf(ctx, mapper, schema.GroupVersionKind{Group: "toolhive.stacklok.dev", Version: "v1beta1", Kind: "MCPServer"})
+	return err
+}
+
+func mappingOf(
+	ctx context.Context, mapper *restmapper.DeferredDiscoveryRESTMapper, kind schema.GroupVersionKind,
+) (mapping *meta.RESTMapping, err error) {
+	waited := wait.PollUntilContextTimeout(ctx, pollInterval, 30*time.Second, true, func(context.Context) (bool, error) {
+		if mapping, err = mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			mapper.Reset()
+			return false, nil
+		}
+		return true, nil
+	})
+	if waited != nil && err == nil {
+		err = waited
+	}
+	return mapping, err
+}

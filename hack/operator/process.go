@@ -1,0 +1,192 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// stopGrace is how long an operator may take to come to rest before it is killed.
+const stopGrace = 30 * time.Second
+
+// versionFlags give a build of the checkout a version that cannot be taken for a release.
+const versionFlags = "-X k8s.io/component-base/version.gitVersion=v0.0.0-local"
+
+// Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
+// to the path. Further arguments are passed to go build.
+func Build(ctx context.Context, path string, args ...string) error {
+	root, err := sourceRoot(ctx)
+	if err != nil {
+		return err
+	}
+	args = append([]string{
+		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string", "-ldflags", versionFlags, "-o", path,
+	}, append(args, "./cmd/freehold")...)
+	build := exec.CommandContext(ctx, "go", args...)
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build the operator: %w\n%s", err, output)
+	}
+	return nil
+}
+
+func sourceRoot(ctx context.Context) (string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/freehold-dev/freehold")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	dir, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the operator's source: %w\n%s", err, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(dir)), nil
+}
+
+// Options say how an operator is run.
+type Options struct {
+	// Binary is the operator's executable, see Build.
+	Binary string
+	// Kubeconfig with the rights of the operator's ServiceAccount.
+	Kubeconfig string
+	// Log takes the operator's output.
+	Log io.Writer
+	// Args are more flags; they win over those that Start sets.
+	Args []string
+	// Env are more environment variables, as KEY=value.
+	Env []string
+}
+
+// Process is a running operator.
+type Process struct {
+	cmd     *exec.Cmd
+	health  string
+	metrics string
+	done    chan struct{}
+	err     error
+	once    sync.Once
+}
+
+// Start starts an operator and returns when it says that it is alive. It works alone, without a lease, unless
+// the options ask for leader election.
+func Start(ctx context.Context, o Options) (*Process, error) {
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{
+		"--kubeconfig=" + o.Kubeconfig, "--leader-elect=false", "--openshift=false",
+		"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
+	}, o.Args...)
+	p := &Process{cmd: exec.Command(o.Binary, args...), health: health, metrics: metrics, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = o.Log, o.Log
+	p.cmd.Env = append(os.Environ(), o.Env...)
+	// Ctrl-C in a terminal goes to the whole group; whoever started the operator stops it in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the operator: %w", err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	if err := p.waitAlive(ctx); err != nil {
+		_ = p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) waitAlive(ctx context.Context) error {
+	client := &http.Client{Timeout: time.Second}
+	return wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-p.done:
+			return false, fmt.Errorf("the operator ended: %w; see its log", errors.Join(p.err, errors.New("it was to keep running")))
+		default:
+		}
+		response, err := client.Get("http://" + p.health + "/livez")
+		if err != nil {
+			return false, nil
+		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+}
+
+// Done is closed when the operator has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// PID is the operator's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stop asks the operator to end, and returns how it did.
+func (p *Process) Stop() error {
+	p.once.Do(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) })
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(stopGrace):
+		return errors.Join(fmt.Errorf("the operator did not end within %v", stopGrace), p.Kill())
+	}
+}
+
+// Kill ends the operator at once, as a crash would.
+func (p *Process) Kill() error {
+	err := p.cmd.Process.Kill()
+	<-p.done
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Pause freezes the operator, as a starved node would; Resume lets it go on.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused operator go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Metrics returns the operator's metrics in the text format.
+func (p *Process) Metrics(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// TempLog returns a file for an operator's output in the directory.
+func TempLog(dir string) (*os.File, error) {
+	return os.Create(filepath.Join(dir, "freehold.log"))
+}

@@ -1,0 +1,168 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package harness gives suites a real control plane with Freehold installed, and the means to look at it from
+// outside: the audit log, managedFields, resourceVersions.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/hack/operator"
+)
+
+// Timeout is how long a suite waits for something that is to happen. It is long because the machines are small;
+// what is measured is measured otherwise.
+const Timeout = 60 * time.Second
+
+// Poll is how often a suite looks.
+const Poll = 50 * time.Millisecond
+
+// Env is a cluster with Freehold's definitions and rights, and without a running operator.
+type Env struct {
+	Cluster *cluster.Cluster
+	// Config, Core and Servers have all rights.
+	Config  *rest.Config
+	Core    kubernetes.Interface
+	Servers versioned.Interface
+	// Audit reads what reached the API server.
+	Audit *audit.Reader
+
+	dir        string
+	binary     string
+	kubeconfig string
+}
+
+// New starts a cluster, builds the operator and installs Freehold.
+func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
+	env = &Env{}
+	defer func() {
+		if err != nil {
+			env.Close()
+		}
+	}()
+	if env.dir, err = os.MkdirTemp("", "freehold-test-"); err != nil {
+		return env, err
+	}
+	env.binary = filepath.Join(env.dir, "freehold")
+	if err := operator.Build(ctx, env.binary); err != nil {
+		return env, err
+	}
+	if env.Cluster, err = cluster.Start(ctx, options); err != nil {
+		return env, fmt.Errorf("no cluster: %w", err)
+	}
+	env.Config = env.Cluster.RESTConfig()
+	env.Audit = audit.NewReader(env.Cluster.AuditLog())
+	if env.Core, err = kubernetes.NewForConfig(env.Config); err != nil {
+		return env, err
+	}
+	if env.Servers, err = versioned.NewForConfig(env.Config); err != nil {
+		return env, err
+	}
+	if err := operator.Install(ctx, env.Config); err != nil {
+		return env, err
+	}
+	env.kubeconfig, err = env.Cluster.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
+	return env, err
+}
+
+// Close ends the cluster. The error, if any, is that of its processes.
+func (e *Env) Close() error {
+	var err error
+	if e.Cluster != nil {
+		err = e.Cluster.Stop()
+	}
+	_ = os.RemoveAll(e.dir)
+	return err
+}
+
+// Operator runs the operator, with the rights of its ServiceAccount, until the test ends. Its log is shown when the
+// test has failed.
+func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
+	t.Helper()
+	log, err := os.CreateTemp(e.dir, "freehold-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := operator.Start(t.Context(), operator.Options{
+		Binary: e.binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
+	})
+	if err != nil {
+		showLog(t, log)
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Errorf("the operator did not end well: %v", err)
+		}
+		if t.Failed() {
+			showLog(t, log)
+		}
+		_ = log.Close()
+	})
+	return p
+}
+
+// logShown is how much of an operator's log a failed test shows, in bytes.
+const logShown = 16 << 10
+
+func showLog(t *testing.T, log *os.File) {
+	t.Helper()
+	text, err := os.ReadFile(log.Name())
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	if len(text) > logShown {
+		text = text[len(text)-logShown:]
+	}
+	t.Logf("the operator's log:\n%s", text)
+}
+
+// Namespace makes a namespace that is deleted when the test ends.
+func (e *Env) Namespace(t *testing.T) string {
+	t.Helper()
+	namespace, err := e.Core.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended.
+		_ = e.Core.CoreV1().Namespaces().Delete(context.Background(), namespace.Name, metav1.DeleteOptions{})
+	})
+	return namespace.Name
+}
+
+// Eventually waits until the check returns nil, and fails the test with its last error when that takes too long.
+func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	defer cancel()
+	ticker := time.NewTicker(Poll)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v: %v", what, Timeout, err)
+		case <-ticker.C:
+		}
+	}
+}
