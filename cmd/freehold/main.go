@@ -66,7 +66,11 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if err := logsapi.ValidateAndApply(logging, featuregate.NewFeatureGate()); err != nil {
+	gate := featuregate.NewFeatureGate()
+	if err := logsapi.AddFeatureGates(gate); err != nil {
+		return err
+	}
+	if err := logsapi.ValidateAndApply(logging, gate); err != nil {
 		return err
 	}
 	logger := klog.Background()

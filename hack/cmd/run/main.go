@@ -1,0 +1,185 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command run is make run: it starts a local control plane, or uses the one that KUBECONFIG names, installs
+// Freehold, runs the operator with the rights of its own ServiceAccount, creates the sample MCPServers and shows
+// what becomes of them until Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/operator"
+)
+
+const (
+	// samplesNamespace takes the samples; it is made for them, and deleted from an existing cluster at the end.
+	samplesNamespace = "freehold-samples"
+	// readyTimeout is how long the samples may take; on the local cluster it is about a second.
+	readyTimeout = 5 * time.Minute
+	// cleanUpTimeout bounds what is done after Ctrl-C on an existing cluster.
+	cleanUpTimeout = 30 * time.Second
+)
+
+func main() {
+	once := flag.Bool("once", false, "end as soon as everything is ready, instead of waiting for Ctrl-C")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, *once)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "run:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, once bool) (err error) {
+	steps := stepper{out: out, start: time.Now()}
+	dir, err := os.MkdirTemp("", "freehold-run-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, fake nodes")
+	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		fmt.Fprintln(out, "Stopping.")
+		err = errors.Join(err, c.Stop())
+	}()
+	if !c.Owned() {
+		steps.say("Using the cluster that KUBECONFIG names: %s", c.RESTConfig().Host)
+	}
+
+	steps.say("Building the operator")
+	binary := filepath.Join(dir, "freehold")
+	if err := operator.Build(ctx, binary); err != nil {
+		return err
+	}
+
+	steps.say("Installing the MCPServer definition and the operator's rights")
+	if err := operator.Install(ctx, c.RESTConfig()); err != nil {
+		return err
+	}
+	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	log, err := operator.TempLog(dir)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	steps.say("Starting the operator as ServiceAccount %s/%s; its log: %s", operator.Namespace, operator.ServiceAccount, log.Name())
+	process, err := operator.Start(ctx, operator.Options{Binary: binary, Kubeconfig: kubeconfig, Log: log, Args: []string{"-v=2"}})
+	if err != nil {
+		return errors.Join(err, showTail(out, log.Name()))
+	}
+	defer func() { err = errors.Join(err, process.Stop()) }()
+
+	if !c.Owned() {
+		defer func() { err = errors.Join(err, removeSamples(c)) }()
+	}
+	samples, err := applySamples(ctx, c)
+	if err != nil {
+		return err
+	}
+	steps.say("Applied %d samples to namespace %s", len(samples), samplesNamespace)
+	fmt.Fprintf(out, "\nLook for yourself:\n  export KUBECONFIG=%s\n  kubectl -n %s get mcpservers,deployments,statefulsets,services,configmaps --show-managed-fields=false\n\n",
+		c.Kubeconfig(), samplesNamespace)
+
+	v, err := newView(c.RESTConfig(), samplesNamespace)
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithTimeoutCause(ctx, readyTimeout,
+		fmt.Errorf("the samples were not ready within %v; the operator's log is %s", readyTimeout, log.Name()))
+	defer cancel()
+	if err := v.follow(watching, out, process.Done()); err != nil {
+		return errors.Join(err, showTail(out, log.Name()))
+	}
+	steps.say("Everything is ready")
+	fmt.Fprintln(out)
+	if err := v.table(ctx, out); err != nil {
+		return err
+	}
+	if once {
+		return nil
+	}
+	fmt.Fprintln(out, "\nThe operator goes on working. Change something and see it come back; Ctrl-C stops everything.")
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return nil
+	case <-process.Done():
+		return errors.Join(errors.New("the operator has ended"), showTail(out, log.Name()))
+	}
+}
+
+// stepper tells what is being done, and when.
+type stepper struct {
+	out   io.Writer
+	start time.Time
+}
+
+func (s stepper) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func applySamples(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
+	core, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	namespace := corev1ac.Namespace(samplesNamespace)
+	if _, err := core.CoreV1().Namespaces().Apply(ctx, namespace, metav1.ApplyOptions{FieldManager: "freehold-run"}); err != nil {
+		return nil, fmt.Errorf("cannot make namespace %s: %w", samplesNamespace, err)
+	}
+	samples, err := operator.Samples()
+	if err != nil {
+		return nil, err
+	}
+	return samples, operator.Apply(ctx, c.RESTConfig(), samplesNamespace, samples)
+}
+
+// removeSamples takes the samples away from a cluster that stays. The operator is still running then, so that it
+// lets go of them.
+func removeSamples(c *cluster.Cluster) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTimeout)
+	defer cancel()
+	core, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		return err
+	}
+	servers, err := versioned.NewForConfig(c.RESTConfig())
+	if err != nil {
+		return err
+	}
+	if err := deleteServers(ctx, servers); err != nil {
+		return fmt.Errorf("the samples stay in namespace %s: %w", samplesNamespace, err)
+	}
+	if err := core.CoreV1().Namespaces().Delete(ctx, samplesNamespace, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
