@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Writes the build modules of the local cluster for given versions:
+#
+#   regenerate.sh [kubernetes [KUBERNETES ETCD] | kwok [KWOK]]
+#
+# Without versions it keeps those that the module has now; without any argument it does this for both modules.
+# A module is kept as NAME.mod and NAME.sum, because a directory with a go.mod cannot be embedded into a Go program.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export GOWORK=off GOFLAGS=-mod=mod
+
+# pinned MODULE FILE: the version of MODULE that FILE requires.
+pinned() {
+  awk -v module="$1" '$1 == "require" { $1 = ""; $0 = $0 } $1 == module { print $2; exit }' "$2"
+}
+
+# keep NAME: the go.mod and go.sum of the working directory become NAME.mod and NAME.sum.
+keep() {
+  go mod tidy
+  cp go.mod "$here/$1.mod"
+  cp go.sum "$here/$1.sum"
+}
+
+kubernetes() {
+  local kubernetes=${1:-$(pinned k8s.io/kubernetes "$here/kubernetes.mod")}
+  local etcd=${2:-$(pinned go.etcd.io/etcd/server/v3 "$here/kubernetes.mod")}
+  mkdir "$scratch/kubernetes" && cd "$scratch/kubernetes"
+
+  # Kubernetes requires its own libraries by path inside its source tree. Outside of it, the published
+  # version of the same release has to take their place. Language version and GODEBUG settings change how
+  # the programs behave, so they are those of Kubernetes too.
+  local upstream
+  upstream=$(go mod download -json "k8s.io/kubernetes@$kubernetes" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p') || {
+    echo "cannot download k8s.io/kubernetes@$kubernetes" >&2
+    exit 1
+  }
+  {
+    echo "module github.com/freehold-dev/freehold/hack/cluster/binaries/kubernetes"
+    echo
+    sed -n '/^go /p; /^godebug /p; /^godebug (/,/^)/p' "$upstream" | awk '!seen[$0]++'
+    echo
+    echo "require k8s.io/kubernetes $kubernetes"
+    echo
+    echo "replace ("
+    sed -n "s#^\s*\(k8s.io/[a-z0-9.-]*\) => ./staging/.*#\t\1 => \1 v0.${kubernetes#v1.}#p" "$upstream"
+    echo ")"
+  } >go.mod
+  go get -tool \
+    "k8s.io/kubernetes/cmd/kube-apiserver@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-controller-manager@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-scheduler@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kubectl@$kubernetes" \
+    "go.etcd.io/etcd/server/v3@$etcd"
+  keep kubernetes
+}
+
+kwok() {
+  local kwok=${1:-$(pinned sigs.k8s.io/kwok "$here/kwok.mod")}
+  mkdir "$scratch/kwok" && cd "$scratch/kwok"
+  printf 'module github.com/freehold-dev/freehold/hack/cluster/binaries/kwok\n\ngo 1.26.0\n' >go.mod
+  go get -tool "sigs.k8s.io/kwok/cmd/kwok@$kwok"
+  keep kwok
+}
+
+# Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.
+case ${1:-all} in
+kubernetes | kwok)
+  "$@"
+  ;;
+all)
+  (kubernetes)
+  (kwok)
+  ;;
+*)
+  sed -n '5,10p' "$here/regenerate.sh" >&2
+  exit 2
+  ;;
+esac

@@ -1,0 +1,103 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
+)
+
+// Component is a process of a cluster.
+type Component = binaries.Tool
+
+// The components of a cluster, in the order in which they start.
+const (
+	Etcd              Component = binaries.Etcd
+	APIServer         Component = binaries.KubeAPIServer
+	ControllerManager Component = binaries.KubeControllerManager
+	Scheduler         Component = binaries.KubeScheduler
+	Kwok              Component = binaries.Kwok
+)
+
+// Options say what a cluster is made of. The zero value is a whole cluster with one fake node.
+type Options struct {
+	// Dir holds everything of the cluster and stays after Stop: started again there, the cluster has its objects,
+	// users and tokens back, at another address. Default: a new directory, removed by Stop.
+	Dir string
+	// Progress is told what has to be built first. Default: os.Stderr.
+	Progress io.Writer
+	// APIServerOnly leaves out everything but etcd and kube-apiserver. It starts faster and needs half the build,
+	// but objects stay as they were written: no garbage collection, no ServiceAccounts, no pods.
+	APIServerOnly bool
+	// NoFakePods leaves kwok and its nodes out. Pods stay Pending until real nodes join.
+	NoFakePods bool
+	// FakeNodes is the number of nodes that kwok plays, each with room for 10,000 pods. Default: 1.
+	FakeNodes int
+	// PodReadyDelay is how long a fake pod takes from being scheduled to being Ready. Default: none. A pod can
+	// have its own, see ReadyAfterAnnotation.
+	PodReadyDelay time.Duration
+	// Controllers is the value of the flag of kube-controller-manager. Default: "*".
+	Controllers string
+	// APIServerArgs and ControllerManagerArgs are more flags; they win over those that the cluster sets itself.
+	APIServerArgs, ControllerManagerArgs []string
+	// AuditBodies records the body of every write in the audit log. Without it, only deletions have theirs, which
+	// holds the preconditions.
+	AuditBodies bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Progress == nil {
+		o.Progress = os.Stderr
+	}
+	if o.FakeNodes == 0 {
+		o.FakeNodes = 1
+	}
+	if o.Controllers == "" {
+		o.Controllers = "*"
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.FakeNodes < 0 {
+		errs = append(errs, errors.New("the number of fake nodes must not be negative; NoFakePods leaves them out"))
+	}
+	if o.PodReadyDelay < 0 {
+		errs = append(errs, errors.New("the ready delay of fake pods must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// components lists what the cluster consists of, in the order of starting.
+func (o Options) components() []Component {
+	components := []Component{Etcd, APIServer}
+	if o.APIServerOnly {
+		return components
+	}
+	components = append(components, ControllerManager, Scheduler)
+	if o.NoFakePods {
+		return components
+	}
+	return append(components, Kwok)
+}
+
+// makesServiceAccounts tells whether a namespace gets its default ServiceAccount, without which no pod is admitted.
+func (o Options) makesServiceAccounts() bool {
+	if o.APIServerOnly {
+		return false
+	}
+	const controller = "serviceaccount-controller"
+	names := strings.Split(o.Controllers, ",")
+	if slices.Contains(names, "-"+controller) {
+		return false
+	}
+	return slices.Contains(names, "*") || slices.Contains(names, controller)
+}

@@ -1,0 +1,67 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestComponents(t *testing.T) {
+	for name, test := range map[string]struct {
+		options Options
+		want    []Component
+	}{
+		"default":         {Options{}, []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}},
+		"no fake pods":    {Options{NoFakePods: true}, []Component{Etcd, APIServer, ControllerManager, Scheduler}},
+		"API server only": {Options{APIServerOnly: true}, []Component{Etcd, APIServer}},
+	} {
+		if got := test.options.withDefaults().components(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestMakesServiceAccounts(t *testing.T) {
+	for controllers, want := range map[string]bool{
+		"":                              true,
+		"*":                             true,
+		"*,-serviceaccount-controller":  false,
+		"-serviceaccount-controller,*":  false,
+		"deployment-controller":         false,
+		"x,serviceaccount-controller,y": true,
+	} {
+		if got := (Options{Controllers: controllers}).withDefaults().makesServiceAccounts(); got != want {
+			t.Errorf("with the controllers %q: %t, want %t", controllers, got, want)
+		}
+	}
+	if (Options{APIServerOnly: true}).withDefaults().makesServiceAccounts() {
+		t.Error("an API server alone makes ServiceAccounts")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := (Options{}).withDefaults().validate(); err != nil {
+		t.Errorf("the defaults are not valid: %v", err)
+	}
+	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}} {
+		if err := options.withDefaults().validate(); err == nil {
+			t.Errorf("valid: %+v", options)
+		}
+	}
+}
+
+func TestStagesHaveNoPlaceholderLeft(t *testing.T) {
+	got := stages(1500 * time.Millisecond)
+	if strings.Contains(got, "@") {
+		t.Errorf("a placeholder is left:\n%s", got)
+	}
+	for _, want := range []string{"durationMilliseconds: 1500\n", `.metadata.annotations["` + ReadyAfterAnnotation + `"]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// childAttributes puts a child in its own process group, so that Ctrl-C in a terminal reaches it only through the
+// ordered stop, and has the kernel kill it when the process that started it is gone.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitFrozen returns when all threads of a child that was sent SIGSTOP have stopped. Until then they may go on for a
+// moment.
+func awaitFrozen(pid int) error {
+	for {
+		// Left waitable, and without the flag for an exit: that is for whoever reaps the child.
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("waiting for process %d to freeze: %w", pid, err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Localcluster runs a Kubernetes control plane with fake nodes on this machine.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the next one ends the process at once, for a stop that hangs.
+	context.AfterFunc(ctx, stop)
+	err := newRootCommand().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "localcluster: %v\n", err)
+	if ctx.Err() != nil {
+		// What the shell reports for a program that an interrupt ended.
+		return 130
+	}
+	return 1
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "localcluster",
+		Short: "A Kubernetes control plane with fake nodes, on loopback",
+		Long: `localcluster runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on this machine.
+Pods are scheduled and turn Ready, but no container runs. Everything listens on 127.0.0.1 and is reached with the
+kubeconfig that "up" prints.
+
+The programs are built from Go modules when they are needed for the first time, which takes 5 to 15 minutes, and are
+kept in the cache. Environment:
+  ` + binaries.AssetsEnv + `  a directory with ready-made programs to use instead
+  ` + binaries.CacheEnv + `      the cache directory, default "freehold" in the user's cache directory`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.AddCommand(newUpCommand(), newDownCommand(), newStatusCommand(), newKubeconfigCommand(), newBuildCommand())
+	return root
+}
+
+// addDirFlag adds the flag that says which cluster is meant. The returned function gives its value.
+func addDirFlag(command *cobra.Command) func() (string, error) {
+	var dir string
+	command.Flags().StringVar(&dir, "dir", "",
+		`directory of the cluster (default "localcluster" in the cache directory)`)
+	return func() (string, error) {
+		if dir != "" {
+			return filepath.Abs(dir)
+		}
+		cache, err := binaries.CacheDir()
+		if err != nil {
+			return "", err
+		}
+		return filepath.Join(cache, "localcluster"), nil
+	}
+}
+
+// write prints text for whoever called this program.
+func write(out io.Writer, text string) error {
+	if _, err := io.WriteString(out, text); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+func newBuildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "Build the programs that are missing, and print where all of them are",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			found, err := binaries.Finder{Progress: command.ErrOrStderr()}.Ensure(command.Context(), binaries.All()...)
+			if err != nil {
+				return err
+			}
+			var paths strings.Builder
+			for _, tool := range binaries.All() {
+				fmt.Fprintln(&paths, found[tool])
+			}
+			return write(command.OutOrStdout(), paths.String())
+		},
+	}
+}
