@@ -10,9 +10,9 @@ import (
 )
 
 // omitZeros removes from an apply configuration what the API cannot tell from absent: zero values of fields
-// that are no pointers in the API type and are left out when empty, such as stdin: false. The API server
-// records such a field as owned but never shows it again, so that what is owned would for ever seem to differ
-// from what is wanted. config is a pointer to the apply configuration, object a pointer to the API type.
+// that are no pointers in the API type and are left out when empty, such as stdin: false or limits: {}. The
+// API server records such a field as owned but never shows it again, so that what is owned would for ever seem
+// to differ from what is wanted. config is a pointer to the apply configuration, object a pointer to the API type.
 func omitZeros(config, object any) {
 	prune(reflect.ValueOf(config).Elem(), reflect.TypeOf(object).Elem())
 }
@@ -50,7 +50,7 @@ func prunePointer(field reflect.Value, apiField apiField) {
 	target, typ := field.Elem(), apiField.typ
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
-	} else if apiField.omitEmpty && isScalar(typ.Kind()) && target.IsZero() {
+	} else if apiField.omitEmpty && isEmpty(target) {
 		field.SetZero()
 		return
 	}
@@ -78,8 +78,16 @@ func embedded(field reflect.Value) (reflect.Value, bool) {
 	return field, field.Kind() == reflect.Struct
 }
 
-func isScalar(kind reflect.Kind) bool {
-	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Float64
+// isEmpty tells whether encoding/json leaves the value out of a field with omitempty.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice: // such as *corev1.ResourceList
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	default:
+		return v.IsZero()
+	}
 }
 
 // apiField is what matters of a field of an API type.

@@ -42,6 +42,8 @@ func class(err error, status metav1.Status) Class {
 		return ClassGone
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ClassMoved
+	case byAdmission(status):
+		return ClassForbidden
 	case apierrors.IsInvalid(err):
 		if hasCause(status, "metadata.uid") || hasCause(status, "metadata.resourceVersion") {
 			return ClassMoved
@@ -70,6 +72,24 @@ func hasCause(status metav1.Status, field string) bool {
 		return false
 	}
 	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+}
+
+// byAdmission tells whether an admission policy or webhook refused the object, under another code than 403. The
+// difference matters: a policy can go without any change of the object.
+//
+// A ValidatingAdmissionPolicy answers with 422 or 413, and its cause names neither a type nor a field, unlike a
+// violation of the schema. A webhook that names no code answers with 400, and has no reason, unlike a request that
+// is bad.
+func byAdmission(status metav1.Status) bool {
+	switch status.Code {
+	case http.StatusBadRequest:
+		return status.Reason == ""
+	case http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool {
+			return c.Type == "" && c.Field == ""
+		})
+	}
+	return false
 }
 
 func conflictCauses(status metav1.Status) []metav1.StatusCause {

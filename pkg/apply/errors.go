@@ -30,7 +30,8 @@ const (
 	ClassInvalid Class = "Invalid"
 	// ClassTerminal means that the body cannot be applied at all, such as a list with one key twice.
 	ClassTerminal Class = "Terminal"
-	// ClassForbidden means that authorization, quota or an admission policy refused the write (403).
+	// ClassForbidden means that authorization, quota or an admission policy refused the write (403, or what a
+	// policy or a webhook says instead).
 	ClassForbidden Class = "Forbidden"
 	// ClassGone means that the object or its namespace is being deleted.
 	ClassGone Class = "Gone"
@@ -104,7 +105,7 @@ func (r ObjectRef) String() string {
 type Refusal struct {
 	// Class of the refusal.
 	Class Class
-	// Writer is the field manager whose write was refused.
+	// Writer is the field manager whose write was refused; empty for a delete.
 	Writer string
 	// Object that was to be written.
 	Object ObjectRef
@@ -116,6 +117,9 @@ type Refusal struct {
 
 // Error implements error.
 func (e *Refusal) Error() string {
+	if e.Writer == "" {
+		return fmt.Sprintf("%s on deletion of %s: %s", e.Class, e.Object, e.Reason)
+	}
 	return fmt.Sprintf("%s of %s by %s: %s", e.Class, e.Object, e.Writer, e.Reason)
 }
 

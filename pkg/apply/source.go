@@ -37,7 +37,11 @@ func ParseSource(text string) (s Source, ok bool) {
 	if err != nil || generation < 0 {
 		return Source{}, false
 	}
-	return Source{UID: types.UID(uid), Generation: generation}, true
+	s = Source{UID: types.UID(uid), Generation: generation}
+	if s.String() != text { // such as a/+1 or a/01
+		return Source{}, false
+	}
+	return s, true
 }
 
 // sourceOf returns the source that the object was last written from, if it tells.

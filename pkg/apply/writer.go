@@ -120,59 +120,80 @@ func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcom
 		out.Err = w.refuse(req, ClassTerminal, "the intent cannot be encoded: "+err.Error())
 		return out
 	}
-	intent := sha256.Sum256(rendered)
-
-	var live L
-	if req.Live == nil {
-		if known, ok := memo.recall(w.manager.Name, req.Object); ok && known.refusal != nil && known.uid == "" && known.intent == intent {
-			out.Err = known.refusal
-			return out
-		}
-		omitZeros(want, live)
-		if w.target.StampSource {
-			want.WithAnnotations(map[string]string{SourceAnnotation: req.Source.String()})
-		}
-		// On a missing object a resourceVersion is no precondition and the object is created; on an existing
-		// one this version is always outdated. So the apply can create and nothing else.
-		want.WithResourceVersion("1")
-		return w.send(ctx, memo, req, want, intent)
+	last, _ := memo.recall(w.manager.Name, req.Object)
+	a := attempt[A]{Request: req, want: want, intent: sha256.Sum256(rendered)}
+	if last.intent != a.intent {
+		last = memory{}
 	}
-
-	if live, ok = req.Live.(L); !ok {
+	if req.Live == nil {
+		return w.create(ctx, memo, a, last, out)
+	}
+	live, ok := req.Live.(L)
+	if !ok {
 		out.Err = w.refuse(req, ClassTerminal, fmt.Sprintf("the object is a %T, this writer takes %T", req.Live, live))
 		return out
 	}
-	if live.GetDeletionTimestamp() != nil && !req.LetGo {
-		out.Err = w.refuse(req, ClassGone, "it is being deleted")
+	return w.change(ctx, memo, a, last, live, out)
+}
+
+// attempt is a request on its way.
+type attempt[A any] struct {
+	Request
+	// want is the intent, to be completed by what is not rendered: source and preconditions.
+	want A
+	// intent is the digest of what was rendered.
+	intent [sha256.Size]byte
+}
+
+// create writes an object that does not exist. last is what became of the same intent before.
+func (w *writer[L, A]) create(ctx context.Context, memo *memo, a attempt[A], last memory, out Outcome) Outcome {
+	if last.refusal != nil && last.uid == "" {
+		out.Err = last.refusal
 		return out
 	}
-	if w.target.StampSource && req.Source.staleAgainst(live) {
-		out.Err = w.refuse(req, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
-			live.GetAnnotations()[SourceAnnotation], req.Source.Generation))
+	omitZeros(a.want, *new(L))
+	if w.target.StampSource {
+		a.want.WithAnnotations(map[string]string{SourceAnnotation: a.Source.String()})
+	}
+	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this
+	// version is always outdated. So the apply can create and nothing else.
+	a.want.WithResourceVersion("1")
+	return w.send(ctx, memo, a)
+}
+
+// change brings an existing object in line. last is what became of the same intent before.
+func (w *writer[L, A]) change(ctx context.Context, memo *memo, a attempt[A], last memory, live L, out Outcome) Outcome {
+	if live.GetDeletionTimestamp() != nil && !a.LetGo {
+		out.Err = w.refuse(a.Request, ClassGone, "it is being deleted")
+		return out
+	}
+	if w.target.StampSource && a.Source.staleAgainst(live) {
+		out.Err = w.refuse(a.Request, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
+			live.GetAnnotations()[SourceAnnotation], a.Source.Generation))
 		return out
 	}
 	claim := ownership.Fingerprint(ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource))
-	if known, ok := memo.recall(w.manager.Name, req.Object); ok && known.uid == live.GetUID() && known.intent == intent {
-		if known.refusal == nil && known.claim == claim {
+	if last.uid != "" && last.uid == live.GetUID() {
+		if last.refusal == nil && last.claim == claim {
 			return out
 		}
-		if known.refusal != nil && known.standing == ownership.Standing(live) {
-			out.Err = known.refusal
+		if last.refusal != nil && last.standing == ownership.Standing(live) {
+			out.Err = last.refusal
 			return out
 		}
 	}
-	omitZeros(want, live)
-	same, err := w.compare(want, live, claim != 0, req.Source)
+	omitZeros(a.want, live)
+	same, err := w.compare(a.want, live, claim != 0, a.Source)
 	if err != nil {
-		out.Err = w.refuse(req, ClassTerminal, err.Error())
+		out.Err = w.refuse(a.Request, ClassTerminal, err.Error())
 		return out
 	}
 	if same {
-		memo.remember(w.manager.Name, req.Object, memory{uid: live.GetUID(), intent: intent, claim: claim})
+		memo.remember(w.manager.Name, a.Object, memory{uid: live.GetUID(), intent: a.intent, claim: claim})
 		return out
 	}
-	want.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
-	return w.send(ctx, memo, req, want, intent)
+	a.want.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
+	return w.send(ctx, memo, a)
 }
 
 // compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
@@ -186,9 +207,14 @@ func (w *writer[L, A]) compare(want A, live L, owns bool, source Source) (same b
 		if w.target.Settle != nil {
 			w.target.Settle(want, owned)
 		}
-		written, stamped := sourceOf(live)
-		if w.target.StampSource && stamped && written.UID == source.UID {
-			want.WithAnnotations(map[string]string{SourceAnnotation: written.String()})
+		if w.target.StampSource {
+			// Without a source of ours on the object the comparison is with the one that we would write, so that
+			// one that was taken away comes back.
+			expected := source
+			if written, stamped := sourceOf(live); stamped && written.UID == source.UID {
+				expected = written
+			}
+			want.WithAnnotations(map[string]string{SourceAnnotation: expected.String()})
 		}
 		if same, err = equal(want, owned); err != nil || same {
 			return same, err
@@ -213,29 +239,29 @@ func equal[A any](a, b A) (bool, error) {
 	return string(left) == string(right), nil
 }
 
-func (w *writer[L, A]) send(ctx context.Context, memo *memo, req Request, want A, intent [sha256.Size]byte) Outcome {
-	out := Outcome{Writer: w.manager.Name, Object: req.Object, Action: ActionApplied, Live: req.Live}
-	if req.Live == nil {
+func (w *writer[L, A]) send(ctx context.Context, memo *memo, a attempt[A]) Outcome {
+	out := Outcome{Writer: w.manager.Name, Object: a.Object, Action: ActionApplied, Live: a.Live}
+	if a.Live == nil {
 		out.Action = ActionCreated
 	}
-	answer, err := w.target.Apply(ctx, req.Object.Namespace, want, metav1.ApplyOptions{FieldManager: w.manager.Name})
+	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err == nil {
 		out.Live = answer
 		claim := ownership.Fingerprint(ownership.ApplyEntry(answer, w.manager.Name, w.manager.Subresource))
-		memo.remember(w.manager.Name, req.Object, memory{uid: answer.GetUID(), intent: intent, claim: claim})
+		memo.remember(w.manager.Name, a.Object, memory{uid: answer.GetUID(), intent: a.intent, claim: claim})
 		return out
 	}
 	out.Action = ActionRefused
-	out.Err = classify(err, w.manager.Name, req.Object, req.Live)
+	out.Err = classify(err, w.manager.Name, a.Object, a.Live)
 	if Policies()[ClassOf(out.Err)].Retry != RetryOnChange {
-		memo.forget(w.manager.Name, req.Object)
+		memo.forget(w.manager.Name, a.Object)
 		return out
 	}
-	refused := memory{intent: intent, refusal: out.Err}
-	if req.Live != nil {
-		refused.uid, refused.standing = req.Live.GetUID(), ownership.Standing(req.Live)
+	refused := memory{intent: a.intent, refusal: out.Err}
+	if a.Live != nil {
+		refused.uid, refused.standing = a.Live.GetUID(), ownership.Standing(a.Live)
 	}
-	memo.remember(w.manager.Name, req.Object, refused)
+	memo.remember(w.manager.Name, a.Object, refused)
 	return out
 }
 

@@ -69,7 +69,8 @@ type Controller struct {
 	caches  *caches
 	clients *clients
 	applier *apply.Applier
-	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
+	retries *retries
 	// configMaps are those that MCPServers refer to.
 	configMaps *configMaps
 }
@@ -96,9 +97,9 @@ func New(config Config) (*Controller, error) {
 		caches:  caches,
 		clients: clients,
 		applier: apply.NewApplier(config.Observer),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minBackoff, maxBackoff),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
+		retries: newRetries(config.Clock),
 	}
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
 	if err := c.addHandlers(); err != nil {
@@ -160,11 +161,13 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.sync(klog.NewContext(watching, logger), key) {
 	case retrySoon, retryBackoff:
-		c.queue.AddRateLimited(key)
+		if wait, ok := c.retries.next(key); ok {
+			c.queue.AddAfter(key, wait)
+		}
 	case retryCatchUp:
 		c.queue.AddAfter(key, catchUpCheck)
 	default:
-		c.queue.Forget(key)
+		c.retries.forget(key)
 	}
 	return true
 }

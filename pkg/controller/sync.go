@@ -47,14 +47,15 @@ type pass struct {
 
 // sync brings one MCPServer's children and status about. It reads from caches alone.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
+	// Nothing is read before this: the caches may catch up at any moment, and what was read earlier does not.
+	if !c.caughtUp(key) {
+		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
+		return retryCatchUp
+	}
 	server := c.caches.server(key)
 	if server == nil {
 		c.forget(ctx, key)
 		return retryNever
-	}
-	if !c.caughtUp(key) {
-		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
-		return retryCatchUp
 	}
 	p := &pass{Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{}}
 	if server.DeletionTimestamp != nil {

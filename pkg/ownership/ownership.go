@@ -57,10 +57,11 @@ func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// Owners returns every manager that holds the field, in the order of managedFields. The path is in the notation
-// of structured-merge-diff, which conflict causes use too, for example
-// .spec.template.spec.containers[name="mcp"].image. A manager that holds the whole of something atomic above
-// the path, or something below it, counts as well. Entries that cannot be read are passed over.
+// Owners returns every manager that holds just this field, in the order of managedFields. The path is in the
+// notation of structured-merge-diff, which conflict causes use too, for example
+// .spec.template.spec.containers[name="mcp"].image. Something atomic, such as a container's args, is held as a
+// whole and under its own path; managers that hold fields below the path do not count. Entries that cannot be
+// read are passed over.
 func Owners(obj metav1.Object, path string) []Owner {
 	var owners []Owner
 	entries := obj.GetManagedFields()
@@ -83,12 +84,11 @@ func owner(e *metav1.ManagedFieldsEntry) Owner {
 }
 
 func holds(set *fieldpath.Set, path string) bool {
-	for member := range set.All() {
-		if member.String() == path {
-			return true
-		}
-	}
-	return false
+	// Not Set.All, out of whose loop one must not break: as of structured-merge-diff v6.4.2 it goes on, which
+	// panics.
+	found := false
+	set.Iterate(func(member fieldpath.Path) { found = found || member.String() == path })
+	return found
 }
 
 // seed makes fingerprints comparable within one process and no further.

@@ -35,18 +35,24 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	pods := count(o.ProxyPods)
 	next := v1beta1.MCPServerStatus{
 		ObservedGeneration: o.Server.Generation,
-		ReadyReplicas:      pods.running,
+		ReadyReplicas:      readyReplicas(o, pods),
 		URL:                o.URL,
 	}
 	if next.URL == "" {
 		next.URL = previous.URL
 	}
 	next.Phase, next.Message = phase(o, pods)
-	if next.Phase == v1beta1.PhaseStopped {
-		next.ReadyReplicas = 0
-	}
 	next.Conditions = conditions(o, next, now)
 	return next
+}
+
+// readyReplicas is how many of the proxies that there should be are ready. A rollout has one more for a moment; to
+// tell of it would cost two writes and say nothing.
+func readyReplicas(o Observation, pods tally) int32 {
+	if d := o.Deployment; d != nil && d.Spec.Replicas != nil {
+		return min(pods.running, *d.Spec.Replicas)
+	}
+	return pods.running
 }
 
 func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {

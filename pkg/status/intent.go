@@ -10,14 +10,16 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
 
-// Intent returns the apply configuration of a status. Empty fields are left out, but for readyReplicas, whose
-// zero says something.
+// Intent returns the apply configuration of a status. Empty fields are left out, readyReplicas at 0 among them:
+// the API cannot tell them from absent.
 func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhivev1beta1ac.MCPServerApplyConfiguration {
 	config := toolhivev1beta1ac.MCPServerStatus().
 		WithPhase(status.Phase).
 		WithMessage(status.Message).
-		WithObservedGeneration(status.ObservedGeneration).
-		WithReadyReplicas(status.ReadyReplicas)
+		WithObservedGeneration(status.ObservedGeneration)
+	if status.ReadyReplicas != 0 {
+		config.WithReadyReplicas(status.ReadyReplicas)
+	}
 	if status.URL != "" {
 		config.WithURL(status.URL)
 	}

@@ -10,7 +10,8 @@ import (
 // tally is how the proxy's pods are doing.
 type tally struct {
 	running, pending, failed int32
-	// failure is the reason of the first failed pod.
+	// failure is a reason for which a pod failed: of several the first in the alphabet, since pods come from a
+	// cache in no order, and a status that changed with it would be written for nothing.
 	failure string
 }
 
@@ -36,7 +37,7 @@ func count(pods []*corev1.Pod) tally {
 			t.running++
 		case failure != "":
 			t.failed++
-			if t.failure == "" {
+			if t.failure == "" || failure < t.failure {
 				t.failure = failure
 			}
 		default:

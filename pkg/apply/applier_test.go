@@ -1,0 +1,204 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// observer keeps what it is told.
+type observer struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (o *observer) Observe(out apply.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, fmt.Sprint(out.Writer, " ", out.Action, " ", apply.ClassOf(out.Err)))
+}
+
+func TestObserverIsToldEveryOutcome(t *testing.T) {
+	watcher := &observer{}
+	b := newBench(t, content, (*server).target)
+	b.applier = apply.NewApplier(watcher)
+
+	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.sync(live, web("a:1"), 1)
+	live = b.settled(b.sync(live, web("a:2"), 1), apply.ActionApplied)
+	b.refuse = answered(t, "conflict")
+	b.sync(live, web("a:3"), 1)
+	b.sync(live, web("a:3"), 1)
+	b.sync(terminating(live.DeepCopy()), web("a:3"), 1)
+	b.applier.Note(t.Context(), apply.Outcome{Writer: "mine", Action: apply.ActionNone, Err: &apply.Refusal{Class: apply.ClassForeign}})
+
+	want := []string{
+		"content Created ", "content None ", "content Applied ", "content Refused Conflict", "content None Conflict",
+		"content None Gone", "mine None Foreign",
+	}
+	if diff := cmp.Diff(want, watcher.seen); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+func TestSeen(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	written := b.applier.Written()
+	if !written.Seen(webRef, "") {
+		t.Error("a write that never was is waited for")
+	}
+	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated) // at version 101
+	other := webRef
+	other.Name = "other"
+	for _, step := range []struct {
+		ref     apply.ObjectRef
+		version string
+		want    bool
+	}{
+		{webRef, "9", false}, // a number, not a text
+		{webRef, "100", false},
+		{other, "100", true},
+		{webRef, "101", true},
+		{webRef, "100", true}, // seen is seen
+	} {
+		if got := written.Seen(step.ref, step.version); got != step.want {
+			t.Errorf("Seen(%s, %s) = %t", step.ref, step.version, got)
+		}
+	}
+
+	b.settled(b.sync(live, web("a:2"), 1), apply.ActionApplied)
+	if written.Seen(webRef, "101") || !written.Seen(webRef, "1000") {
+		t.Error("the second write is not the one that is waited for")
+	}
+	b.settled(b.sync(live, web("a:3"), 1), apply.ActionApplied)
+	if !written.Seen(webRef, "not-a-number") {
+		t.Error("a version that cannot be compared is waited for, which would never end")
+	}
+	b.settled(b.sync(live, web("a:4"), 1), apply.ActionApplied)
+	b.applier.Forget(webRef)
+	if !written.Seen(webRef, "1") {
+		t.Error("a write of an object that is forgotten is waited for")
+	}
+}
+
+// Only a write is waited for.
+func TestNothingIsWaitedForWithoutAWrite(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	b.settled(b.sync(after(t, content.Name, web("a:1")), web("a:1"), 1), apply.ActionNone)
+	b.refuse = answered(t, "conflict")
+	b.sync(after(t, content.Name, web("a:1")), web("a:2"), 1)
+	if !b.applier.Written().Seen(webRef, "1") {
+		t.Error("a write is waited for, and none was made")
+	}
+}
+
+// deletion records the options of deletes.
+type deletion struct {
+	answer error
+	names  []string
+	last   metav1.DeleteOptions
+}
+
+func (d *deletion) send(_ context.Context, name string, options metav1.DeleteOptions) error {
+	d.names, d.last = append(d.names, name), options
+	return d.answer
+}
+
+func TestDeleteIsComparedToo(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1"))
+	var sent deletion
+	if err := b.applier.Delete(t.Context(), webRef, live, sent.send); err != nil {
+		t.Fatal(err)
+	}
+	want := metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: new(liveUID), ResourceVersion: new("7")},
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
+	}
+	if diff := cmp.Diff(want, sent.last); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"web"}, sent.names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeleteOfWhatIsGoing(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	sent := deletion{answer: errors.New("must not be asked")}
+	if err := b.applier.Delete(t.Context(), webRef, terminating(after(t, content.Name, web("a:1"))), sent.send); err != nil {
+		t.Error(err)
+	}
+	if len(sent.names) != 0 {
+		t.Error("an object that is being deleted was deleted again")
+	}
+}
+
+func TestRefusedDeletes(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1"))
+	for name, test := range map[string]struct {
+		answer error
+		want   apply.Class // empty when it is no error
+	}{
+		"gone already": {answered(t, "delete-missing"), ""},
+		"another one":  {answered(t, "delete-other-uid"), apply.ClassMoved},
+		"changed":      {answered(t, "delete-stale"), apply.ClassMoved},
+		"not allowed":  {answered(t, "forbidden"), apply.ClassForbidden},
+		"no answer":    {context.DeadlineExceeded, apply.ClassTransient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := deletion{answer: test.answer}
+			err := b.applier.Delete(t.Context(), webRef, live, sent.send)
+			if got := apply.ClassOf(err); got != test.want {
+				t.Fatalf("class %q (%v), want %q", got, err, test.want)
+			}
+			if err != nil && !errors.Is(err, test.answer) {
+				t.Error("the answer is not in the chain of errors")
+			}
+		})
+	}
+}
+
+// Different objects, and different writers of one object in turn, go through one applier at a time. The race
+// detector is the judge.
+func TestConcurrentObjects(t *testing.T) {
+	const objects, rounds = 16, 8
+	s := newServer(t)
+	applier := apply.NewApplier(&observer{})
+	first, second := newWriter(t, content, s.stamping()), newWriter(t, replicas, s.target())
+	var workers sync.WaitGroup
+	for i := range objects {
+		workers.Go(func() {
+			ref := webRef
+			ref.Name = fmt.Sprint("web-", i)
+			var live metav1.Object
+			for round := range rounds {
+				want := web(fmt.Sprint("a:", round)).WithName(ref.Name)
+				out := applier.Sync(t.Context(), first, apply.Request{Object: ref, Live: live, Config: want})
+				if out.Err != nil || out.Action == apply.ActionNone {
+					t.Errorf("%s in round %d: %s, %v", ref.Name, round, out.Action, out.Err)
+					return
+				}
+				live = out.Live
+				applier.Sync(t.Context(), second, apply.Request{Object: ref, Live: live, Config: web("x").WithName(ref.Name)})
+				applier.Written().Seen(ref, live.GetResourceVersion())
+			}
+			applier.Forget(ref)
+		})
+	}
+	workers.Wait()
+	if got := len(s.sent()); got < objects*rounds {
+		t.Errorf("%d requests were sent, want at least %d", got, objects*rounds)
+	}
+}

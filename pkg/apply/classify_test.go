@@ -1,0 +1,201 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+// answered is an answer of a kube-apiserver v1.37.1, as it was recorded, in the shape that client-go gives it.
+func answered(t *testing.T, file string) error {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "answers", file+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status metav1.Status
+	if err := json.Unmarshal(data, &status); err != nil {
+		t.Fatal(err)
+	}
+	if status.Status != metav1.StatusFailure || status.Code == 0 {
+		t.Fatalf("%s is no answer of a failure: %+v", file, status)
+	}
+	return apierrors.FromObject(&status)
+}
+
+// plain is an answer that is no Status, such as that of a load balancer.
+func plain(code int) error {
+	return apierrors.NewGenericServerResponse(code, "PATCH", deployments, "web", "upstream connect error", 0, true)
+}
+
+// failure is an answer with nothing but a code and a reason.
+func failure(code int32, reason metav1.StatusReason) error {
+	return apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"})
+}
+
+func TestClassesOfRecordedAnswers(t *testing.T) {
+	recorded := map[string]apply.Class{
+		"conflict":              apply.ClassConflict,
+		"stale-version":         apply.ClassMoved,
+		"create-only-exists":    apply.ClassMoved,
+		"missing-uid":           apply.ClassMoved,
+		"other-uid":             apply.ClassMoved,
+		"delete-other-uid":      apply.ClassMoved,
+		"delete-stale":          apply.ClassMoved,
+		"immutable":             apply.ClassInvalid,
+		"status-invalid":        apply.ClassInvalid,
+		"policy":                apply.ClassForbidden,
+		"quota":                 apply.ClassForbidden,
+		"forbidden":             apply.ClassForbidden,
+		"unauthorized":          apply.ClassForbidden,
+		"duplicate-key":         apply.ClassTerminal,
+		"unknown-field":         apply.ClassTerminal,
+		"too-large":             apply.ClassTerminal,
+		"media-type":            apply.ClassTerminal,
+		"webhook-down":          apply.ClassTransient,
+		"status-of-missing":     apply.ClassGone,
+		"namespace-missing":     apply.ClassGone,
+		"namespace-terminating": apply.ClassGone,
+		"delete-missing":        apply.ClassGone,
+	}
+	for name, want := range recorded {
+		t.Run(name, func(t *testing.T) { expectClass(t, answered(t, name), want) })
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "answers", "*.json"))
+	if err != nil || len(files) != len(recorded) {
+		t.Errorf("%d answers are recorded and %d are looked at (%v)", len(files), len(recorded), err)
+	}
+}
+
+func TestClassesOfOtherErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want apply.Class
+	}{
+		"429":                      {apierrors.NewTooManyRequests("later", 1), apply.ClassTransient},
+		"429 by hand":              {apierrors.NewTooManyRequestsError("later"), apply.ClassTransient},
+		"500 InternalError":        {apierrors.NewInternalError(errors.New("etcd")), apply.ClassTransient},
+		"500 without a Status":     {plain(500), apply.ClassTransient},
+		"502 without a Status":     {plain(502), apply.ClassTransient},
+		"503":                      {apierrors.NewServiceUnavailable("starting"), apply.ClassTransient},
+		"503 without a Status":     {plain(503), apply.ClassTransient},
+		"504 Timeout":              {apierrors.NewTimeoutError("etcd", 1), apply.ClassTransient},
+		"500 ServerTimeout":        {apierrors.NewServerTimeout(deployments, "patch", 1), apply.ClassTransient},
+		"deadline":                 {context.DeadlineExceeded, apply.ClassTransient},
+		"cancelled":                {context.Canceled, apply.ClassTransient},
+		"connection refused":       {&url.Error{Op: "Patch", URL: "https://x", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, apply.ClassTransient},
+		"connection reset":         {fmt.Errorf("read: %w", syscall.ECONNRESET), apply.ClassTransient},
+		"broken off":               {io.ErrUnexpectedEOF, apply.ClassTransient},
+		"404":                      {apierrors.NewNotFound(deployments, "web"), apply.ClassGone},
+		"404 without a Status":     {plain(404), apply.ClassGone},
+		"410":                      {apierrors.NewGone("gone"), apply.ClassGone},
+		"409 AlreadyExists":        {apierrors.NewAlreadyExists(deployments, "web"), apply.ClassMoved},
+		"400":                      {apierrors.NewBadRequest("no"), apply.ClassTerminal},
+		"405":                      {apierrors.NewMethodNotSupported(deployments, "patch"), apply.ClassTerminal},
+		"413":                      {apierrors.NewRequestEntityTooLargeError("limit is 1"), apply.ClassTerminal},
+		"wrapped":                  {fmt.Errorf("sending: %w", apierrors.NewBadRequest("no")), apply.ClassTerminal},
+		"a Status without a code":  {failure(0, ""), apply.ClassTransient},
+		"422 without details":      {failure(422, metav1.StatusReasonInvalid), apply.ClassInvalid},
+		"409 without details":      {failure(409, metav1.StatusReasonConflict), apply.ClassMoved},
+		"403 without details":      {failure(403, metav1.StatusReasonForbidden), apply.ClassForbidden},
+		"500 with an empty reason": {failure(500, ""), apply.ClassTerminal},
+		"400 of a webhook":         {failure(400, ""), apply.ClassForbidden},
+	} {
+		t.Run(name, func(t *testing.T) { expectClass(t, test.err, test.want) })
+	}
+}
+
+// expectClass sends an intent, has it refused, and looks at what becomes of the answer.
+func expectClass(t *testing.T, answer error, want apply.Class) {
+	t.Helper()
+	b := newBench(t, content, (*server).target)
+	b.refuse = answer
+	out := b.sync(after(t, content.Name, web("a:1")), web("a:2"), 1)
+	if out.Action != apply.ActionRefused {
+		t.Errorf("action %s, want %s", out.Action, apply.ActionRefused)
+	}
+	if got := apply.ClassOf(out.Err); got != want {
+		t.Errorf("class %s, want %s", got, want)
+	}
+	var refusal *apply.Refusal
+	if !errors.As(out.Err, &refusal) {
+		t.Fatalf("%T is no *Refusal", out.Err)
+	}
+	if refusal.Writer != content.Name || refusal.Object != webRef {
+		t.Errorf("the refusal is of %s by %s", refusal.Object, refusal.Writer)
+	}
+	if !errors.Is(out.Err, answer) {
+		t.Error("the answer is not in the chain of errors")
+	}
+	var conflict *apply.ConflictError
+	if errors.As(out.Err, &conflict) != (want == apply.ClassConflict) {
+		t.Errorf("a *ConflictError: %t, the class is %s", conflict != nil, want)
+	}
+	if refusal.Reason == "" || strings.ContainsAny(refusal.Reason, "\n\t\r") {
+		t.Errorf("the reason is not one line: %q", refusal.Reason)
+	}
+}
+
+func TestReasonsStayReadable(t *testing.T) {
+	for name, message := range map[string]string{
+		"long":              strings.Repeat("long ", 1000),
+		"cut within a rune": strings.Repeat("é", 1000),
+		"lines":             "one\n- two\r\n\tthree",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, content, (*server).target)
+			b.refuse = apierrors.NewBadRequest(message)
+			out := b.sync(nil, web("a:1"), 1)
+			var refusal *apply.Refusal
+			if !errors.As(out.Err, &refusal) {
+				t.Fatalf("error %v", out.Err)
+			}
+			const most = 512 + len("...")
+			if len(refusal.Reason) > most || !utf8.ValidString(refusal.Reason) || strings.ContainsAny(refusal.Reason, "\n\r\t") {
+				t.Errorf("reason of %d bytes: %q", len(refusal.Reason), refusal.Reason)
+			}
+			if cut := strings.HasSuffix(refusal.Reason, "..."); cut != (len(message) > most) {
+				t.Errorf("the reason is marked as cut: %t", cut)
+			}
+		})
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	refusal := &apply.Refusal{Class: apply.ClassInvalid}
+	for name, test := range map[string]struct {
+		err  error
+		want apply.Class
+	}{
+		"nothing":     {nil, ""},
+		"a refusal":   {refusal, apply.ClassInvalid},
+		"wrapped":     {fmt.Errorf("sync: %w", refusal), apply.ClassInvalid},
+		"a conflict":  {&apply.ConflictError{Refusal: apply.Refusal{Class: apply.ClassConflict}}, apply.ClassConflict},
+		"another one": {errors.New("x"), apply.ClassTransient},
+	} {
+		if got := apply.ClassOf(test.err); got != test.want {
+			t.Errorf("%s: class %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+const imagePath = `.spec.template.spec.containers[name="mcp"].image`
+
+// conflicting has the recorded conflict as its answer: kubectl scale holds the replicas, kubectl set the image.
+func conflicting(t *testing.T, live *deployment) *apply.ConflictError {
+	t.Helper()
+	b := newBench(t, content, (*server).target)
+	b.refuse = answered(t, "conflict")
+	out := b.sync(live, web("a:2"), 1)
+	var conflict *apply.ConflictError
+	if !errors.As(out.Err, &conflict) {
+		t.Fatalf("error %v is no conflict", out.Err)
+	}
+	return conflict
+}
+
+func TestConflictNamesBothSides(t *testing.T) {
+	live := after(t, content.Name, web("a:1"))
+	foreign(live, "kubectl-set", `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"mcp\"}":{"f:image":{}}}}}}}`)
+	foreign(live, "kubectl", `{"f:spec":{"f:replicas":{}}}`)
+	live.ManagedFields[2].Subresource = "scale"
+	foreign(live, "kubectl-label", `{"f:metadata":{"f:labels":{"f:x":{}}}}`)
+	foreign(live, "shared", `{"f:spec":{"f:paused":{},"f:replicas":{},"f:template":{}}}`)
+
+	conflict := conflicting(t, live)
+	update := metav1.ManagedFieldsOperationUpdate
+	want := []apply.FieldConflict{
+		{Path: ".spec.replicas", Owners: []ownership.Owner{
+			{Manager: "kubectl", Operation: update, Subresource: "scale"},
+			{Manager: "shared", Operation: update},
+		}},
+		{Path: imagePath, Owners: []ownership.Owner{{Manager: "kubectl-set", Operation: update}}},
+	}
+	if diff := cmp.Diff(want, conflict.Fields); diff != "" {
+		t.Errorf("fields in conflict (-want +got):\n%s", diff)
+	}
+	if conflict.Class != apply.ClassConflict || conflict.Writer != content.Name || conflict.Object != webRef {
+		t.Errorf("the conflict is %s of %s by %s", conflict.Class, conflict.Object, conflict.Writer)
+	}
+	if strings.Contains(conflict.Error(), "\n") {
+		t.Errorf("the error spans lines: %q", conflict.Error())
+	}
+	if !apierrors.IsConflict(conflict) {
+		t.Error("the API server's answer is not in the chain of errors")
+	}
+}
+
+// One path that several managers hold has a cause for each of them, and is one conflict.
+func TestConflictNamesAPathOnce(t *testing.T) {
+	status := answered(t, "conflict").(*apierrors.StatusError)
+	causes := status.ErrStatus.Details.Causes
+	twice := causes[0]
+	twice.Message = `conflict with "shared" using apps/v1`
+	status.ErrStatus.Details.Causes = append(causes, twice)
+	b := newBench(t, content, (*server).target)
+	b.refuse = status
+	var conflict *apply.ConflictError
+	if out := b.sync(nil, web("a:1"), 1); !errors.As(out.Err, &conflict) {
+		t.Fatalf("error %v is no conflict", out.Err)
+	}
+	if len(conflict.Fields) != 2 {
+		t.Errorf("%d fields in conflict, want 2: %v", len(conflict.Fields), conflict.Fields)
+	}
+}
+
+// The cache may be older than the conflict, or the object unknown; the paths are told all the same.
+func TestConflictWithAnUnseenOwner(t *testing.T) {
+	for name, live := range map[string]*deployment{
+		"an object without the entry": after(t, content.Name, web("a:1")), "an unknown object": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
+			if diff := cmp.Diff(want, conflicting(t, live).Fields); diff != "" {
+				t.Errorf("fields in conflict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// We are not in conflict with ourselves, whatever the cache shows.
+func TestConflictDoesNotNameTheWriterItself(t *testing.T) {
+	live := foreign(after(t, "someone", web("a:1")), content.Name, `{"f:spec":{"f:replicas":{}}}`)
+	if owners := conflicting(t, live).Fields[0].Owners; len(owners) != 0 {
+		t.Errorf("owners %v, want none", owners)
+	}
+}

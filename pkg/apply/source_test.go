@@ -1,0 +1,153 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+func TestParseSource(t *testing.T) {
+	for text, want := range map[string]apply.Source{
+		"a/1":                     {UID: "a", Generation: 1},
+		"a/0":                     {UID: "a"},
+		"a/9223372036854775807":   {UID: "a", Generation: 1<<63 - 1},
+		string(sourceUID) + "/12": {UID: sourceUID, Generation: 12},
+	} {
+		if got, ok := apply.ParseSource(text); !ok || got != want {
+			t.Errorf("ParseSource(%q) = %v, %t; want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"", "/", "a", "a/", "/1", "a/b", "a/1/2", "a/-1", "a/-0", "a/+1", "a/01", "a/1 ", "a/ 1", "a/0x1", "a/1_0",
+		"a/9223372036854775808", "a/1.0",
+	} {
+		if got, ok := apply.ParseSource(text); ok || got != (apply.Source{}) {
+			t.Errorf("ParseSource(%q) = %v, %t; want no source", text, got, ok)
+		}
+	}
+}
+
+// FuzzParseSource: what is read is what String writes, and nothing else.
+func FuzzParseSource(f *testing.F) {
+	for _, seed := range []string{"a/1", "", "/", "a/+1", "a/00", "a/-0", "é/5", "a\n/5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		source, ok := apply.ParseSource(text)
+		if ok && source.String() != text {
+			t.Errorf("%q was read as %v, which is written %q", text, source, source)
+		}
+		if ok && (source.UID == "" || source.Generation < 0 || strings.Contains(string(source.UID), "/")) {
+			t.Errorf("%q was read as %+v", text, source)
+		}
+		if !ok && source != (apply.Source{}) {
+			t.Errorf("%q was not read, but gave %v", text, source)
+		}
+	})
+}
+
+// The cases in which a writer with generation 5 of its source meets, or does not meet, an object that tells of the
+// source that it was last written from.
+func TestSourceGate(t *testing.T) {
+	ours := apply.Source{UID: sourceUID, Generation: 5}
+	stamp := func(text string) *string { return &text }
+	for name, test := range map[string]struct {
+		absent bool    // the object does not exist
+		live   *string // the annotation; nil for none
+		// changed and unchanged are what becomes of an intent with and without another content.
+		changed, unchanged apply.Action
+		stale              bool
+	}{
+		"object absent":     {absent: true, changed: apply.ActionCreated, unchanged: apply.ActionCreated},
+		"annotation absent": {changed: apply.ActionApplied, unchanged: apply.ActionApplied},
+		"older":             {live: stamp(string(sourceUID) + "/4"), changed: apply.ActionApplied, unchanged: apply.ActionNone},
+		"equal":             {live: stamp(ours.String()), changed: apply.ActionApplied, unchanged: apply.ActionNone},
+		"newer":             {live: stamp(string(sourceUID) + "/6"), stale: true},
+		"unparseable":       {live: stamp("whatever"), changed: apply.ActionApplied, unchanged: apply.ActionApplied},
+		"other UID, newer":  {live: stamp("another/6"), changed: apply.ActionApplied, unchanged: apply.ActionApplied},
+		"other UID, older":  {live: stamp("another/4"), changed: apply.ActionApplied, unchanged: apply.ActionApplied},
+	} {
+		for _, content := range []struct {
+			image string
+			want  apply.Action
+		}{{"a:1", test.unchanged}, {"a:2", test.changed}} {
+			t.Run(name+" "+content.image, func(t *testing.T) {
+				b, live := meet(t, test.absent, test.live)
+				out := b.sync(live, web(content.image), ours.Generation)
+				if test.stale {
+					if out.Action != apply.ActionNone || apply.ClassOf(out.Err) != apply.ClassStale {
+						t.Fatalf("%s with error %v, want class Stale", out.Action, out.Err)
+					}
+					b.expect(0, "a stale view")
+					if !strings.Contains(out.Err.Error(), string(sourceUID)+"/6") || !strings.Contains(out.Err.Error(), "generation 5") {
+						t.Errorf("%v does not tell both generations", out.Err)
+					}
+					return
+				}
+				b.settled(out, content.want)
+				if content.want == apply.ActionNone {
+					b.expect(0, "nothing but the generation differs")
+					return
+				}
+				if got := b.expect(1, "a write")[0].metadata(t).Annotations[apply.SourceAnnotation]; got != ours.String() {
+					t.Errorf("the source is %q, want %q", got, ours)
+				}
+			})
+		}
+	}
+}
+
+// meet returns a bench with a stamping writer and the object that it meets, with content a:1.
+func meet(t *testing.T, absent bool, annotation *string) (*bench, *deployment) {
+	t.Helper()
+	b := newBench(t, content, (*server).stamping)
+	if absent {
+		return b, nil
+	}
+	owned := web("a:1")
+	if annotation != nil {
+		owned.WithAnnotations(map[string]string{apply.SourceAnnotation: *annotation})
+	}
+	return b, after(t, content.Name, owned)
+}
+
+// A stale view is not remembered as refused: the next generation writes.
+func TestStaleViewIsOverWithTheNextGeneration(t *testing.T) {
+	newer := string(sourceUID) + "/6"
+	b, live := meet(t, false, &newer)
+	if out := b.sync(live, web("a:2"), 5); apply.ClassOf(out.Err) != apply.ClassStale {
+		t.Fatalf("error %v, want class Stale", out.Err)
+	}
+	b.settled(b.sync(live, web("a:2"), 6), apply.ActionApplied)
+	b.expect(1, "the generation has come")
+}
+
+// The gate and the stamp are those of writers with content. One that has none of its own neither asks nor stamps.
+func TestUnstampedWritersPassTheGate(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1").WithAnnotations(map[string]string{
+		apply.SourceAnnotation: string(sourceUID) + "/6",
+	}))
+	b.settled(b.sync(live, web("a:2"), 5), apply.ActionApplied)
+	if got := b.expect(1, "a change")[0].metadata(t).Annotations; got != nil {
+		t.Errorf("annotations %v were sent", got)
+	}
+}
+
+// Another annotation of the intent does not hide the stamp, nor the stamp the annotation.
+func TestStampIsOneAnnotationAmongOthers(t *testing.T) {
+	b := newBench(t, content, (*server).stamping)
+	want := func() *configuration { return web("a:1").WithAnnotations(map[string]string{"note": "x"}) }
+	live := b.settled(b.sync(nil, want(), 1), apply.ActionCreated)
+	got := b.expect(1, "creation")[0].metadata(t).Annotations
+	if len(got) != 2 || got["note"] != "x" || got[apply.SourceAnnotation] != string(sourceUID)+"/1" {
+		t.Errorf("annotations %v were sent", got)
+	}
+	b.applier.Forget(webRef)
+	b.settled(b.sync(live, want(), 2), apply.ActionNone)
+	b.expect(0, "the generation alone moved on")
+}

@@ -1,0 +1,214 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// At first sight, as after a restart, an intent is compared with what the manager owns.
+func TestFirstSightOfWhatIsAlreadySo(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1"))
+	if out := b.sync(live, web("a:1"), 1); b.settled(out, apply.ActionNone) != live {
+		t.Error("the outcome is not the object as it was given")
+	}
+	b.expect(0, "nothing to do")
+	if b.extracts != 1 {
+		t.Errorf("%d comparisons, want 1", b.extracts)
+	}
+	b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
+	b.expect(0, "nothing to do, again")
+	if b.extracts != 1 {
+		t.Errorf("%d comparisons, want none after the first", b.extracts)
+	}
+}
+
+func TestFirstSightOfSomethingElse(t *testing.T) {
+	for name, test := range map[string]struct {
+		live func(t *testing.T) *deployment
+	}{
+		"another value": {func(t *testing.T) *deployment { t.Helper(); return after(t, content.Name, web("a:0")) }},
+		"a field too many": {func(t *testing.T) *deployment {
+			t.Helper()
+			return after(t, content.Name, web("a:1").WithAnnotations(map[string]string{"old": "x"}))
+		}},
+		"a field too few": {func(t *testing.T) *deployment {
+			t.Helper()
+			less := web("a:1")
+			less.Labels = nil
+			return after(t, content.Name, less)
+		}},
+		"the same values, owned by another": {func(t *testing.T) *deployment {
+			t.Helper()
+			return after(t, "someone", web("a:1"))
+		}},
+		"the same values, written by Update": {func(t *testing.T) *deployment {
+			t.Helper()
+			live := after(t, content.Name, web("a:1"))
+			live.ManagedFields[0].Operation = metav1.ManagedFieldsOperationUpdate
+			return live
+		}},
+		"the same values, owned through a subresource": {func(t *testing.T) *deployment {
+			t.Helper()
+			live := after(t, content.Name, web("a:1"))
+			live.ManagedFields[0].Subresource = "status"
+			return live
+		}},
+		"the same values without managedFields": {func(t *testing.T) *deployment {
+			t.Helper()
+			live := after(t, content.Name, web("a:1"))
+			live.ManagedFields = nil
+			return live
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, content, (*server).target)
+			now := b.settled(b.sync(test.live(t), web("a:1"), 1), apply.ActionApplied)
+			b.expect(1, "a difference")
+			b.settled(b.sync(now, web("a:1"), 1), apply.ActionNone)
+			b.expect(0, "after it was written")
+		})
+	}
+}
+
+// Values of other managers are theirs, whatever they are.
+func TestForeignWritesCauseNoRequest(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.expect(1, "creation")
+
+	live = foreign(live.DeepCopy(), "kubectl-label", `{"f:metadata":{"f:labels":{"f:team":{}}}}`)
+	live.Labels["team"] = "a"
+	live.ResourceVersion, live.Generation = "200", 5
+	live.Status.Replicas = 3
+	b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
+	b.expect(0, "a foreign label")
+	if b.extracts != 0 {
+		t.Errorf("%d comparisons, want none: our own entry is the one that we left", b.extracts)
+	}
+}
+
+// What is remembered stops to hold with any of the three things that it is remembered for.
+func TestMemoEndsWith(t *testing.T) {
+	taken := func(t *testing.T, live *deployment) *deployment {
+		t.Helper()
+		less := web("a:1")
+		less.Labels = nil
+		taken := after(t, content.Name, less)
+		taken.UID, taken.Labels = live.UID, map[string]string{"app": "theirs"}
+		return taken
+	}
+	t.Run("a change of our claim", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.expect(1, "creation")
+		b.settled(b.sync(taken(t, live), web("a:1"), 1), apply.ActionApplied)
+		b.expect(1, "a label that was taken")
+	})
+	t.Run("the loss of our claim", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.expect(1, "creation")
+		without := live.DeepCopy()
+		without.ManagedFields = nil
+		b.settled(b.sync(without, web("a:1"), 1), apply.ActionApplied)
+		b.expect(1, "an entry that was removed")
+	})
+	t.Run("a change of the intent, and back", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		live = b.settled(b.sync(live, web("a:2"), 2), apply.ActionApplied)
+		live = b.settled(b.sync(live, web("a:1"), 3), apply.ActionApplied)
+		b.expect(3, "three intents")
+		b.settled(b.sync(live, web("a:1"), 3), apply.ActionNone)
+		b.expect(0, "the last one again")
+	})
+	t.Run("another object of the name", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.expect(1, "creation")
+		twin := live.DeepCopy()
+		twin.UID = "another"
+		b.settled(b.sync(twin, web("a:1"), 1), apply.ActionNone)
+		if b.extracts != 1 {
+			t.Errorf("%d comparisons, want 1: the memo is about the other one", b.extracts)
+		}
+		stranger := after(t, "someone", web("a:1"))
+		stranger.UID = "a third"
+		b.settled(b.sync(stranger, web("a:1"), 1), apply.ActionApplied)
+		if uid := b.expect(1, "an object without our claim")[0].metadata(t).UID; uid != "a third" {
+			t.Errorf("sent with uid %q", uid)
+		}
+	})
+	t.Run("the end of the object", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.expect(2, "an object that was deleted comes back")
+	})
+	t.Run("Forget", func(t *testing.T) {
+		b := newBench(t, content, (*server).target)
+		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+		b.applier.Forget(webRef)
+		b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
+		if b.extracts != 1 {
+			t.Errorf("%d comparisons, want 1: nothing is remembered", b.extracts)
+		}
+	})
+}
+
+// Two writers of one object neither see each other's memo nor each other's fields.
+func TestWritersOfOneObjectAreApart(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	number := newWriter(t, replicas, b.target())
+	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.expect(1, "creation")
+
+	two := func() *configuration {
+		return appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
+	}
+	out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: two()})
+	if out.Err != nil || out.Action != apply.ActionApplied || out.Writer != replicas.Name {
+		t.Fatalf("outcome %+v, want applied by %s", out, replicas.Name)
+	}
+	b.expect(1, "the number")
+	live = live.DeepCopy()
+	live.ManagedFields = append(live.ManagedFields, out.Live.GetManagedFields()...)
+	live.Spec.Replicas = new(int32(2))
+
+	b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
+	if out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: two()}); out.Action != apply.ActionNone {
+		t.Errorf("the number was written again")
+	}
+	b.expect(0, "both are as they should be")
+	if b.extracts != 0 {
+		t.Errorf("%d comparisons, want none", b.extracts)
+	}
+}
+
+// A status is written by its own entry, that of the subresource.
+func TestStatusHasAnEntryOfItsOwn(t *testing.T) {
+	ready := func() *configuration {
+		return appsv1ac.Deployment("web", namespace).WithStatus(appsv1ac.DeploymentStatus().WithReadyReplicas(1))
+	}
+	build := func(s *server) target {
+		to := s.target()
+		to.Extract = appsv1ac.ExtractDeploymentStatus
+		return to
+	}
+	b := newBench(t, status, build)
+	live := after(t, status.Name, ready())
+	live.ManagedFields[0].Subresource = "status"
+	b.settled(b.sync(live, ready(), 1), apply.ActionNone)
+	b.expect(0, "the status is so")
+	live.ManagedFields[0].Subresource = ""
+	b.settled(b.sync(live, ready(), 1), apply.ActionApplied)
+	b.expect(1, "an entry of the name, but of the object itself")
+}

@@ -1,0 +1,116 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// TestMain fails when a test leaves a goroutine behind.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+// bubbleStart is when the clock of a synctest bubble starts.
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// operating is a controller that runs in a synctest bubble. Nothing in it depends on how fast the machine is:
+// time passes only when every goroutine waits.
+type operating struct {
+	*Controller
+	*apiServer
+	events *recorder
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// operate runs test in a bubble, with a controller for the objects that there are.
+func operate(t *testing.T, objects []runtime.Object, configure func(*Config), test func(t *testing.T, o *operating)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, objects...)
+		o := start(t, s, configure)
+		defer o.end()
+		o.rest()
+		test(t, o)
+	})
+}
+
+// start starts a controller on a server that may have been there before.
+func start(t *testing.T, s *apiServer, configure func(*Config)) *operating {
+	t.Helper()
+	o := &operating{apiServer: s, events: &recorder{}, ended: make(chan error, 1)}
+	config := Config{Core: s.core, Servers: s.servers, Recorder: o.events, Workers: 2}
+	if configure != nil {
+		configure(&config)
+	}
+	var err error
+	if o.Controller, err = New(config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2)))))
+	o.stop = stop
+	go func() { o.ended <- o.Run(ctx) }()
+	return o
+}
+
+// rest returns when the controller has nothing more to do than to wait for an event, or for longer than a while.
+func (o *operating) rest() {
+	const aWhile = 3 * time.Second // longer than the checks that follow a write
+	<-time.After(aWhile)
+	synctest.Wait()
+}
+
+// end stops the controller and waits for it. That it leaves no goroutine behind is for the bubble to tell.
+func (o *operating) end() {
+	o.t.Helper()
+	o.stop()
+	if err := <-o.ended; err != nil {
+		o.t.Errorf("the controller ended with %v", err)
+	}
+}
+
+func (o *operating) server(name string) *v1beta1.MCPServer {
+	o.t.Helper()
+	server, ok := get[*v1beta1.MCPServer](o.apiServer, name)
+	if !ok {
+		o.t.Fatalf("MCPServer %s does not exist", name)
+	}
+	return server
+}
+
+// recorder is an events.EventRecorder.
+type recorder struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := cache.MetaObjectToName(access(regarding)).String()
+	r.told = append(r.told, fmt.Sprintf("%s %s %s %s: %s", name, eventType, reason, action, fmt.Sprintf(note, args...)))
+}
+
+// heard returns the events since it was asked last.
+func (r *recorder) heard() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	r.told = nil
+	return told
+}

@@ -1,0 +1,120 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"pgregory.net/rapid"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+func TestCandidates(t *testing.T) {
+	for _, test := range []struct {
+		kind schema.GroupKind
+		name string
+		want []string
+	}{
+		{vocabulary.Deployment, "web", []string{"web"}},
+		{vocabulary.StatefulSet, "web", []string{"web"}},
+		{vocabulary.ServiceKind, "mcp-web-proxy", []string{"web", "web-proxy"}},
+		{vocabulary.ServiceKind, "mcp-web-headless", []string{"web", "web-headless"}},
+		{vocabulary.ServiceKind, "mcp-web", []string{"web"}},
+		{vocabulary.ServiceKind, "mcp--proxy", []string{"-proxy"}}, // no name at all before the suffix
+		{vocabulary.ServiceKind, "web", nil},
+		{vocabulary.ServiceKind, "mcp-", nil},
+		{vocabulary.ConfigMap, "web-runconfig", []string{"web"}},
+		{vocabulary.ConfigMap, "web-authz-inline", []string{"web"}},
+		{vocabulary.ConfigMap, "kube-root-ca.crt", nil},
+		{vocabulary.ConfigMap, "-runconfig", nil},
+		{vocabulary.ServiceAccount, "web-sa", []string{"web"}},
+		{vocabulary.ServiceAccount, "default", nil},
+		{vocabulary.Role, "web-proxy-runner", []string{"web"}},
+		{vocabulary.RoleBinding, "web-proxy-runner", []string{"web"}},
+		{vocabulary.MCPServer, "web", nil},
+	} {
+		if diff := cmp.Diff(test.want, candidates(test.kind, test.name)); diff != "" {
+			t.Errorf("candidates of %s %s (-want +got):\n%s", test.kind, test.name, diff)
+		}
+	}
+}
+
+// genServerName draws names in which the affixes occur as well.
+func genServerName() *rapid.Generator[string] {
+	part := rapid.SampledFrom([]string{"web", "a", "mcp-", "-proxy", "-sa", "-runconfig", "-headless", "-proxy-runner", "-authz-inline"})
+	return rapid.Custom(func(t *rapid.T) string {
+		name := ""
+		for _, p := range rapid.SliceOfN(part, 1, 4).Draw(t, "parts") {
+			name += p
+		}
+		return name
+	})
+}
+
+// An object is a child that an MCPServer may have just if the MCPServer is a candidate for the object.
+func TestChildrenAndCandidatesAreInverse(t *testing.T) {
+	kinds := []schema.GroupKind{
+		vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind, vocabulary.ConfigMap,
+		vocabulary.ServiceAccount, vocabulary.Role, vocabulary.RoleBinding, vocabulary.MCPServer,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		server := genServerName().Draw(t, "server")
+		refs := children(cache.NewObjectName("shop", server))
+		for _, ref := range refs {
+			if ref.Namespace != "shop" || !slices.Contains(candidates(ref.Kind, ref.Name), server) {
+				t.Fatalf("%s is a child of %s, and does not lead to it", ref, server)
+			}
+		}
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		name := genServerName().Draw(t, "object")
+		seen := map[string]bool{}
+		for _, candidate := range candidates(kind, name) {
+			if seen[candidate] {
+				t.Fatalf("%s is a candidate twice", candidate)
+			}
+			seen[candidate] = true
+			if !slices.Contains(children(cache.NewObjectName("shop", candidate)), childRef(kind, "shop", name)) {
+				t.Fatalf("%s is a candidate for %s %s, which is no child of it", candidate, kind, name)
+			}
+		}
+	})
+}
+
+// Whatever is rendered, or was under an earlier spec, is a child: else its events would wake nobody.
+func TestEverythingRenderedIsAChild(t *testing.T) {
+	known := children(cache.NewObjectName("shop", "web"))
+	for _, transport := range []v1beta1.Transport{v1beta1.TransportStdio, v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP} {
+		for name, authz := range map[string]*v1beta1.AuthzConfigRef{
+			"none":   nil,
+			"inline": {Type: v1beta1.AuthzConfigTypeInline, Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"permit(principal, action, resource);"}}},
+		} {
+			server := newServer("web")
+			server.Spec.Transport, server.Spec.AuthzConfig = transport, authz
+			result, err := render.Render(render.Input{Server: server}, render.Options{})
+			if err != nil {
+				t.Fatalf("transport %s, authorization %s: %v", transport, name, err)
+			}
+			var refs []apply.ObjectRef
+			for _, intent := range result.Intents {
+				refs = append(refs, childRef(intent.Kind, "shop", intent.Name))
+			}
+			for _, absent := range result.Absent {
+				refs = append(refs, childRef(absent.Kind, "shop", absent.Name))
+			}
+			for _, ref := range refs {
+				if !slices.Contains(known, ref) {
+					t.Errorf("%s is rendered, and no child", ref)
+				}
+			}
+		}
+	}
+}

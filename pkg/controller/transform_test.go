@@ -1,0 +1,176 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// heavy is metadata with all that a cache could do without.
+func heavy() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Generation: 3,
+		DeletionTimestamp: &metav1.Time{Time: bubbleStart},
+		Labels:            map[string]string{"a": "b"},
+		Annotations:       map[string]string{"a": "b"},
+		Finalizers:        []string{"f"},
+		OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "2"}},
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
+	}
+}
+
+// light is what is kept of it: enough to tell that something stands there, and whose it is.
+func light() metav1.ObjectMeta {
+	h := heavy()
+	return metav1.ObjectMeta{
+		Name: h.Name, Namespace: h.Namespace, UID: h.UID, ResourceVersion: h.ResourceVersion,
+		DeletionTimestamp: h.DeletionTimestamp, OwnerReferences: h.OwnerReferences,
+	}
+}
+
+func kinds(meta metav1.ObjectMeta, full bool) map[string]runtime.Object {
+	objects := map[string]runtime.Object{
+		"Deployment":     &appsv1.Deployment{ObjectMeta: *meta.DeepCopy()},
+		"StatefulSet":    &appsv1.StatefulSet{ObjectMeta: *meta.DeepCopy()},
+		"Service":        &corev1.Service{ObjectMeta: *meta.DeepCopy()},
+		"ConfigMap":      &corev1.ConfigMap{ObjectMeta: *meta.DeepCopy()},
+		"ServiceAccount": &corev1.ServiceAccount{ObjectMeta: *meta.DeepCopy()},
+		"Role":           &rbacv1.Role{ObjectMeta: *meta.DeepCopy()},
+		"RoleBinding":    &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()},
+	}
+	if full {
+		objects["Deployment"].(*appsv1.Deployment).Spec.Paused = true
+		objects["StatefulSet"].(*appsv1.StatefulSet).Status.ReadyReplicas = 1
+		objects["Service"].(*corev1.Service).Spec.ClusterIP = "10.0.0.1"
+		objects["ConfigMap"].(*corev1.ConfigMap).Data = map[string]string{"secret": "large"}
+		objects["ServiceAccount"].(*corev1.ServiceAccount).Secrets = []corev1.ObjectReference{{Name: "s"}}
+		objects["Role"].(*rbacv1.Role).Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}}}
+		objects["RoleBinding"].(*rbacv1.RoleBinding).Subjects = []rbacv1.Subject{{Name: "s"}}
+	}
+	return objects
+}
+
+func TestTrimmerReducesForeignObjectsToTheirIdentity(t *testing.T) {
+	trim := trimmer{vocabulary.Registry()}
+	want := kinds(light(), false)
+	objects := kinds(heavy(), true)
+	if len(objects) != len(affixes) {
+		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(affixes))
+	}
+	for kind, obj := range objects {
+		got, err := trim.child(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[kind], got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+func TestTrimmerKeepsOursWhole(t *testing.T) {
+	trim := trimmer{vocabulary.Registry()}
+	for name, mark := range map[string]func(*metav1.ObjectMeta){
+		"owned by an MCPServer": func(m *metav1.ObjectMeta) {
+			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web"})
+		},
+		"owned by an MCPServer of the older version": func(m *metav1.ObjectMeta) {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1alpha1", Kind: "MCPServer", Name: "web"}}
+		},
+		"written by one of our managers": func(m *metav1.ObjectMeta) {
+			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: vocabulary.Access})
+		},
+	} {
+		meta := heavy()
+		mark(&meta)
+		want := kinds(meta, true)
+		for kind, obj := range kinds(meta, true) {
+			got, err := trim.child(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want[kind], got); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)
+			}
+		}
+	}
+}
+
+func TestTrimmerTellsMCPServersFromOthers(t *testing.T) {
+	trim := trimmer{vocabulary.Registry()}
+	for name, ref := range map[string]metav1.OwnerReference{
+		"another group":        {APIVersion: "example.com/v1", Kind: "MCPServer"},
+		"another kind":         {APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPRegistry"},
+		"no group":             {APIVersion: "v1", Kind: "MCPServer"},
+		"no version at all":    {APIVersion: "toolhive.stacklok.dev/v1/v2", Kind: "MCPServer"},
+		"a group that ends so": {APIVersion: "nottoolhive.stacklok.dev/v1", Kind: "MCPServer"},
+	} {
+		if trim.ours(&metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref}}) {
+			t.Errorf("%s: taken for ours", name)
+		}
+	}
+}
+
+func TestTrimmerLeavesOtherThingsAlone(t *testing.T) {
+	trim := trimmer{vocabulary.Registry()}
+	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
+	secret := &corev1.Secret{ObjectMeta: heavy(), Data: map[string][]byte{"a": nil}}
+	for _, obj := range []any{gone, secret, "text", nil} {
+		for name, transform := range map[string]cache.TransformFunc{"child": trim.child, "pod": trim.pod} {
+			if got, err := transform(obj); err != nil || !cmp.Equal(obj, got) {
+				t.Errorf("%s(%v) = %v, %v", name, obj, got, err)
+			}
+		}
+	}
+}
+
+func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
+	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	meta := heavy()
+	meta.Labels = render.ProxySelector("web")
+	got, err := trimmer{}.pod(&corev1.Pod{
+		ObjectMeta: meta,
+		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Message: "m",
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "toolhive", Ready: true, Image: "x", RestartCount: 4},
+				{Name: "sidecar", State: state},
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
+		},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "toolhive", Ready: true}, {Name: "sidecar", State: state}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pod (-want +got):\n%s", diff)
+	}
+	keys, err := proxyOfPod(got)
+	if diff := cmp.Diff([]string{"shop/web"}, keys); diff != "" || err != nil {
+		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
+	}
+	if keys, err := proxyOfPod("no pod"); len(keys) != 0 || err != nil {
+		t.Errorf("index of something else: %v, %v", keys, err)
+	}
+}

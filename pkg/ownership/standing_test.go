@@ -1,0 +1,139 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(entry metav1.ManagedFieldsEntry, when time.Time) metav1.ManagedFieldsEntry {
+	entry.Time = &metav1.Time{Time: when}
+	return entry
+}
+
+// standing is an object that a writer of ours and a foreign manager own parts of, as most are.
+func standing() *metav1.ObjectMeta {
+	obj := object(
+		at(managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), noon),
+		at(managed("you", update, "", `{"f:spec":{"f:b":{}}}`), noon),
+		at(managed("kube-controller-manager", update, "status", `{"f:status":{"f:replicas":{}}}`), noon),
+	)
+	obj.UID, obj.ResourceVersion, obj.Generation = "one", "10", 1
+	return obj
+}
+
+func TestFingerprintIsThatOfTheContent(t *testing.T) {
+	base := at(managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), noon)
+	fingerprint := ownership.Fingerprint(&base)
+	if fingerprint == 0 {
+		t.Fatal("the fingerprint of an entry is that of none")
+	}
+	for name, test := range map[string]struct {
+		change func(*metav1.ManagedFieldsEntry)
+		same   bool
+	}{
+		"nothing":           {func(*metav1.ManagedFieldsEntry) {}, true},
+		"the time":          {func(e *metav1.ManagedFieldsEntry) { e.Time = &metav1.Time{Time: noon.Add(time.Hour)} }, true},
+		"no time":           {func(e *metav1.ManagedFieldsEntry) { e.Time = nil }, true},
+		"a field more":      {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:a":{},"f:b":{}}}`) }, false},
+		"a field less":      {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
+		"no fields":         {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = nil }, false},
+		"the manager":       {func(e *metav1.ManagedFieldsEntry) { e.Manager = "you" }, false},
+		"the operation":     {func(e *metav1.ManagedFieldsEntry) { e.Operation = update }, false},
+		"the version":       {func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "apps/v2" }, false},
+		"the subresource":   {func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }, false},
+		"shifted by a byte": {func(e *metav1.ManagedFieldsEntry) { e.Manager, e.Operation = "meA", "pply" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := *base.DeepCopy()
+			test.change(&changed)
+			if same := ownership.Fingerprint(&changed) == fingerprint; same != test.same {
+				t.Errorf("the fingerprint is the same: %t", same)
+			}
+		})
+	}
+	if ownership.Fingerprint(nil) != 0 {
+		t.Error("the fingerprint of no entry is not 0")
+	}
+}
+
+// The fingerprint is what an unchanged object is told by. A write of somebody else leaves our entry byte for byte
+// as it was, unless it takes a field of ours.
+func TestFingerprintAfterForeignWrites(t *testing.T) {
+	mine := func(obj metav1.Object) uint64 { return ownership.Fingerprint(ownership.ApplyEntry(obj, "me", "")) }
+	before := mine(standing())
+
+	foreign := standing()
+	foreign.Labels = map[string]string{"a": "b"}
+	foreign.ResourceVersion, foreign.Generation = "99", 7
+	foreign.ManagedFields = append(foreign.ManagedFields, managed("third", apply, "", `{"f:spec":{"f:a":{}}}`))
+	if mine(foreign) != before {
+		t.Error("a foreign write changed the fingerprint of our entry")
+	}
+	taken := standing()
+	taken.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{}}`)
+	if mine(taken) == before {
+		t.Error("a field was taken from us without a change of the fingerprint")
+	}
+	gone := standing()
+	gone.ManagedFields = gone.ManagedFields[1:]
+	if mine(gone) != 0 {
+		t.Error("without an entry of ours there is a fingerprint")
+	}
+}
+
+func TestStanding(t *testing.T) {
+	before := ownership.Standing(standing())
+	for name, test := range map[string]struct {
+		change func(*metav1.ObjectMeta)
+		same   bool
+	}{
+		"nothing": {func(*metav1.ObjectMeta) {}, true},
+		"a write of the status": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields[2].Time, o.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
+		}, true},
+		"a new writer of the status": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields = append(o.ManagedFields, managed("x", apply, "status", `{"f:status":{}}`))
+		}, true},
+		"other fields of the status": {func(o *metav1.ObjectMeta) { o.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{}`) }, true},
+		"a claim goes":               {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, false},
+		"a claim comes":              {func(o *metav1.ObjectMeta) { o.ManagedFields = append(o.ManagedFields, managed("x", apply, "", `{}`)) }, false},
+		"a claim comes through scale": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields = append(o.ManagedFields, managed("x", update, "scale", `{}`))
+		}, false},
+		"a claim shrinks":                    {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
+		"an owner writes again":              {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
+		"an owner writes in the same second": {func(o *metav1.ObjectMeta) { o.Generation, o.ResourceVersion = 2, "11" }, false},
+		"another object of the name":         {func(o *metav1.ObjectMeta) { o.UID = "two" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := standing()
+			test.change(obj)
+			if same := ownership.Standing(obj) == before; same != test.same {
+				t.Errorf("the standing is the same: %t", same)
+			}
+		})
+	}
+}
+
+// Objects without a generation, such as ConfigMaps, have no status either: each write is one that may matter.
+func TestStandingWithoutAGeneration(t *testing.T) {
+	obj := standing()
+	obj.Generation = 0
+	before := ownership.Standing(obj)
+	if ownership.Standing(obj) != before {
+		t.Error("the standing of one object differs from itself")
+	}
+	obj.ResourceVersion = "11"
+	if ownership.Standing(obj) == before {
+		t.Error("a write of an object without a generation did not change its standing")
+	}
+}

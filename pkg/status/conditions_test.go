@@ -1,0 +1,221 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+func TestConditionsThatFollowFromTheSpec(t *testing.T) {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	bucket := &v1beta1.RateLimitBucket{MaxTokens: 1}
+	for name, test := range map[string]struct {
+		spec    func(*v1beta1.MCPServerSpec)
+		shared  bool
+		want    map[string][2]string // type: status, reason
+		without []string
+	}{
+		"as little as can be": {
+			want: map[string][2]string{
+				v1beta1.ConditionReady:                 {string(no), "NotReady"},
+				v1beta1.ConditionSpecValid:             {string(yes), "Valid"},
+				v1beta1.ConditionFieldsOwned:           {string(yes), "NoConflict"},
+				v1beta1.ConditionApplied:               {string(yes), "Applied"},
+				v1beta1.ConditionStdioReplicaCapped:    {string(no), "StdioReplicaCapNotActive"},
+				v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageWarningNotApplicable"},
+				v1beta1.ConditionRateLimitConfigValid:  {string(yes), "RateLimitNotApplicable"},
+			},
+			without: []string{
+				v1beta1.ConditionPodTemplateValid, v1beta1.ConditionAuthzConfigValidated,
+				v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, v1beta1.ConditionGroupRefValidated,
+			},
+		},
+		"a pod template": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.PodTemplateSpec = &runtime.RawExtension{Raw: []byte(`{}`)} },
+			want: map[string][2]string{v1beta1.ConditionPodTemplateValid: {string(yes), "ValidPodTemplateSpec"}},
+		},
+		"authorization": {
+			spec:    func(s *v1beta1.MCPServerSpec) { s.AuthzConfig = &v1beta1.AuthzConfigRef{} },
+			want:    map[string][2]string{v1beta1.ConditionAuthzConfigValidated: {string(yes), "AuthzConfigValid"}},
+			without: []string{v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored},
+		},
+		"inline authorization with a field that has no effect": {
+			spec: func(s *v1beta1.MCPServerSpec) {
+				s.AuthzConfig = &v1beta1.AuthzConfigRef{Inline: &v1beta1.InlineAuthzConfig{PrimaryUpstreamProvider: "x"}}
+			},
+			want: map[string][2]string{
+				v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored: {string(yes), "PrimaryUpstreamProviderIgnored"},
+			},
+		},
+		"several proxies without a store": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(2)) },
+			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(yes), "SessionStorageMissingForReplicas"}},
+		},
+		"several proxies with a store": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(2)) }, shared: true,
+			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageConfigured"}},
+		},
+		"several proxies for stdio, of which one is made": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas, s.Transport = new(int32(2)), v1beta1.TransportStdio },
+			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageWarningNotApplicable"}},
+		},
+		"one proxy": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(1)) },
+			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageWarningNotApplicable"}},
+		},
+		"a limit for all": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.RateLimiting = &v1beta1.RateLimitConfig{Shared: bucket} },
+			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
+		},
+		"a limit per user, and no users": {
+			spec: func(s *v1beta1.MCPServerSpec) { s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket} },
+			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(no), "PerUserRequiresAuth"}},
+		},
+		"a limit per user of a tool, and no users": {
+			spec: func(s *v1beta1.MCPServerSpec) {
+				s.RateLimiting = &v1beta1.RateLimitConfig{Tools: []v1beta1.ToolRateLimitConfig{{Name: "a", Shared: bucket}, {Name: "b", PerUser: bucket}}}
+			},
+			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(no), "PerUserRequiresAuth"}},
+		},
+		"a limit per user with OIDC": {
+			spec: func(s *v1beta1.MCPServerSpec) {
+				s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket}
+				s.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "x"}
+			},
+			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
+		},
+		"a limit per user with external authentication": {
+			spec: func(s *v1beta1.MCPServerSpec) {
+				s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket}
+				s.ExternalAuthConfigRef = &v1beta1.ExternalAuthConfigRef{Name: "x"}
+			},
+			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := status.Observation{Server: server(), SharedSessions: test.shared}
+			if test.spec != nil {
+				test.spec(&observed.Server.Spec)
+			}
+			got := status.Compute(observed, noon)
+			for conditionType, want := range test.want {
+				c := meta.FindStatusCondition(got.Conditions, conditionType)
+				if c == nil || [2]string{string(c.Status), c.Reason} != want || c.Message == "" || c.ObservedGeneration != 3 {
+					t.Errorf("condition %s is %+v, want %v", conditionType, c, want)
+				}
+			}
+			for _, conditionType := range test.without {
+				if find(got, conditionType) != nil {
+					t.Errorf("condition %s is there", conditionType)
+				}
+			}
+		})
+	}
+}
+
+func TestFindingsOverrideWhatTheSpecSays(t *testing.T) {
+	const no = metav1.ConditionFalse
+	notice := status.Finding{Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: "StdioTransportCapAt1", Message: "capped"}
+	for name, test := range map[string]struct {
+		observed status.Observation
+		want     map[string]*brief
+	}{
+		"a notice": {
+			status.Observation{Notices: []status.Finding{notice}},
+			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped"}},
+		},
+		"two notices of one type": {
+			status.Observation{Notices: []status.Finding{notice, {Condition: notice.Condition, Status: no, Reason: "Other", Message: "other"}}},
+			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped (+1 more)"}},
+		},
+		"refusals of two types": {
+			status.Observation{Refusals: []status.Finding{
+				invalid(v1beta1.ConditionFieldsOwned, "a"), invalid(v1beta1.ConditionApplied, "b"),
+				invalid(v1beta1.ConditionFieldsOwned, "c"), invalid(v1beta1.ConditionFieldsOwned, "d"),
+			}},
+			map[string]*brief{
+				v1beta1.ConditionFieldsOwned: {no, "Bad", "a (+2 more)"},
+				v1beta1.ConditionApplied:     {no, "Bad", "b"},
+			},
+		},
+		"what cannot be rendered goes before a notice": {
+			status.Observation{Notices: []status.Finding{notice}, Invalid: []status.Finding{invalid(notice.Condition, "worse")}},
+			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {no, "Bad", "worse"}},
+		},
+		"a type that the spec says nothing of": {
+			status.Observation{Invalid: []status.Finding{invalid(v1beta1.ConditionToolConfigRefValidated, "not yet")}},
+			map[string]*brief{v1beta1.ConditionToolConfigRefValidated: {no, "Bad", "not yet"}},
+		},
+		"writes that were never tried": {
+			status.Observation{Invalid: []status.Finding{invalid(v1beta1.ConditionSpecValid, "x")}},
+			map[string]*brief{v1beta1.ConditionFieldsOwned: nil, v1beta1.ConditionApplied: nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.observed.Server = server()
+			got := status.Compute(test.observed, noon)
+			for conditionType, want := range test.want {
+				if diff := cmp.Diff(want, find(got, conditionType)); diff != "" {
+					t.Errorf("condition %s (-want +got):\n%s", conditionType, diff)
+				}
+			}
+		})
+	}
+}
+
+// While nothing can be rendered nothing is tried, and what is known of earlier writes stands, word for word.
+func TestEarlierWritesAreRememberedWhileTheSpecIsInvalid(t *testing.T) {
+	observed := status.Observation{
+		Server:   server(),
+		Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")},
+	}
+	before := status.Compute(observed, noon)
+	observed.Server.Status, observed.Server.Generation = before, 4
+	observed.Refusals, observed.Invalid = nil, []status.Finding{invalid(v1beta1.ConditionSpecValid, "x")}
+	now := status.Compute(observed, noon.Add(time.Hour))
+	for _, conditionType := range []string{v1beta1.ConditionFieldsOwned, v1beta1.ConditionApplied} {
+		want := meta.FindStatusCondition(before.Conditions, conditionType)
+		if diff := cmp.Diff(want, meta.FindStatusCondition(now.Conditions, conditionType)); diff != "" {
+			t.Errorf("condition %s (-before +now):\n%s", conditionType, diff)
+		}
+	}
+	if got := find(now, v1beta1.ConditionSpecValid); got == nil || got.Status != metav1.ConditionFalse {
+		t.Errorf("condition SpecValid is %+v", got)
+	}
+}
+
+func TestTimeOfTransition(t *testing.T) {
+	at := func(s v1beta1.MCPServerStatus) time.Time {
+		return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady).LastTransitionTime.Time
+	}
+	observed := status.Observation{Server: server(), StatefulSet: backend(1)}
+	look := func(now time.Time) v1beta1.MCPServerStatus {
+		next := status.Compute(observed, now)
+		observed.Server.Status = next
+		return next
+	}
+	if got := at(look(noon.Add(1500 * time.Millisecond))); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("the time is %s: the API keeps whole seconds, and any more would differ from what comes back", got)
+	}
+	if got := at(look(noon.Add(time.Hour))); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("the time moved to %s without a change", got)
+	}
+	observed.ProxyPods = pods(pod("Failed"))
+	if got := at(look(noon.Add(2 * time.Hour))); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("the time moved to %s with the message alone", got)
+	}
+	observed.ProxyPods = pods(running())
+	if got := at(look(noon.Add(3 * time.Hour))); !got.Equal(noon.Add(3 * time.Hour)) {
+		t.Errorf("the time is %s, want that of the change", got)
+	}
+}

@@ -1,0 +1,82 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func server() *v1beta1.MCPServer {
+	return &v1beta1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Generation: 3},
+		Spec:       v1beta1.MCPServerSpec{Image: "x", Transport: v1beta1.TransportStreamableHTTP},
+	}
+}
+
+// known is the status of a server whose first start is over.
+func known(phase v1beta1.MCPServerPhase, message string) v1beta1.MCPServerStatus {
+	return v1beta1.MCPServerStatus{Phase: phase, Message: message, ObservedGeneration: 3}
+}
+
+func deployment(replicas *int32) *appsv1.Deployment {
+	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: replicas}}
+}
+
+func backend(ready int32) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
+}
+
+func pods(of ...*corev1.Pod) []*corev1.Pod { return of }
+
+func pod(phase corev1.PodPhase, containers ...corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: containers}}
+}
+
+func running() *corev1.Pod {
+	return pod(corev1.PodRunning, corev1.ContainerStatus{Ready: true})
+}
+
+func waiting(phase corev1.PodPhase, reason string) *corev1.Pod {
+	return pod(phase, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
+}
+
+func exited(code int32) *corev1.Pod {
+	return pod(corev1.PodRunning, corev1.ContainerStatus{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
+	})
+}
+
+func going(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp = &metav1.Time{Time: noon}
+	return p
+}
+
+func invalid(condition, message string) status.Finding {
+	return status.Finding{Condition: condition, Status: metav1.ConditionFalse, Reason: "Bad", Message: message}
+}
+
+// brief is a condition without its times.
+type brief struct {
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+}
+
+func find(s v1beta1.MCPServerStatus, conditionType string) *brief {
+	c := meta.FindStatusCondition(s.Conditions, conditionType)
+	if c == nil {
+		return nil
+	}
+	return &brief{c.Status, c.Reason, c.Message}
+}
