@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -32,14 +33,16 @@ func classify(err error, writer string, ref ObjectRef, live metav1.Object) error
 		refusal.Class = ClassConflict
 		return &ConflictError{Refusal: refusal, Fields: contested(causes, writer, live)}
 	}
-	refusal.Class = class(err, status.Status())
+	refusal.Class = class(err, ref, status.Status())
 	return &refusal
 }
 
-func class(err error, status metav1.Status) Class {
+func class(err error, ref ObjectRef, status metav1.Status) Class {
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err), apierrors.IsGone(err):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
 		return ClassGone
+	case apierrors.IsNotFound(err):
+		return notFound(ref, status)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ClassMoved
 	case byAdmission(status):
@@ -62,6 +65,21 @@ func class(err error, status metav1.Status) Class {
 		return ClassTransient
 	case status.Code >= http.StatusBadRequest:
 		return ClassTerminal
+	default:
+		return ClassTransient
+	}
+}
+
+// notFound tells what a 404 is about. It may be the object, or the namespace that it is in. It may also be something
+// that the object refers to, such as the Role of a RoleBinding, and that can come without any change of the object.
+func notFound(ref ObjectRef, status metav1.Status) Class {
+	if status.Details == nil {
+		return ClassTransient
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(ref.Kind.WithVersion(""))
+	switch status.Details.Kind {
+	case resource.Resource, "namespaces":
+		return ClassGone
 	default:
 		return ClassTransient
 	}

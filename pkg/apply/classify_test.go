@@ -108,6 +108,7 @@ func TestClassesOfOtherErrors(t *testing.T) {
 		"connection reset":         {fmt.Errorf("read: %w", syscall.ECONNRESET), apply.ClassTransient},
 		"broken off":               {io.ErrUnexpectedEOF, apply.ClassTransient},
 		"404":                      {apierrors.NewNotFound(deployments, "web"), apply.ClassGone},
+		"404 of a reference":       {apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "web"), apply.ClassTransient},
 		"404 without a Status":     {plain(404), apply.ClassGone},
 		"410":                      {apierrors.NewGone("gone"), apply.ClassGone},
 		"409 AlreadyExists":        {apierrors.NewAlreadyExists(deployments, "web"), apply.ClassMoved},

@@ -187,10 +187,13 @@ func (s *apiServer) store(gvr schema.GroupVersionResource, before, after runtime
 	if !exists {
 		return after, s.tracker.Create(gvr, after, obj.GetNamespace())
 	}
+	if err := s.tracker.Update(gvr, after, obj.GetNamespace()); err != nil {
+		return nil, err
+	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return after, s.tracker.Delete(gvr, obj.GetNamespace(), obj.GetName())
 	}
-	return after, s.tracker.Update(gvr, after, obj.GetNamespace())
+	return after, nil
 }
 
 func (s *apiServer) fieldManager(gvk schema.GroupVersionKind, subresource string) (*managedfields.FieldManager, error) {

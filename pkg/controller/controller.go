@@ -151,13 +151,16 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // next takes one key from the queue. A sync that has begun is finished even when the context has ended
-// meanwhile, but not for longer than drainTimeout.
+// meanwhile, but not for longer than drainTimeout; keys that still wait then are left to the next leader.
 func (c *Controller) next(ctx, watching context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
 		return false
 	}
 	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return false // a queue that is shut down still hands out what it holds
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.sync(klog.NewContext(watching, logger), key) {
 	case retrySoon, retryBackoff:

@@ -139,8 +139,17 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent) {
 			// brings us back here.
 			continue
 		}
+		if countsReplicas(intent.Writer) && p.object(ref) == nil {
+			// The workload itself was refused a moment ago, and a number of replicas alone does not make one.
+			continue
+		}
 		p.write(ctx, intent.Writer, ref, intent.Config, false)
 	}
+}
+
+// countsReplicas tells whether a writer writes the number of replicas of a workload that another one makes.
+func countsReplicas(writer string) bool {
+	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
 }
 
 // write brings one object in line with one intent, unless the object is somebody else's.
@@ -193,10 +202,7 @@ func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
 }
 
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
-	err := p.applier.Delete(ctx, ref, live, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
-		return p.clients.deleters[ref.Kind](ctx, ref.Namespace, name, options)
-	})
-	if err != nil {
+	if err := p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)); err != nil {
 		p.take(apply.Outcome{Object: ref, Action: apply.ActionRefused, Err: err})
 	}
 }

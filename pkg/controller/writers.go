@@ -43,6 +43,13 @@ type writerKey struct {
 // deleter deletes an object of one kind.
 type deleter func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 
+// deletion returns what sends the deletion of an object.
+func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+		return c.deleters[ref.Kind](ctx, ref.Namespace, name, options)
+	}
+}
+
 // typedClient is the part of a generated client, for one namespace, that is used here.
 type typedClient[L, A any] interface {
 	Apply(ctx context.Context, config A, options metav1.ApplyOptions) (L, error)
@@ -114,7 +121,7 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 			continue
 		}
 		of := target
-		if manager.Name == vocabulary.ProxyReplicas || manager.Name == vocabulary.BackendReplicas {
+		if countsReplicas(manager.Name) {
 			// One number has no template to settle, and no claim on the annotation that tells the source.
 			of.Settle, of.StampSource = nil, false
 		}

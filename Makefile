@@ -1,0 +1,87 @@
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Where make build and make image write to; git ignores it.
+OUTPUT ?= _output
+# How many MCPServers make bench creates.
+N ?= 200
+
+##@ Try it
+
+.PHONY: run
+run: ## Run the operator on a local cluster with its own rights, apply the samples, watch them (Ctrl-C stops all)
+	@cd hack && go run ./cmd/run $(ARGS)
+
+##@ Test
+
+.PHONY: test
+test: ## Run all tests, those on a real API server included (the first time builds one, about ten minutes)
+	@hack/test.sh unit tools cluster
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go
+	@hack/test.sh unit
+
+.PHONY: test-tools
+test-tools: ## Run the tests of the local cluster and of the other tools under hack/
+	@hack/test.sh tools
+
+.PHONY: test-cluster
+test-cluster: ## Run the suites on a real API server
+	@hack/test.sh cluster
+
+.PHONY: bench
+bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200)
+	@cd test && go run -tags=fieldsv1string ./bench -n=$(N) $(ARGS)
+
+##@ Check
+
+.PHONY: verify
+verify: ## Run every hack/verify-*.sh and list those that fail
+	@hack/verify-all.sh
+
+.PHONY: lint
+lint: ## Run golangci-lint over every module (ARGS=--fix repairs what it can)
+	@hack/verify-lint.sh $(ARGS)
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	@hack/update-gofmt.sh
+
+##@ Generate
+
+.PHONY: generate
+generate: ## Renew everything that is generated: code, CRD, manifests, tables in the documentation
+	@hack/update-codegen.sh
+	@hack/update-manifests.sh
+	@hack/update-docs.sh
+
+.PHONY: manifests
+manifests: ## Render deploy/install.yaml and the overlays that tests look at
+	@hack/update-manifests.sh
+
+##@ Build
+
+.PHONY: build
+build: ## Build the programs for this machine into _output/bin
+	@hack/build.sh "$(OUTPUT)/bin"
+
+.PHONY: image
+image: ## Build the operator's image, without a daemon or a registry, into _output/image
+	@hack/build-image.sh "$(OUTPUT)/image"
+
+.PHONY: clean
+clean: ## Remove _output (Go's own caches and the cluster's binaries stay)
+	@rm -rf "$(OUTPUT)"
+
+##@ Help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,228 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// permission is one verb on one resource; names limits it to objects, if not empty.
+type permission struct {
+	group, resource, verb, names string
+}
+
+func (p permission) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s.%s %s", p.verb, p.resource, p.group, p.names))
+}
+
+func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
+	all := map[permission]bool{}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[permission{group, resource, verb, strings.Join(rule.ResourceNames, ",")}] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestOperatorMayDoWhatItsWritersNeed holds the ClusterRole to the table of writers: nothing is missing and
+// nothing is left over.
+func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
+	resources := map[schema.GroupKind]string{
+		vocabulary.MCPServer:      "mcpservers",
+		vocabulary.Deployment:     "deployments",
+		vocabulary.StatefulSet:    "statefulsets",
+		vocabulary.ServiceKind:    "services",
+		vocabulary.ConfigMap:      "configmaps",
+		vocabulary.ServiceAccount: "serviceaccounts",
+		vocabulary.Role:           "roles",
+		vocabulary.RoleBinding:    "rolebindings",
+	}
+	want := map[permission]bool{}
+	allow := func(group, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			want[permission{group: group, resource: resource, verb: verb}] = true
+		}
+	}
+	for _, writer := range vocabulary.Registry().Writers() {
+		resource, ok := resources[writer.Kind]
+		if !ok {
+			t.Fatalf("field manager %s writes %s, of which this test does not know the resource", writer.Name, writer.Kind)
+		}
+		switch {
+		case writer.Subresource != "":
+			allow(writer.Kind.Group, resource+"/"+writer.Subresource, "patch")
+		case writer.Kind == vocabulary.MCPServer:
+			// The user creates and deletes it.
+			allow(writer.Kind.Group, resource, "list", "watch", "patch")
+		default:
+			allow(writer.Kind.Group, resource, "list", "watch", "create", "patch", "delete")
+		}
+	}
+	// Observed.
+	allow("", "pods", "list", "watch")
+	// Told.
+	allow("events.k8s.io", "events", "create", "patch")
+	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.
+	allow("apps", "statefulsets", "get")
+	allow("", "pods/attach", "create")
+
+	got := permissionsOf(one(t, installed(t).clusterRoles).Rules)
+	for _, p := range sorted(want) {
+		if !got[p] {
+			t.Errorf("the ClusterRole lacks: %s", p)
+		}
+	}
+	for _, p := range sorted(got) {
+		if !want[p] {
+			t.Errorf("the ClusterRole has more than it needs: %s", p)
+		}
+	}
+}
+
+// TestNobodyMayUpdate looks at every role of every rendering for what must never be there.
+func TestNobodyMayUpdate(t *testing.T) {
+	lease := permission{"coordination.k8s.io", "leases", "update", "freehold"}
+	finalizers := permission{"toolhive.stacklok.dev", "mcpservers/finalizers", "update", ""}
+	cases := []struct {
+		name    string
+		objects objects
+		allowed []permission
+	}{
+		{"install.yaml", installed(t), []permission{lease}},
+		{"namespaced", rendered(t, "namespaced"), []permission{lease}},
+		{
+			"owner-references-permission", rendered(t, "owner-references-permission"),
+			[]permission{lease, finalizers},
+		},
+		{
+			"namespaced-owner-references-permission", rendered(t, "namespaced-owner-references-permission"),
+			[]permission{lease, finalizers},
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			updates := map[permission]bool{}
+			for name, rules := range allRules(tc.objects) {
+				if len(rules) == 0 {
+					t.Errorf("%s has no rules", name)
+				}
+				for _, rule := range rules {
+					if len(rule.NonResourceURLs) > 0 {
+						t.Errorf("%s allows %v", name, rule.NonResourceURLs)
+					}
+				}
+				for p := range permissionsOf(rules) {
+					resource, _, _ := strings.Cut(p.resource, "/")
+					switch {
+					case p.group == "*" || strings.Contains(p.resource, "*") || p.verb == "*":
+						t.Errorf("%s has a wildcard: %s", name, p)
+					case resource == "secrets":
+						t.Errorf("%s reaches Secrets: %s", name, p)
+					case slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, p.verb):
+						t.Errorf("%s holds a verb it must not have: %s", name, p)
+					case p.verb == "update":
+						updates[p] = true
+					}
+				}
+			}
+			if got, want := sorted(updates), tc.allowed; !reflect.DeepEqual(got, want) {
+				t.Errorf("the verb update is allowed for %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestNamespacedOperatorStaysInItsNamespaces shows that the overlay grants the same, but only there.
+func TestNamespacedOperatorStaysInItsNamespaces(t *testing.T) {
+	whole, namespaced := installed(t), rendered(t, "namespaced")
+	if n := len(namespaced.clusterRoles) + len(namespaced.clusterRoleBindings); n != 0 {
+		t.Errorf("%d cluster-wide grants, want none", n)
+	}
+	watched := watchedNamespaces(one(t, namespaced.deployments))
+	if len(watched) == 0 {
+		t.Fatal("WATCH_NAMESPACE is not set")
+	}
+	rules := one(t, whole.clusterRoles).Rules
+	granted := map[string]bool{}
+	for _, role := range namespaced.roles {
+		if role.Name != "freehold" {
+			continue
+		}
+		granted[role.Namespace] = true
+		if !reflect.DeepEqual(role.Rules, rules) {
+			t.Errorf("the Role in %s is not the ClusterRole:\n%v\nwant\n%v", role.Namespace, role.Rules, rules)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(granted)); !slices.Equal(got, watched) {
+		t.Errorf("rights in %v, but watching %v", got, watched)
+	}
+	if got := watchedNamespaces(one(t, whole.deployments)); len(got) != 0 {
+		t.Errorf("the whole installation watches %v, want every namespace", got)
+	}
+}
+
+// TestGrantsReachTheOperator shows that every binding leads from a role that exists to the account that the pods use.
+func TestGrantsReachTheOperator(t *testing.T) {
+	for name, all := range map[string]objects{"install.yaml": installed(t), "namespaced": rendered(t, "namespaced")} {
+		account := one(t, all.serviceAccounts)
+		pod := one(t, all.deployments)
+		if pod.Namespace != account.Namespace || pod.Spec.Template.Spec.ServiceAccountName != account.Name {
+			t.Errorf("%s: the pods run as %s in %s, but the account is %s in %s", name,
+				pod.Spec.Template.Spec.ServiceAccountName, pod.Namespace, account.Name, account.Namespace)
+		}
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+		unbound := map[string]bool{}
+		for role := range allRules(all) {
+			unbound[role] = true
+		}
+		for _, binding := range all.roleBindings {
+			delete(unbound, binding.RoleRef.Kind+" "+binding.Namespace+"/"+binding.RoleRef.Name)
+			if !reflect.DeepEqual(binding.Subjects, want) {
+				t.Errorf("%s: RoleBinding %s binds %v, want %v", name, binding.Name, binding.Subjects, want)
+			}
+		}
+		for _, binding := range all.clusterRoleBindings {
+			delete(unbound, binding.RoleRef.Kind+" /"+binding.RoleRef.Name)
+			if !reflect.DeepEqual(binding.Subjects, want) {
+				t.Errorf("%s: ClusterRoleBinding %s binds %v, want %v", name, binding.Name, binding.Subjects, want)
+			}
+		}
+		if len(unbound) > 0 {
+			t.Errorf("%s: nobody holds %v", name, slices.Sorted(maps.Keys(unbound)))
+		}
+	}
+}
+
+// allRules returns the rules of every role, by "kind namespace/name".
+func allRules(all objects) map[string][]rbacv1.PolicyRule {
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, role := range all.clusterRoles {
+		rules["ClusterRole /"+role.Name] = role.Rules
+	}
+	for _, role := range all.roles {
+		rules["Role "+role.Namespace+"/"+role.Name] = role.Rules
+	}
+	return rules
+}
+
+func sorted(permissions map[permission]bool) []permission {
+	return slices.SortedFunc(maps.Keys(permissions), func(a, b permission) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}

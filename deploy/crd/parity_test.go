@@ -1,0 +1,306 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// upstreamEnv names the directory with ToolHive's own files; defaultUpstream is where it lies when the
+// variable is not set.
+const (
+	upstreamEnv     = "FREEHOLD_UPSTREAM"
+	defaultUpstream = "../../../shared/upstream"
+)
+
+// knownDifference is an entry of differences.yaml.
+type knownDifference struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// difference is one place where two documents do not agree. A side that has nothing there is "absent".
+type difference struct {
+	path, ours, theirs string
+}
+
+// TestParityWithUpstream compares what the API server makes of the two definitions: names, versions, schema,
+// defaults, CEL rules, printer columns, subresources, labels. Only descriptions are ours.
+func TestParityWithUpstream(t *testing.T) {
+	known := readKnownDifferences(t)
+	const name = "mcpservers.toolhive.stacklok.dev"
+
+	upstream := os.Getenv(upstreamEnv)
+	if upstream == "" {
+		upstream = filepath.FromSlash(defaultUpstream)
+	}
+	file := filepath.Join(upstream, "crds", "toolhive.stacklok.dev_mcpservers.yaml")
+	theirs, err := os.ReadFile(file)
+	if os.IsNotExist(err) && os.Getenv(upstreamEnv) == "" {
+		t.Skipf("ToolHive's definitions are not here (%s); set %s to the directory that holds crds/", file, upstreamEnv)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	differences := compareCRDs(t, []byte(MCPServers), theirs)
+	for _, problem := range judge(differences, known[name]) {
+		t.Error(problem)
+	}
+}
+
+// TestKnownDifferencesAreExplained holds differences.yaml to its form even where ToolHive's files are absent.
+func TestKnownDifferencesAreExplained(t *testing.T) {
+	for name, entries := range readKnownDifferences(t) {
+		seen := map[string]bool{}
+		for i, entry := range entries {
+			if entry.Path == "" || strings.TrimSpace(entry.Reason) == "" {
+				t.Errorf("%s: entry %d needs a path and a reason, has %+v", name, i, entry)
+			}
+			if seen[entry.Path] {
+				t.Errorf("%s: %s is listed twice", name, entry.Path)
+			}
+			seen[entry.Path] = true
+		}
+	}
+}
+
+// TestParityNotices shows that the comparison sees what matters to the API server and nothing else.
+func TestParityNotices(t *testing.T) {
+	cases := []struct {
+		name     string
+		old, new string
+		want     []string
+	}{
+		{name: "nothing changed", old: "", new: "", want: nil},
+		{
+			name: "description of a field", want: nil,
+			old: "description: spec is what the user asks for.", new: "description: something else.",
+		},
+		{
+			name: "property called like the word description",
+			old:  "message:\n                description: message explains the phase.",
+			new:  "description:\n                description: message explains the phase.",
+			want: []string{
+				"spec/versions/[0]/schema/openAPIV3Schema/properties/status/properties/description",
+				"spec/versions/[0]/schema/openAPIV3Schema/properties/status/properties/message",
+				"spec/versions/[1]/schema/openAPIV3Schema/properties/status/properties/description",
+				"spec/versions/[1]/schema/openAPIV3Schema/properties/status/properties/message",
+			},
+		},
+		{
+			name: "default", old: "default: ClientIP", new: "default: None",
+			want: []string{
+				"spec/versions/[0]/schema/openAPIV3Schema/properties/spec/properties/sessionAffinity/default",
+				"spec/versions/[1]/schema/openAPIV3Schema/properties/spec/properties/sessionAffinity/default",
+			},
+		},
+		{
+			name: "list type", old: "x-kubernetes-list-map-keys:\n                - type", new: "x-kubernetes-list-map-keys:\n                - reason",
+			want: []string{
+				"spec/versions/[0]/schema/openAPIV3Schema/properties/status/properties/conditions/x-kubernetes-list-map-keys/[0]",
+				"spec/versions/[1]/schema/openAPIV3Schema/properties/status/properties/conditions/x-kubernetes-list-map-keys/[0]",
+			},
+		},
+		{
+			name: "short name", old: "    - mcpserver\n", new: "",
+			want: []string{"spec/names/shortNames/[0]", "spec/names/shortNames/[1]"},
+		},
+		{
+			name: "label", old: "auto-migrate-storage-version: \"true\"", new: "auto-migrate-storage-version: \"false\"",
+			want: []string{"metadata/labels/toolhive.stacklok.dev~1auto-migrate-storage-version"},
+		},
+		{name: "scope", old: "scope: Namespaced", new: "scope: Cluster", want: []string{"spec/scope"}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if !strings.Contains(MCPServers, tc.old) {
+				t.Fatalf("the definition does not contain %q any more", tc.old)
+			}
+			changed := strings.ReplaceAll(MCPServers, tc.old, tc.new)
+			var got []string
+			for _, d := range compareCRDs(t, []byte(MCPServers), []byte(changed)) {
+				got = append(got, d.path)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("differences:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	found := []difference{{path: "a", ours: "1", theirs: "2"}}
+	cases := []struct {
+		name  string
+		found []difference
+		known []knownDifference
+		want  int
+	}{
+		{name: "listed", found: found, known: []knownDifference{{Path: "a", Reason: "r"}}, want: 0},
+		{name: "not listed", found: found, known: nil, want: 1},
+		{name: "stale", found: nil, known: []knownDifference{{Path: "a", Reason: "r"}}, want: 1},
+		{name: "other path", found: found, known: []knownDifference{{Path: "b", Reason: "r"}}, want: 2},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := judge(tc.found, tc.known); len(got) != tc.want {
+				t.Errorf("got %d problems, want %d: %q", len(got), tc.want, got)
+			}
+		})
+	}
+}
+
+// judge returns a sentence for each difference that is not known and each known one that is gone.
+func judge(found []difference, known []knownDifference) []string {
+	listed := map[string]bool{}
+	for _, k := range known {
+		listed[k.Path] = true
+	}
+	var problems []string
+	present := map[string]bool{}
+	for _, d := range found {
+		present[d.path] = true
+		if !listed[d.path] {
+			problems = append(problems, fmt.Sprintf("%s: ours is %s, ToolHive's is %s; if this is on purpose, list it in differences.yaml", d.path, d.ours, d.theirs))
+		}
+	}
+	for _, k := range known {
+		if !present[k.Path] {
+			problems = append(problems, fmt.Sprintf("%s: listed in differences.yaml, but there is no difference any more", k.Path))
+		}
+	}
+	return problems
+}
+
+func readKnownDifferences(t *testing.T) map[string][]knownDifference {
+	t.Helper()
+	data, err := os.ReadFile("differences.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known map[string][]knownDifference
+	if err := yaml.UnmarshalStrict(data, &known); err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+func compareCRDs(t *testing.T, ours, theirs []byte) []difference {
+	t.Helper()
+	return diff(nil, readCRD(t, ours), readCRD(t, theirs))
+}
+
+func readCRD(t *testing.T, data []byte) map[string]any {
+	t.Helper()
+	var crd map[string]any
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if crd["kind"] != "CustomResourceDefinition" {
+		t.Fatalf("kind is %v, want CustomResourceDefinition", crd["kind"])
+	}
+	spec, _ := crd["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	if len(versions) == 0 {
+		t.Fatal("the definition has no versions")
+	}
+	for _, version := range versions {
+		schema, _ := version.(map[string]any)["schema"].(map[string]any)
+		root, _ := schema["openAPIV3Schema"].(map[string]any)
+		if len(root) == 0 {
+			t.Fatal("a version has no schema")
+		}
+		dropDescriptions(root)
+	}
+	return crd
+}
+
+// dropDescriptions removes the descriptions of a schema, but no property that happens to be called so.
+func dropDescriptions(schema map[string]any) {
+	delete(schema, "description")
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		for _, property := range properties {
+			dropDescriptions(property.(map[string]any))
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties", "not"} {
+		if sub, ok := schema[key].(map[string]any); ok {
+			dropDescriptions(sub)
+		}
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		if subs, ok := schema[key].([]any); ok {
+			for _, sub := range subs {
+				dropDescriptions(sub.(map[string]any))
+			}
+		}
+	}
+}
+
+// diff walks two decoded documents and returns the places where they part, in a stable order.
+func diff(path []string, ours, theirs any) []difference {
+	switch our := ours.(type) {
+	case map[string]any:
+		if their, ok := theirs.(map[string]any); ok {
+			keys := maps.Clone(our)
+			maps.Copy(keys, their)
+			var all []difference
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				all = append(all, diffItem(append(slices.Clone(path), strings.ReplaceAll(key, "/", "~1")), our, their, key)...)
+			}
+			return all
+		}
+	case []any:
+		if their, ok := theirs.([]any); ok {
+			var all []difference
+			for i := range max(len(our), len(their)) {
+				at := append(slices.Clone(path), fmt.Sprintf("[%d]", i))
+				switch {
+				case i >= len(our):
+					all = append(all, difference{path: strings.Join(at, "/"), ours: "absent", theirs: show(their[i])})
+				case i >= len(their):
+					all = append(all, difference{path: strings.Join(at, "/"), ours: show(our[i]), theirs: "absent"})
+				default:
+					all = append(all, diff(at, our[i], their[i])...)
+				}
+			}
+			return all
+		}
+	}
+	if reflect.DeepEqual(ours, theirs) {
+		return nil
+	}
+	return []difference{{path: strings.Join(path, "/"), ours: show(ours), theirs: show(theirs)}}
+}
+
+func diffItem(path []string, ours, theirs map[string]any, key string) []difference {
+	our, inOurs := ours[key]
+	their, inTheirs := theirs[key]
+	switch {
+	case !inOurs:
+		return []difference{{path: strings.Join(path, "/"), ours: "absent", theirs: show(their)}}
+	case !inTheirs:
+		return []difference{{path: strings.Join(path, "/"), ours: show(our), theirs: "absent"}}
+	}
+	return diff(path, our, their)
+}
+
+func show(v any) string {
+	const longest = 120
+	text := fmt.Sprintf("%v", v)
+	if len(text) > longest {
+		return text[:longest] + "..."
+	}
+	return text
+}

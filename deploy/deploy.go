@@ -1,0 +1,18 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploy holds what a user applies to a cluster, so that the local cluster and the suites install
+// exactly that. The kustomizations beside it are the source; hack/update-manifests.sh renders them.
+package deploy
+
+import "embed"
+
+// Install is install.yaml: the definitions and an operator for all namespaces.
+//
+//go:embed install.yaml
+var Install string
+
+// Samples holds samples/: one MCPServer in each file, one for each transport.
+//
+//go:embed samples/stdio.yaml samples/sse.yaml samples/streamable-http.yaml
+var Samples embed.FS

@@ -1,0 +1,127 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// objects are those of one rendered file, by kind.
+type objects struct {
+	namespaces          []corev1.Namespace
+	serviceAccounts     []corev1.ServiceAccount
+	services            []corev1.Service
+	deployments         []appsv1.Deployment
+	disruptionBudgets   []policyv1.PodDisruptionBudget
+	networkPolicies     []networkingv1.NetworkPolicy
+	roles               []rbacv1.Role
+	roleBindings        []rbacv1.RoleBinding
+	clusterRoles        []rbacv1.ClusterRole
+	clusterRoleBindings []rbacv1.ClusterRoleBinding
+	definitions         []metav1.PartialObjectMetadata
+}
+
+// installed returns what install.yaml holds.
+func installed(t *testing.T) objects {
+	t.Helper()
+	return decode(t, Install)
+}
+
+// rendered returns what an overlay of testdata renders to.
+func rendered(t *testing.T, overlay string) objects {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", overlay, "rendered.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, string(data))
+}
+
+func decode(t *testing.T, manifests string) objects {
+	t.Helper()
+	var all objects
+	for _, document := range documents(t, manifests) {
+		var meta metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal(document, &meta); err != nil {
+			t.Fatal(err)
+		}
+		switch meta.Kind {
+		case "Namespace":
+			all.namespaces = append(all.namespaces, strict[corev1.Namespace](t, document))
+		case "ServiceAccount":
+			all.serviceAccounts = append(all.serviceAccounts, strict[corev1.ServiceAccount](t, document))
+		case "Service":
+			all.services = append(all.services, strict[corev1.Service](t, document))
+		case "Deployment":
+			all.deployments = append(all.deployments, strict[appsv1.Deployment](t, document))
+		case "PodDisruptionBudget":
+			all.disruptionBudgets = append(all.disruptionBudgets, strict[policyv1.PodDisruptionBudget](t, document))
+		case "NetworkPolicy":
+			all.networkPolicies = append(all.networkPolicies, strict[networkingv1.NetworkPolicy](t, document))
+		case "Role":
+			all.roles = append(all.roles, strict[rbacv1.Role](t, document))
+		case "RoleBinding":
+			all.roleBindings = append(all.roleBindings, strict[rbacv1.RoleBinding](t, document))
+		case "ClusterRole":
+			all.clusterRoles = append(all.clusterRoles, strict[rbacv1.ClusterRole](t, document))
+		case "ClusterRoleBinding":
+			all.clusterRoleBindings = append(all.clusterRoleBindings, strict[rbacv1.ClusterRoleBinding](t, document))
+		case "CustomResourceDefinition":
+			all.definitions = append(all.definitions, meta)
+		default:
+			t.Fatalf("%s %s: no test looks at objects of this kind", meta.Kind, meta.Name)
+		}
+	}
+	return all
+}
+
+func documents(t *testing.T, manifests string) [][]byte {
+	t.Helper()
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
+	var all [][]byte
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, document)
+	}
+}
+
+// strict decodes a document and fails on a field that the type does not have.
+func strict[T any](t *testing.T, document []byte) T {
+	t.Helper()
+	var object T
+	if err := yaml.UnmarshalStrict(document, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// one returns the only element.
+func one[T any](t *testing.T, list []T) T {
+	t.Helper()
+	if len(list) != 1 {
+		t.Fatalf("%d objects of type %T, want 1", len(list), list)
+	}
+	return list[0]
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the programs under cmd/ into a directory (_output/bin if none is given), as they are released: static,
+# without paths of this machine, with their version. GOOS and GOARCH choose another platform.
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+OUT="${1:-${ROOT}/_output/bin}"
+eval "$("${ROOT}/hack/version.sh")"
+
+mkdir -p "${OUT}"
+OUT="$(cd "${OUT}" && pwd -P)" # go -C changes what a relative path means
+# fieldsv1string lets the entries of managedFields, of which an informer holds thousands, share their memory.
+CGO_ENABLED=0 go -C "${ROOT}" build -trimpath -buildvcs=false -tags=fieldsv1string -ldflags="${LDFLAGS}" -o "${OUT}/" ./cmd/...

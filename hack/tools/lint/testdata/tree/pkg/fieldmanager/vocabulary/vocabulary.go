@@ -1,0 +1,12 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vocabulary
+
+import (
+	_ "k8s.io/client-go/rest" // want depguard:vocabulary
+
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	_ "github.com/freehold-dev/freehold/pkg/fieldmanager"
+	_ "github.com/freehold-dev/freehold/pkg/ownership" // want depguard:vocabulary
+)

@@ -1,0 +1,172 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// event is what go test -json writes a line of (see go doc test2json and go help buildjson).
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string
+	Test       string
+	Output     string
+	Elapsed    float64 // seconds
+}
+
+// test names one test, or with an empty name a package.
+type test struct {
+	pkg, name string
+}
+
+// long is from how many seconds on a passed test is mentioned, so that one sees a suite of long ones move on.
+const long = 10
+
+// report turns events into text.
+type report struct {
+	details io.Writer
+	lines   io.Writer
+	// output is what tests that have not ended yet, and packages that do not build, wrote.
+	output map[test][]string
+	// skipped are the lines about skipped tests, by package.
+	skipped map[string][]string
+
+	passes, failures, skips, packages, failedPackages int
+}
+
+func newReport(details, lines io.Writer) *report {
+	return &report{
+		details: details, lines: lines,
+		output: map[test][]string{}, skipped: map[string][]string{},
+	}
+}
+
+func (r *report) read(events io.Reader) error {
+	reader := bufio.NewReader(events)
+	for {
+		line, err := reader.ReadString('\n')
+		if line != "" {
+			var e event
+			if json.Unmarshal([]byte(line), &e) == nil && e.Action != "" {
+				r.take(e)
+			} else {
+				// go itself says something, such as that a pattern matches nothing.
+				fmt.Fprint(r.details, line)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) take(e event) {
+	key := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.details, e.Output)
+	case "output":
+		r.output[key] = append(r.output[key], e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			r.endPackage(e)
+		} else {
+			r.endTest(e)
+		}
+		delete(r.output, key)
+	}
+}
+
+// resultLine is what go test writes when a test ends; its place and time say nothing here.
+var resultLine = regexp.MustCompile(`^\s*(===|---) `)
+
+func (r *report) endTest(e event) {
+	lines := r.output[test{e.Package, e.Test}]
+	topLevel := !strings.Contains(e.Test, "/")
+	switch e.Action {
+	case "pass":
+		if topLevel {
+			r.passes++
+			if e.Elapsed >= long {
+				fmt.Fprintf(r.details, "        %s took %.0f s\n", e.Test, e.Elapsed)
+			}
+		}
+	case "fail":
+		if topLevel {
+			r.failures++
+		}
+		for _, line := range lines {
+			if !strings.HasPrefix(strings.TrimSpace(line), "=== ") {
+				fmt.Fprint(r.details, line)
+			}
+		}
+	case "skip":
+		r.skips++
+		var why []string
+		for _, line := range lines {
+			if text := strings.TrimSpace(line); text != "" && !resultLine.MatchString(line) {
+				why = append(why, text)
+			}
+		}
+		r.skipped[e.Package] = append(r.skipped[e.Package], fmt.Sprintf("        skipped %s: %s\n", e.Test, strings.Join(why, " ")))
+	}
+}
+
+func (r *report) endPackage(e event) {
+	var result string
+	var other []string
+	for _, line := range r.output[test{pkg: e.Package}] {
+		switch {
+		case strings.HasPrefix(line, "ok  \t"), strings.HasPrefix(line, "FAIL\t"), strings.HasPrefix(line, "?   \t"):
+			result = line
+		case line == "PASS\n" || line == "FAIL\n":
+		default:
+			other = append(other, line)
+		}
+	}
+	if e.Action == "fail" {
+		r.failedPackages++
+		r.showUnfinished(e.Package)
+		// A TestMain that gave up, a panic, a deadline.
+		fmt.Fprint(r.details, strings.Join(other, ""))
+		if result == "" {
+			result = fmt.Sprintf("FAIL\t%s\n", e.Package)
+		}
+	}
+	if strings.HasPrefix(result, "?   \t") {
+		return // No tests.
+	}
+	r.packages++
+	fmt.Fprint(r.lines, result)
+	for _, line := range r.skipped[e.Package] {
+		fmt.Fprint(r.lines, line)
+	}
+}
+
+// showUnfinished shows what tests wrote that were running when their package came to its end.
+func (r *report) showUnfinished(pkg string) {
+	for key, lines := range r.output {
+		if key.pkg == pkg && key.name != "" {
+			r.failures++
+			fmt.Fprint(r.details, strings.Join(lines, ""))
+			delete(r.output, key)
+		}
+	}
+}
+
+// finish writes the totals and tells whether anything failed.
+func (r *report) finish() bool {
+	fmt.Fprintf(r.lines, "%d passed, %d failed, %d skipped, in %d packages\n", r.passes, r.failures, r.skips, r.packages)
+	return r.failures > 0 || r.failedPackages > 0
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Renders deploy/ with kustomize: install.yaml for users, and the overlays under deploy/testdata for the tests.
+# With an argument, renders those of that copy of the tree (hack/verify-manifests.sh does).
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+OUT="${1:-${ROOT}}"
+KUSTOMIZE="$(go -C "${ROOT}/hack/tools/kustomize" tool -n kustomize)"
+
+# render DIRECTORY FILE, both below deploy/.
+render() {
+	local rendered
+	rendered="$("${KUSTOMIZE}" build "${OUT}/deploy/$1")"
+	{
+		echo "# Rendered from deploy/${1#.} by hack/update-manifests.sh: edit that, not this."
+		printf '%s\n' "${rendered}"
+	} >"${OUT}/deploy/$2"
+	echo "deploy/$2"
+}
+
+render . install.yaml
+for overlay in "${OUT}"/deploy/testdata/*/kustomization.yaml; do
+	name="$(basename "$(dirname "${overlay}")")"
+	render "testdata/${name}" "testdata/${name}/rendered.yaml"
+done

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fails when a package depends, however indirectly, on what it must not. .golangci.yml looks at direct imports
+# and names the line; this looks at everything behind them.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly MODULE=github.com/freehold-dev/freehold
+# What speaks to an API server. rest and kubernetes/scheme are not in here: client-go's apply configurations
+# import them.
+readonly CLIENTS='k8s\.io/client-go/(kubernetes$|(kubernetes/typed|dynamic|metadata|tools/cache|informers|listers)(/|$))|'"${MODULE}"'/generated/(clientset|informers|listers)(/|$)'
+
+status=0
+
+# refuse WHY PATTERN PACKAGES...: no dependency of the packages may match the pattern.
+refuse() {
+	local why="$1" pattern="$2" found
+	shift 2
+	if [[ -z "$(go list "$@")" ]]; then
+		echo "no packages: $*" >&2
+		status=1
+		return
+	fi
+	found="$(go list -deps "$@" | grep --extended-regexp "^(${pattern})" || true)"
+	if [[ -n "${found}" ]]; then
+		printf '%s: %s\n%s\n' "$*" "${why}" "${found}" >&2
+		status=1
+	fi
+}
+
+refuse "Freehold is built on client-go alone" 'sigs\.k8s\.io/controller-runtime(/|$)' -test ./...
+refuse "the API types import apimachinery only" \
+	"k8s\\.io/(api|client-go|apiserver|apiextensions-apiserver|component-base)(/|\$)|${MODULE}/(pkg|generated|cmd)/" ./apis/...
+refuse "knows nothing of MCPServers" "${MODULE}/(apis|generated)(/|\$)" ./pkg/fieldmanager ./pkg/ownership/... ./pkg/apply/...
+refuse "imports no client" "${CLIENTS}" ./pkg/fieldmanager/... ./pkg/ownership/... ./pkg/runconfig/... ./pkg/render/... ./pkg/status/...
+exit "${status}"

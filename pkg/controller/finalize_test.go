@@ -1,0 +1,201 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+)
+
+// markDeleted is what a user's delete does to an object with finalizers.
+func markDeleted(s *apiServer, name string, more ...string) {
+	s.t.Helper()
+	change(s, name, func(server *v1beta1.MCPServer) {
+		server.DeletionTimestamp = &metav1.Time{Time: bubbleStart}
+		server.Finalizers = append(server.Finalizers, more...)
+	})
+}
+
+// orphan takes the owner references from a child.
+func orphan[L runtime.Object](s *apiServer, name string) {
+	s.t.Helper()
+	change(s, name, func(child L) { access(child).SetOwnerReferences(nil) })
+}
+
+func TestDeletionReleasesTheFinalizer(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		o.mu.Lock()
+		last := o.writes[len(o.writes)-1]
+		o.mu.Unlock()
+		o.expect([]string{"apply MCPServer/web freehold-finalizer"}, "a deletion")
+
+		var body struct {
+			Metadata map[string]any `json:"metadata"`
+		}
+		if err := json.Unmarshal(last.patch, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Metadata["uid"] != "server-web" || body.Metadata["resourceVersion"] == nil || body.Metadata["finalizers"] != nil {
+			t.Errorf("released with %s, want uid and version and no finalizer", last.patch)
+		}
+		if _, ok := get[*v1beta1.MCPServer](o.apiServer, "web"); ok {
+			t.Error("the MCPServer is still there")
+		}
+		// The garbage collector has the children.
+		if _, ok := get[*appsv1.Deployment](o.apiServer, "web"); !ok {
+			t.Error("a child with an owner reference was deleted by us")
+		}
+	})
+}
+
+// A finalizer of somebody else keeps the MCPServer, and is not ours to take.
+func TestDeletionLeavesOtherFinalizers(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		theirs := toolhivev1beta1ac.MCPServer("web", "shop").WithFinalizers("example.com/theirs")
+		if _, err := o.servers.ToolhiveV1beta1().MCPServers("shop").Apply(t.Context(), theirs, metav1.ApplyOptions{FieldManager: "team"}); err != nil {
+			t.Fatal(err)
+		}
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		if got := o.server("web").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
+			t.Errorf("finalizers %v", got)
+		}
+		o.took()
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Labels = map[string]string{"a": "b"} })
+		remove[*corev1.ConfigMap](o.apiServer, "web-runconfig")
+		o.rest()
+		o.expect(nil, "events of an MCPServer that is none of ours any more")
+	})
+}
+
+// Children that lost their owner reference are deleted by us, since nobody else would, each as it was seen.
+func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		// What comes back at once is not to be tried here: the controller is kept from writing.
+		held := true
+		o.before = func(w write) error {
+			if held && w.verb == "apply" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		orphan[*corev1.ConfigMap](o.apiServer, "web-runconfig")
+		o.rest()
+		o.took()
+		held = false
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		got := o.took()
+		want := []string{"apply MCPServer/web freehold-finalizer", "delete configmaps/web-runconfig", "delete services/mcp-web-proxy"}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		if len(got) > 0 && !strings.HasPrefix(got[len(got)-1], "apply MCPServer") {
+			t.Errorf("the finalizer was released before the children were deleted: %v", got)
+		}
+	})
+}
+
+func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+		o.becomeReady("web")
+		markDeleted(o.apiServer, "web", metav1.FinalizerOrphanDependents)
+		o.rest()
+		o.took()
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		o.rest()
+		o.expect(nil, "a child that was asked to stay")
+	})
+}
+
+// As long as a child cannot be deleted the finalizer stays, or the child would be left behind.
+func TestDeletionWaitsForItsChildren(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		refused := true
+		o.before = func(w write) error {
+			if refused {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		for _, w := range o.took() {
+			if w == "apply MCPServer/web freehold-finalizer" {
+				t.Error("the finalizer was released, or tried to be")
+			}
+		}
+		refused = false
+		o.rest()
+		o.rest()
+		if _, ok := get[*v1beta1.MCPServer](o.apiServer, "web"); ok {
+			t.Error("the MCPServer is still there")
+		}
+		if _, ok := get[*corev1.Service](o.apiServer, "mcp-web-proxy"); ok {
+			t.Error("the child is still there")
+		}
+	})
+}
+
+// Without the finalizer nothing is made that could be left behind.
+func TestNoFinalizerNoChildren(t *testing.T) {
+	operate(t, nil, nil, func(t *testing.T, o *operating) {
+		o.before = func(w write) error {
+			if w.manager == "freehold-finalizer" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		o.add(newServer("web"))
+		o.rest()
+		got := o.took()
+		if len(got) < 2 {
+			t.Errorf("writes %v, want the finalizer more than once", got)
+		}
+		for _, w := range got {
+			if w != "apply MCPServer/web freehold-finalizer" {
+				t.Errorf("%s without a finalizer", w)
+			}
+		}
+	})
+}
+
+// What was remembered of an MCPServer does not outlive it: another one of its name gets everything.
+func TestRecreation(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+		o.took()
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		remove[*corev1.ServiceAccount](o.apiServer, "web-proxy-runner")
+		remove[*corev1.ServiceAccount](o.apiServer, "web-sa")
+		o.took()
+		again := newServer("web")
+		again.UID = "another"
+		o.add(again)
+		o.rest()
+		// All of it is written again: what is new is created, and what is left gets another owner.
+		o.expect(beforeTheBackend, "a second MCPServer of the name")
+	})
+}
