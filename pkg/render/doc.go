@@ -6,4 +6,13 @@
 //
 // It is pure. It imports no client, reads no clock and no environment, and the same input gives the same
 // bytes, in whatever order maps and lists that carry no order arrive.
+//
+// An intent names exactly what the API server stores of it: nothing that the API drops when empty, and every
+// default that would end up inside what its writer owns. So the writer's claim on the live object, read back,
+// equals the intent unless somebody interfered.
+//
+// What cannot work is refused as a whole, by an InvalidError with all that is wrong, before anything is
+// written. What works otherwise than it was written comes with a notice.
+//
+// It may be imported by the controller and by what is above it.
 package render

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -60,7 +61,7 @@ type Intent struct {
 	// Config is a typed apply configuration of that kind, for example
 	// *applyconfigurations/apps/v1.DeploymentApplyConfiguration. It names the object and holds no
 	// resourceVersion and no UID.
-	Config any
+	Config runtime.ApplyConfiguration
 }
 
 // Result is what was rendered.

@@ -1,0 +1,75 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// access renders the ServiceAccounts of both tiers and the proxy's rights.
+func (r *renderer) access() {
+	r.serviceAccount(RunnerName(r.name))
+	own := BackendServiceAccountName(r.name)
+	switch named := r.server.Spec.ServiceAccount; {
+	case named == nil:
+		r.serviceAccount(own)
+	case *named != own:
+		// A ServiceAccount of that very name which the user brought is the user's.
+		r.wantNot(kindServiceAccount, own)
+	}
+
+	runner := RunnerName(r.name)
+	r.want(vocabulary.Access, kindRole, runner, rbacv1ac.Role(runner, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithRules(runnerRules()...))
+	r.want(vocabulary.Access, kindRoleBinding, runner, rbacv1ac.RoleBinding(runner, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacGroup).WithKind("Role").WithName(runner)).
+		WithSubjects(rbacv1ac.Subject().
+			WithKind("ServiceAccount").WithName(runner).WithNamespace(r.namespace)))
+}
+
+func (r *renderer) serviceAccount(name string) {
+	r.want(vocabulary.Access, kindServiceAccount, name, corev1ac.ServiceAccount(name, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithImagePullSecrets(r.imagePullSecrets()...))
+}
+
+// runnerRules are what a proxyrunner needs that does not write: the StatefulSet for its generation gate and
+// its monitor, the list of pods to find the one to attach to, and the attaching itself. Nothing in it can
+// change an object, so a runner whose gate should ever be open fails instead of taking the StatefulSet over.
+func runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
+	return []*rbacv1ac.PolicyRuleApplyConfiguration{
+		rbacv1ac.PolicyRule().WithAPIGroups("apps").WithResources("statefulsets").WithVerbs("get"),
+		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list"),
+		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods/attach").WithVerbs("create"),
+	}
+}
+
+// imagePullSecrets are the MCPServer's, then the operator's that it does not name, each once: a pod's list
+// is keyed by name, and an apply refuses a key that stands in it twice.
+func (r *renderer) imagePullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
+	var names []string
+	if d := r.proxyOverrides(); d != nil {
+		for _, secret := range d.ImagePullSecrets {
+			names = append(names, secret.Name)
+		}
+	}
+	names = append(names, r.opts.ImagePullSecrets...)
+
+	seen := map[string]bool{"": true}
+	var refs []*corev1ac.LocalObjectReferenceApplyConfiguration
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			refs = append(refs, corev1ac.LocalObjectReference().WithName(name))
+		}
+	}
+	return refs
+}

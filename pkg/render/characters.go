@@ -1,0 +1,82 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The API server reads the body of an apply as YAML, though it is JSON. YAML knows no way to hold some
+// characters as they are: an apply with one of them is refused as a bad request, and U+0085 is even stored as
+// a space, so that what we own would differ from what we want for ever.
+
+// sendable tells whether a character arrives in an apply as it was sent. (Those below a space are escaped in
+// JSON, and arrive.)
+func sendable(c rune) bool {
+	return c < 0x7f || c > 0x9f && c != 0xfffe && c != 0xffff
+}
+
+// validateCharacters finds characters in what was rendered that no apply can carry.
+func (r *renderer) validateCharacters() {
+	for _, intent := range r.intents {
+		body, err := json.Marshal(intent.Config)
+		if err != nil {
+			r.invalidSpec(ReasonInvalidCharacter, "The %s %s cannot be written: %s.", intent.Kind.Kind, intent.Name, oneLine(err))
+			continue
+		}
+		at := bytes.IndexFunc(body, func(c rune) bool { return !sendable(c) })
+		if at < 0 {
+			continue
+		}
+		c, _ := utf8.DecodeRune(body[at:])
+		where := "a ConfigMap that the spec names"
+		if path, ok := r.whereInSpec(c); ok {
+			where = path
+		}
+		r.invalidSpec(ReasonInvalidCharacter, "%s holds the character %U, which the API server cannot take in an apply.", where, c)
+		return
+	}
+}
+
+// whereInSpec is the first place of a character in the MCPServer's spec.
+func (r *renderer) whereInSpec(c rune) (path string, ok bool) {
+	data, err := json.Marshal(r.server.Spec)
+	if err != nil {
+		return "", false
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return "", false
+	}
+	return find(tree, "spec", string(c))
+}
+
+func find(tree any, path, text string) (string, bool) {
+	switch tree := tree.(type) {
+	case string:
+		return path, strings.Contains(tree, text)
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(tree)) {
+			if strings.Contains(key, text) {
+				return "a key of " + path, true
+			}
+			if at, ok := find(tree[key], path+"."+key, text); ok {
+				return at, true
+			}
+		}
+	case []any:
+		for i, item := range tree {
+			if at, ok := find(item, fmt.Sprintf("%s[%d]", path, i), text); ok {
+				return at, true
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,108 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"maps"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// runConfig is the document that the proxyrunner starts from. ToolHive's operator also writes down the chain
+// of middlewares; it is left out, as the runner makes the same one from the other fields when it finds none.
+func (r *renderer) runConfig() *runconfig.RunConfig {
+	spec := &r.server.Spec
+	document := &runconfig.RunConfig{
+		SchemaVersion:     runconfig.SchemaVersion,
+		Generation:        runconfig.Generation,
+		Image:             spec.Image,
+		CmdArgs:           spec.Args,
+		Name:              r.name,
+		ContainerName:     r.name,
+		BaseName:          r.name,
+		Transport:         r.transport,
+		Host:              cmp.Or(r.opts.ProxyHost, defaultProxyHost),
+		Port:              r.proxyPort,
+		TargetPort:        r.mcpPort,
+		PermissionProfile: r.permissionProfile(),
+		EnvVars:           make(map[string]string, len(spec.Env)+3),
+		ContainerLabels:   containerLabels(r.server),
+		Authz:             r.authz(),
+		TrustProxyHeaders: spec.TrustProxyHeaders,
+		ProxyMode:         r.proxyMode,
+		EndpointPrefix:    spec.EndpointPrefix,
+		Scaling:           r.scaling(),
+	}
+	if !r.stdio() {
+		document.TargetHost = BackendServiceName(r.name)
+	}
+	if profile := spec.PermissionProfile; profile != nil {
+		document.PermissionProfileNameOrPath = profile.Name
+		if profile.Type == v1beta1.PermissionProfileTypeConfigMap {
+			document.PermissionProfileNameOrPath = pathPermissionProfile + "/" + profile.Key
+		}
+	}
+	for _, v := range spec.Env {
+		document.EnvVars[v.Name] = v.Value
+	}
+	maps.Copy(document.EnvVars, r.transportEnv())
+	for _, v := range spec.Volumes {
+		mount := v.HostPath + ":" + v.MountPath
+		if v.ReadOnly {
+			mount += ":ro"
+		}
+		document.Volumes = append(document.Volumes, mount)
+	}
+	if spec.Audit != nil && spec.Audit.Enabled {
+		document.Audit = runconfig.DefaultAudit()
+	}
+	if spec.RateLimiting != nil {
+		document.RateLimit = r.rateLimit()
+		document.RateLimitNamespace = r.namespace
+	}
+	return document
+}
+
+// scaling is what the proxy is told of replicas and of the session store; nil when there is nothing to tell.
+func (r *renderer) scaling() *runconfig.Scaling {
+	scaling := &runconfig.Scaling{SessionRedis: r.sessionRedis()}
+	if wanted := r.server.Spec.BackendReplicas; wanted != nil {
+		count := r.capped(*wanted)
+		scaling.BackendReplicas = &count
+	}
+	if *scaling == (runconfig.Scaling{}) {
+		return nil
+	}
+	return scaling
+}
+
+// sessionRedis is the session store: the MCPServer's, or the operator's where the MCPServer chooses none.
+func (r *renderer) sessionRedis() *runconfig.SessionRedis {
+	if storage := r.server.Spec.SessionStorage; storage != nil {
+		if storage.Provider != v1beta1.SessionStorageRedis {
+			return nil
+		}
+		return &runconfig.SessionRedis{Address: storage.Address, DB: storage.DB, KeyPrefix: storage.KeyPrefix}
+	}
+	if redis := r.opts.DefaultRedis; redis != nil {
+		return &runconfig.SessionRedis{Address: redis.Address}
+	}
+	return nil
+}
+
+// redisPassword is the Secret, and the key in it, of the session store's password; empty when it has none.
+func (r *renderer) redisPassword() (secret, key string) {
+	if storage := r.server.Spec.SessionStorage; storage != nil {
+		if ref := storage.PasswordRef; ref != nil && storage.Provider == v1beta1.SessionStorageRedis {
+			return ref.Name, ref.Key
+		}
+		return "", ""
+	}
+	if redis := r.opts.DefaultRedis; redis != nil {
+		return redis.PasswordSecret, redis.PasswordKey
+	}
+	return "", ""
+}

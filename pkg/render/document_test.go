@@ -1,0 +1,246 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// TestRunConfig: what becomes of single fields. ToolHive's own documents are compared in
+// TestParityWithUpstream.
+func TestRunConfig(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*v1beta1.MCPServer)
+		in      Input
+		options Options
+		// want holds keys and their JSON; an empty one stands for no such key.
+		want map[string]string
+	}{
+		"http": {want: map[string]string{
+			"target_host": `"mcp-fetch"`, "target_port": "9000", "host": `"0.0.0.0"`, "mcpserver_generation": "1",
+			"proxy_mode": `"streamable-http"`, "scaling_config": "", "middleware_configs": "", "permission_profile_name_or_path": "",
+		}},
+		"stdio": {
+			change: func(s *v1beta1.MCPServer) { s.Spec.Transport, s.Spec.ProxyMode = "stdio", "sse" },
+			want:   map[string]string{"target_host": "", "proxy_mode": `"sse"`, "env_vars": `{"MCP_TRANSPORT":"stdio"}`},
+		},
+		"sse": {
+			change: func(s *v1beta1.MCPServer) { s.Spec.Transport = "sse" },
+			want:   map[string]string{"proxy_mode": `"sse"`, "target_host": `"mcp-fetch"`},
+		},
+		"generation": {
+			change: func(s *v1beta1.MCPServer) { s.Generation = 99 },
+			want:   map[string]string{"mcpserver_generation": "1"},
+		},
+		"host":     {options: Options{ProxyHost: "::"}, want: map[string]string{"host": `"::"`}},
+		"defaults": {change: func(s *v1beta1.MCPServer) { s.Spec = v1beta1.MCPServerSpec{Image: "i"} }, want: map[string]string{"transport": `"stdio"`, "port": "8080", "target_port": "8080", "proxy_mode": `"streamable-http"`}},
+		"environment": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.Env = []v1beta1.EnvVar{{Name: "Z", Value: "1"}, {Name: "A"}, {Name: "MCP_PORT", Value: "1"}, {Name: "MCP_HOST", Value: "h"}}
+			},
+			want: map[string]string{"env_vars": `{"A":"","FASTMCP_PORT":"9000","MCP_HOST":"h","MCP_PORT":"9000","MCP_TRANSPORT":"streamable-http","Z":"1"}`},
+		},
+		"volumes": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "builtin", Name: "stdio"}
+				s.Spec.Volumes = []v1beta1.Volume{{Name: "b", HostPath: "/b", MountPath: "/m"}, {Name: "a", HostPath: "/a", MountPath: "/n", ReadOnly: true}}
+			},
+			want: map[string]string{
+				"volumes":                         `["/b:/m","/a:/n:ro"]`,
+				"permission_profile_name_or_path": `"stdio"`,
+				"permission_profile":              `{"name":"none","read":["/a:/n"],"write":["/b:/m"],"network":{"outbound":{},"inbound":{}}}`,
+			},
+		},
+		"permission profile of a ConfigMap": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm", Key: "p.json"}
+				s.Spec.Volumes = []v1beta1.Volume{{Name: "a", HostPath: "/a", MountPath: "/n", ReadOnly: true}}
+			},
+			in: Input{PermissionProfileConfigMap: &corev1.ConfigMap{Data: map[string]string{
+				"p.json": `{"name":"mine","read":["/r"],"unknown":1,"network":{"mode":"host","outbound":{"allow_host":["h"],"allow_port":[443]}},"privileged":true}`,
+			}}},
+			want: map[string]string{
+				"permission_profile_name_or_path": `"/etc/toolhive/profiles/p.json"`,
+				"permission_profile":              `{"name":"mine","read":["/r","/a:/n"],"network":{"mode":"host","outbound":{"allow_host":["h"],"allow_port":[443]}},"privileged":true}`,
+			},
+		},
+		"authorization of a ConfigMap": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{
+					Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm", Key: "k"}, RoleClaimName: "roles", GroupEntityType: "G",
+				}
+			},
+			in: Input{AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{"k": `
+version: "2"
+type: cedarv1
+cedar:
+  policies: ["permit(principal, action, resource);"]
+  entities_json: "[]"
+  group_claim_name: theirs
+  primary_upstream_provider: p
+`}}},
+			want: map[string]string{"authz_config": `{"version":"2","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource);"],` +
+				`"entities_json":"[]","group_claim_name":"theirs","role_claim_name":"roles","group_entity_type":"G"}}`},
+		},
+		"rate limits": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "redis", Address: "r"}
+				s.Spec.RateLimiting = &v1beta1.RateLimitConfig{
+					Shared: &v1beta1.RateLimitBucket{MaxTokens: 5, RefillPeriod: "1m"},
+					Tools:  []v1beta1.ToolRateLimitConfig{{Name: "t", Shared: &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "1500ms"}}},
+				}
+			},
+			want: map[string]string{
+				"rate_limit_config":    `{"shared":{"maxTokens":5,"refillPeriod":"1m0s"},"tools":[{"name":"t","shared":{"maxTokens":1,"refillPeriod":"1.5s"}}]}`,
+				"rate_limit_namespace": `"tools"`,
+				"scaling_config":       `{"session_redis":{"address":"r"}}`,
+			},
+		},
+		"redis of the operator": {
+			options: Options{DefaultRedis: &Redis{Address: "d:1", PasswordSecret: "s", PasswordKey: "k"}},
+			want:    map[string]string{"scaling_config": `{"session_redis":{"address":"d:1"}}`},
+		},
+		"memory instead of the operator's redis": {
+			change:  func(s *v1beta1.MCPServer) { s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "memory"} },
+			options: Options{DefaultRedis: &Redis{Address: "d:1"}},
+			want:    map[string]string{"scaling_config": ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Server = newServer()
+			if c.change != nil {
+				c.change(c.in.Server)
+			}
+			document := parseJSON(t, []byte(runConfigText(t, mustRender(t, c.in, c.options)))).(map[string]any)
+			for key, text := range c.want {
+				got, ok := document[key]
+				if text == "" {
+					if ok {
+						t.Errorf("%s is %s, want none", key, jsonOf(t, got))
+					}
+					continue
+				}
+				if diff := cmp.Diff(parseJSON(t, []byte(text)), got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", key, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestRollOnlyForCause: what restarts the proxy and the backend, and what does not.
+func TestRollOnlyForCause(t *testing.T) {
+	type templates struct{ proxy, backend string }
+	render := func(changes ...func(*v1beta1.MCPServer)) templates {
+		result := renderServer(t, changes...)
+		want, owned := statefulSetOf(t, result), statefulSetOf(t, renderServer(t))
+		SettleBackend(want, owned)
+		return templates{
+			string(jsonOf(t, deploymentOf(t, result).Spec.Template)), string(jsonOf(t, want.Spec.Template)),
+		}
+	}
+	before := render()
+	for name, c := range map[string]struct {
+		change         func(*v1beta1.MCPServer)
+		proxy, backend bool
+	}{
+		"a new generation": {change: func(s *v1beta1.MCPServer) { s.Generation++ }},
+		"proxyPort":        {func(s *v1beta1.MCPServer) { s.Spec.ProxyPort = 9090 }, true, false},
+		"podTemplateSpec":  {withPodTemplate("{spec: {nodeSelector: {a: b}}}"), false, true},
+		"secrets":          {func(s *v1beta1.MCPServer) { s.Spec.Secrets = []v1beta1.SecretRef{{Name: "s", Key: "k"}} }, false, true},
+		"serviceAccount":   {func(s *v1beta1.MCPServer) { name := "x"; s.Spec.ServiceAccount = &name }, false, true},
+		"replicas":         {change: func(s *v1beta1.MCPServer) { n := int32(2); s.Spec.Replicas = &n }},
+		// The RunConfig names it, as ToolHive's does.
+		"backendReplicas":  {func(s *v1beta1.MCPServer) { n := int32(2); s.Spec.BackendReplicas = &n }, true, false},
+		"env":              {func(s *v1beta1.MCPServer) { s.Spec.Env = []v1beta1.EnvVar{{Name: "A", Value: "1"}} }, true, true},
+		"session affinity": {change: func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }},
+		"resources":        {func(s *v1beta1.MCPServer) { s.Spec.Resources.Limits.CPU = "1" }, true, false},
+		"audit":            {func(s *v1beta1.MCPServer) { s.Spec.Audit = &v1beta1.AuditConfig{Enabled: true} }, true, false},
+		"image":            {func(s *v1beta1.MCPServer) { s.Spec.Image = "other" }, true, true},
+		"a restart": {func(s *v1beta1.MCPServer) {
+			s.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05Z"}
+		}, true, false},
+		"deployment metadata": {change: func(s *v1beta1.MCPServer) {
+			s.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{
+				ResourceMetadataOverrides: v1beta1.ResourceMetadataOverrides{Annotations: map[string]string{"a": "b"}},
+			}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := render(c.change)
+			if got := after.proxy != before.proxy; got != c.proxy {
+				t.Errorf("proxy restarted: %v, want %v:\n%s", got, c.proxy, cmp.Diff(before.proxy, after.proxy))
+			}
+			if got := after.backend != before.backend; got != c.backend {
+				t.Errorf("backend restarted: %v, want %v:\n%s", got, c.backend, cmp.Diff(before.backend, after.backend))
+			}
+		})
+	}
+}
+
+// TestChecksumIsOfTheConfigMap: the proxy is rolled by the checksum of exactly what its ConfigMap holds.
+func TestChecksumIsOfTheConfigMap(t *testing.T) {
+	result := renderServer(t)
+	configMap := configOf[*corev1ac.ConfigMapApplyConfiguration](t, result)
+	want := runconfig.Checksum(configMap.Data, configMap.Labels)
+	if got := configMap.Annotations[v1beta1.AnnotationContentChecksum]; got != want {
+		t.Errorf("on the ConfigMap: got %s, want %s", got, want)
+	}
+	if got := deploymentOf(t, result).Spec.Template.Annotations[v1beta1.AnnotationRunConfigChecksum]; got != want {
+		t.Errorf("on the proxy's pods: got %s, want %s", got, want)
+	}
+}
+
+// TestOpenShift: user and group ids are the platform's to give, whoever asked for some.
+func TestOpenShift(t *testing.T) {
+	server := newServer(withPodTemplate(`{spec: {securityContext: {runAsUser: 1, fsGroup: 2},
+		containers: [{name: mcp, securityContext: {runAsUser: 3, runAsGroup: 4}}]}}`))
+	result := mustRender(t, Input{Server: server}, Options{OpenShift: true})
+	for tier, template := range map[string]*corev1ac.PodTemplateSpecApplyConfiguration{
+		"proxy": deploymentOf(t, result).Spec.Template, "backend": statefulSetOf(t, result).Spec.Template,
+	} {
+		pod := `{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}`
+		if diff := cmp.Diff(pod, string(jsonOf(t, template.Spec.SecurityContext))); diff != "" {
+			t.Errorf("%s pod (-want +got):\n%s", tier, diff)
+		}
+		container := `{"capabilities":{"drop":["ALL"]},"privileged":false,"runAsNonRoot":true,"readOnlyRootFilesystem":true,` +
+			`"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`
+		if diff := cmp.Diff(container, string(jsonOf(t, template.Spec.Containers[0].SecurityContext))); diff != "" {
+			t.Errorf("%s container (-want +got):\n%s", tier, diff)
+		}
+	}
+}
+
+// TestNotices: what a user should know, and that nothing is said where there is nothing.
+func TestNotices(t *testing.T) {
+	if notices := renderServer(t).Notices; len(notices) > 0 {
+		t.Errorf("notices: %+v", notices)
+	}
+	result := renderServer(t, func(s *v1beta1.MCPServer) {
+		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "g"}
+		s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{
+			Policies: []string{"p"}, PrimaryUpstreamProvider: "okta",
+		}}
+	})
+	want := []Problem{
+		{
+			"AuthzPrimaryUpstreamProviderIgnored", "PrimaryUpstreamProviderIgnored",
+			`spec.authzConfig.inline.primaryUpstreamProvider "okta" has no effect on an MCPServer.`,
+		},
+		{
+			"GroupRefValidated", "GroupRefNotChecked",
+			`spec.groupRef names the MCPGroup "g"; Freehold does not check that it exists and is ready.`,
+		},
+	}
+	if diff := cmp.Diff(want, result.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}

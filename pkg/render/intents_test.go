@@ -1,0 +1,242 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// TestIntents: which objects there are, in which order they are applied and by whom, and which are not
+// wanted.
+func TestIntents(t *testing.T) {
+	head := []string{
+		"freehold-access ServiceAccount fetch-proxy-runner", "freehold-access ServiceAccount fetch-sa",
+		"freehold-access Role fetch-proxy-runner", "freehold-access RoleBinding fetch-proxy-runner",
+		"freehold-runconfig ConfigMap fetch-runconfig",
+	}
+	authz := []string{"freehold-authz ConfigMap fetch-authz-inline"}
+	services := []string{"freehold-service Service mcp-fetch-headless", "freehold-service Service mcp-fetch"}
+	backend := []string{"freehold-backend StatefulSet fetch"}
+	backendReplicas := []string{"freehold-backend-replicas StatefulSet fetch"}
+	proxy := []string{"freehold-service Service mcp-fetch-proxy", "freehold-proxy Deployment fetch"}
+	proxyReplicas := []string{"freehold-proxy-replicas Deployment fetch"}
+	account := func(name string) func(*v1beta1.MCPServer) {
+		return func(s *v1beta1.MCPServer) { s.Spec.ServiceAccount = &name }
+	}
+	withoutAccount := append([]string{head[0]}, head[2:]...)
+
+	for name, c := range map[string]struct {
+		change func(*v1beta1.MCPServer)
+		want   [][]string
+		absent []string
+	}{
+		"streamable-http": {withTransport("streamable-http"), [][]string{head, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"}},
+		"sse":             {withTransport("sse"), [][]string{head, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"}},
+		"stdio": {
+			withTransport("stdio"),
+			[][]string{head, backend, proxy},
+			[]string{"ConfigMap fetch-authz-inline", "Service mcp-fetch-headless", "Service mcp-fetch"},
+		},
+		"inline authz": {
+			func(s *v1beta1.MCPServer) {
+				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"p"}}}
+			},
+			[][]string{head, authz, services, backend, proxy},
+			nil,
+		},
+		"replicas": {
+			func(s *v1beta1.MCPServer) {
+				zero, two := int32(0), int32(2)
+				s.Spec.Replicas, s.Spec.BackendReplicas = &zero, &two
+			},
+			[][]string{head, services, backend, backendReplicas, proxy, proxyReplicas},
+			[]string{"ConfigMap fetch-authz-inline"},
+		},
+		"service account": {
+			account("mine"),
+			[][]string{withoutAccount, services, backend, proxy},
+			[]string{"ServiceAccount fetch-sa", "ConfigMap fetch-authz-inline"},
+		},
+		"default service account": {
+			account(""),
+			[][]string{withoutAccount, services, backend, proxy},
+			[]string{"ServiceAccount fetch-sa", "ConfigMap fetch-authz-inline"},
+		},
+		"service account of the name that we would give": {
+			account("fetch-sa"), [][]string{withoutAccount, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := renderServer(t, c.change)
+			var want, got, absent []string
+			for _, part := range c.want {
+				want = append(want, part...)
+			}
+			for _, intent := range result.Intents {
+				got = append(got, intent.Writer+" "+intent.Kind.Kind+" "+intent.Name)
+			}
+			for _, ref := range result.Absent {
+				absent = append(absent, ref.Kind.Kind+" "+ref.Name)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("intents (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.absent, absent); diff != "" {
+				t.Errorf("absent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEveryIntentNamesItsObject: kind, name and namespace of each configuration are its intent's, every
+// child belongs to its MCPServer, and none has a precondition: these are not rendering's business.
+func TestEveryIntentNamesItsObject(t *testing.T) {
+	forEachResult(t, func(t *testing.T, result *Result) {
+		t.Helper()
+		for _, intent := range result.Intents {
+			object := &unstructured.Unstructured{}
+			if err := json.Unmarshal(jsonOf(t, intent.Config), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			if got := object.GroupVersionKind().GroupKind(); got != intent.Kind {
+				t.Errorf("kind is %s, the intent's %s", got, intent.Kind)
+			}
+			if object.GetName() != intent.Name || object.GetNamespace() != "tools" {
+				t.Errorf("%s: object is %s/%s, the intent's name %s", intent.Kind, object.GetNamespace(), object.GetName(), intent.Name)
+			}
+			if object.GetResourceVersion() != "" || object.GetUID() != "" {
+				t.Errorf("%s %s has a precondition", intent.Kind, intent.Name)
+			}
+			replicas := intent.Writer == vocabulary.ProxyReplicas || intent.Writer == vocabulary.BackendReplicas
+			owners := object.GetOwnerReferences()
+			switch {
+			case replicas && len(owners) > 0:
+				t.Errorf("%s writes more than replicas", intent.Writer)
+			case !replicas && (len(owners) != 1 || owners[0].UID != "u-1" || owners[0].Name != "fetch" ||
+				owners[0].Kind != "MCPServer" || owners[0].APIVersion != "toolhive.stacklok.dev/v1beta1" ||
+				!*owners[0].Controller || !*owners[0].BlockOwnerDeletion):
+				t.Errorf("%s %s is owned by %+v", intent.Kind, intent.Name, owners)
+			}
+		}
+	})
+}
+
+// TestReplicasAreCappedWithStdio: on both tiers, in the RunConfig too, with a notice each; and nothing else.
+func TestReplicasAreCappedWithStdio(t *testing.T) {
+	replicas := func(proxy, backend int32) func(*v1beta1.MCPServer) {
+		return func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = &proxy, &backend }
+	}
+	capped := func(field, count string) Problem {
+		return Problem{"StdioReplicaCapped", "StdioTransportCapAt1", "spec." + field + " is " + count +
+			" and rendered as 1: a server with transport stdio talks to one proxy through one pod."}
+	}
+	noStore := Problem{
+		"SessionStorageWarning", "SessionStorageMissingForReplicas",
+		"spec.replicas is 5, but the proxies share no session store; set spec.sessionStorage to redis.",
+	}
+	for name, c := range map[string]struct {
+		transport                   v1beta1.Transport
+		proxy, backend              int32
+		wantProxy, wantBackend      int32
+		notices                     []Problem
+		backendReplicasInTheRunConf string
+	}{
+		"stdio":      {"stdio", 5, 3, 1, 1, []Problem{capped("backendReplicas", "3"), capped("replicas", "5")}, "1"},
+		"stdio zero": {"stdio", 0, 1, 0, 1, nil, "1"},
+		"http":       {"sse", 5, 3, 5, 3, []Problem{noStore}, "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := renderServer(t, withTransport(c.transport), replicas(c.proxy, c.backend))
+			got := map[string]any{}
+			for _, intent := range result.Intents {
+				if intent.Writer == vocabulary.ProxyReplicas || intent.Writer == vocabulary.BackendReplicas {
+					got[intent.Writer] = treeOf(t, intent.Config).(map[string]any)["spec"]
+				}
+			}
+			want := map[string]any{
+				"freehold-proxy-replicas":   map[string]any{"replicas": float64(c.wantProxy)},
+				"freehold-backend-replicas": map[string]any{"replicas": float64(c.wantBackend)},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("replicas (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.notices, result.Notices); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+			document := parseJSON(t, []byte(runConfigText(t, result))).(map[string]any)
+			if diff := cmp.Diff(parseJSON(t, []byte(`{"backend_replicas":`+c.backendReplicasInTheRunConf+`}`)), document["scaling_config"]); diff != "" {
+				t.Errorf("scaling_config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestURL: where clients go.
+func TestURL(t *testing.T) {
+	for name, c := range map[string]struct {
+		transport, mode v1beta1.Transport
+		want            string
+	}{
+		"streamable-http":  {"streamable-http", "sse", "http://mcp-fetch-proxy.tools.svc.cluster.local:8080/mcp"},
+		"sse":              {"sse", "streamable-http", "http://mcp-fetch-proxy.tools.svc.cluster.local:8080/sse#fetch"},
+		"stdio":            {"stdio", "streamable-http", "http://mcp-fetch-proxy.tools.svc.cluster.local:8080/mcp"},
+		"stdio over sse":   {"stdio", "sse", "http://mcp-fetch-proxy.tools.svc.cluster.local:8080/sse#fetch"},
+		"nothing is given": {"", "", "http://mcp-fetch-proxy.tools.svc.cluster.local:8080/mcp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(func(s *v1beta1.MCPServer) {
+				s.Spec.Transport, s.Spec.ProxyMode, s.Spec.ProxyPort = c.transport, c.mode, 0
+			})
+			if got := URL(server); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSelectors: the backend's and the proxy's pods are never selected by each other's Service.
+func TestSelectors(t *testing.T) {
+	result := renderServer(t)
+	matches := func(selector, labels map[string]string) bool {
+		for key, value := range selector {
+			if labels[key] != value {
+				return false
+			}
+		}
+		return true
+	}
+	proxy := deploymentOf(t, result).Spec.Template.Labels
+	backend := statefulSetOf(t, result).Spec.Template.Labels
+	for _, intent := range result.Intents {
+		service, ok := intent.Config.(*corev1ac.ServiceApplyConfiguration)
+		if !ok {
+			continue
+		}
+		toProxy, toBackend := matches(service.Spec.Selector, proxy), matches(service.Spec.Selector, backend)
+		if wantProxy := intent.Name == ProxyServiceName("fetch"); toProxy != wantProxy || toBackend == wantProxy {
+			t.Errorf("Service %s selects proxy: %v, backend: %v", intent.Name, toProxy, toBackend)
+		}
+		if *service.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
+			t.Errorf("Service %s has a port without protocol", intent.Name)
+		}
+	}
+	if !matches(ProxySelector("fetch"), proxy) || !matches(BackendSelector("fetch"), backend) || !matches(AnyProxySelector(), proxy) {
+		t.Error("the exported selectors do not select the pods")
+	}
+	if matches(AnyProxySelector(), backend) {
+		t.Error("the selector of all proxies selects a backend")
+	}
+	if got := ProxyOf(proxy); got != "fetch" {
+		t.Errorf("the proxy pod is taken for one of %q", got)
+	}
+}

@@ -1,0 +1,351 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// TestNames: names from which something cannot be made are refused, and the longest that work are not.
+func TestNames(t *testing.T) {
+	name := func(length int) string { return strings.Repeat("n", length) }
+	tooLong := "must be no more than 63 characters"
+	for _, c := range []struct {
+		label, name string
+		transport   v1beta1.Transport
+		want        string
+	}{
+		{label: "longest with http", name: name(50), transport: "sse"},
+		{
+			label: "too long with http", name: name(51), transport: "sse",
+			want: `the Service "mcp-` + name(51) + `-headless" could not be made: ` + tooLong + ".",
+		},
+		{label: "longest with stdio", name: name(52), transport: "stdio"},
+		{
+			label: "too long for the revision label", name: name(53), transport: "stdio",
+			want: "it is longer than 52 characters, and the pods of its StatefulSet could not be labelled.",
+		},
+		{
+			label: "too long with stdio", name: name(54), transport: "stdio",
+			want: `the Service "mcp-` + name(54) + `-proxy" could not be made: ` + tooLong + ".",
+		},
+		{
+			label: "dots", name: "a.b", transport: "stdio",
+			want: `the Service "mcp-a.b-proxy" could not be made: ` + validation.IsDNS1035Label("a.b")[0] + ".",
+		},
+		{label: "a digit in front", name: "1a", transport: "sse"},
+		{
+			label: "the proxies' label", name: "mcpserver", transport: "sse",
+			want: "its backend would be selected by app=mcpserver, which is the label of every proxy.",
+		},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			in := Input{Server: newServer(withTransport(c.transport), func(s *v1beta1.MCPServer) { s.Name = c.name })}
+			if c.want == "" {
+				for _, intent := range mustRender(t, in, Options{}).Intents {
+					if intent.Kind == kindService && len(validation.IsDNS1035Label(intent.Name)) > 0 {
+						t.Errorf("Service %s cannot be made", intent.Name)
+					}
+				}
+				return
+			}
+			want := []Problem{{
+				v1beta1.ConditionSpecValid, "InvalidName",
+				`The name "` + c.name + `" cannot be used: ` + c.want,
+			}}
+			if diff := cmp.Diff(want, problemsOf(t, in)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestVolumes: host paths that cannot be mounted beside what the operator mounts.
+func TestVolumes(t *testing.T) {
+	for name, c := range map[string]struct {
+		volumes []v1beta1.Volume
+		want    []string
+	}{
+		"fine": {volumes: []v1beta1.Volume{
+			{Name: "a", HostPath: "/h", MountPath: "/a"}, {Name: "b", HostPath: "/h", MountPath: "/b"},
+		}},
+		"names": {
+			[]v1beta1.Volume{
+				{Name: "A_", HostPath: "/h", MountPath: "/1"},
+				{Name: "runconfig", HostPath: "/h", MountPath: "/2"},
+				{Name: "x", HostPath: "/h", MountPath: "/3"},
+				{Name: "x", HostPath: "/h", MountPath: "/4"},
+			},
+			[]string{
+				`spec.volumes[0].name "A_" is not the name of a volume: ` + validation.IsDNS1123Label("A_")[0] + ".",
+				`spec.volumes[1].name "runconfig" is already used by the operator.`,
+				`spec.volumes[3].name "x" is already used by spec.volumes[2].`,
+			},
+		},
+		"mounts": {
+			[]v1beta1.Volume{
+				{Name: "a", HostPath: "/h", MountPath: "/etc/runconfig/"},
+				{Name: "b", HostPath: "/h", MountPath: "/etc/toolhive/authz"},
+				{Name: "c", HostPath: "/h", MountPath: "/c"},
+				{Name: "d", HostPath: "/h", MountPath: "/x/../c"},
+			},
+			[]string{
+				`spec.volumes[0].mountPath "/etc/runconfig/" is already used by the operator.`,
+				`spec.volumes[1].mountPath "/etc/toolhive/authz" is already used by the operator.`,
+				`spec.volumes[3].mountPath "/x/../c" is already used by spec.volumes[2].`,
+			},
+		},
+		"paths": {
+			[]v1beta1.Volume{
+				{Name: "a", HostPath: "h", MountPath: "m"},
+				{Name: "b", HostPath: "/h/../..", MountPath: "/b:c"},
+				{Name: "c", HostPath: "/$(id)", MountPath: ""},
+			},
+			[]string{
+				`spec.volumes[0].hostPath "h" is not an absolute path.`,
+				`spec.volumes[0].mountPath "m" is not an absolute path.`,
+				`spec.volumes[1].hostPath "/h/../.." must not contain '..'.`,
+				"spec.volumes[1].mountPath \"/b:c\" has one of the characters : $ & ; | ` \\ that ToolHive does not accept.",
+				"spec.volumes[2].hostPath \"/$(id)\" has one of the characters : $ & ; | ` \\ that ToolHive does not accept.",
+				`spec.volumes[2].mountPath "" is not an absolute path.`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkProblems(t, Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.Volumes = c.volumes })},
+				v1beta1.ConditionSpecValid, "InvalidVolume", c.want)
+		})
+	}
+}
+
+// TestPermissionProfile: where the profile comes from, and what happens when it does not come.
+func TestPermissionProfile(t *testing.T) {
+	in := func(ref v1beta1.PermissionProfileRef, data map[string]string) Input {
+		input := Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.PermissionProfile = &ref })}
+		if data != nil {
+			input.PermissionProfileConfigMap = &corev1.ConfigMap{Data: data}
+		}
+		return input
+	}
+	configMap := v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm", Key: "p.json"}
+	for name, c := range map[string]struct {
+		in              Input
+		reason, message string
+	}{
+		"none":    {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "none"}, nil)},
+		"network": {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "network"}, nil)},
+		"stdio":   {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "stdio"}, nil)},
+		"unknown": {
+			in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "web"}, nil), "UnknownPermissionProfile",
+			`spec.permissionProfile.name "web" is not a built-in profile; there are none, network and stdio.`,
+		},
+		"unknown type": {
+			in(v1beta1.PermissionProfileRef{Type: "file", Name: "web"}, nil), "UnknownPermissionProfile",
+			`spec.permissionProfile.type is "file"; it must be builtin or configmap.`,
+		},
+		"no key": {
+			in(v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm"}, map[string]string{}), "InvalidPermissionProfile",
+			`spec.permissionProfile.key "" is not a key of a ConfigMap: ` + notKey,
+		},
+		"no ConfigMap": {
+			in(configMap, nil), "PermissionProfileNotFound",
+			`The ConfigMap "cm" of spec.permissionProfile does not exist.`,
+		},
+		"no such key": {
+			in(configMap, map[string]string{"q": "{}"}), "PermissionProfileNotFound",
+			`The ConfigMap "cm" of spec.permissionProfile has no key "p.json".`,
+		},
+		"no JSON": {
+			in(configMap, map[string]string{"p.json": "name: x"}), "InvalidPermissionProfile",
+			`The key "p.json" of ConfigMap "cm" is not a permission profile: not a JSON object.`,
+		},
+		"wrong JSON": {
+			in(configMap, map[string]string{"p.json": `{"read":1}`}), "InvalidPermissionProfile",
+			`The key "p.json" of ConfigMap "cm" is not a permission profile: json: cannot unmarshal number into Go struct field PermissionProfile.read of type []string.`,
+		},
+		"ConfigMap": {in: in(configMap, map[string]string{"p.json": `{"name":"x","read":["/a"]}`})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			if c.message != "" {
+				want = []string{c.message}
+			}
+			checkProblems(t, c.in, v1beta1.ConditionSpecValid, c.reason, want)
+		})
+	}
+}
+
+// TestAuthzConfig: an authorization policy that cannot be had keeps the proxy from being rendered.
+func TestAuthzConfig(t *testing.T) {
+	configMap := v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
+	inline := func(entities string, policies ...string) v1beta1.AuthzConfigRef {
+		return v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: policies, EntitiesJSON: entities}}
+	}
+	const good = `{"version":"1.0","type":"cedarv1","cedar":{"policies":["p"],"entities_json":"[]"}}`
+	const notFound, invalid = "AuthzConfigMapNotFound", "InvalidAuthzConfig"
+	for name, c := range map[string]struct {
+		ref             v1beta1.AuthzConfigRef
+		data            map[string]string
+		reason, message string
+	}{
+		"inline":            {ref: inline("[]", "p")},
+		"inline nothing":    {v1beta1.AuthzConfigRef{Type: "inline"}, nil, invalid, "spec.authzConfig.type is inline, but spec.authzConfig.inline is missing."},
+		"inline no policy":  {inline(""), nil, invalid, "spec.authzConfig.inline cannot be used: there is no policy."},
+		"inline blank":      {inline("", "p", " "), nil, invalid, "spec.authzConfig.inline cannot be used: policies[1] is blank."},
+		"inline entities":   {inline("{}", "p"), nil, invalid, "spec.authzConfig.inline cannot be used: the entities are not a JSON list: json: cannot unmarshal object into Go value of type []json.RawMessage."},
+		"type":              {v1beta1.AuthzConfigRef{Type: "file"}, nil, invalid, `spec.authzConfig.type is "file"; it must be configMap or inline.`},
+		"ConfigMap nothing": {v1beta1.AuthzConfigRef{Type: "configMap"}, nil, invalid, "spec.authzConfig.type is configMap, but spec.authzConfig.configMap.name is missing."},
+		"no ConfigMap":      {configMap, nil, notFound, `The ConfigMap "cm" of spec.authzConfig does not exist.`},
+		"no key":            {configMap, map[string]string{"x": good}, notFound, `The ConfigMap "cm" of spec.authzConfig has no key "authz.json".`},
+		"empty":             {configMap, map[string]string{"authz.json": " "}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: it is empty.`},
+		"no YAML":           {configMap, map[string]string{"authz.json": "{"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: error converting YAML to JSON: yaml: line 1: did not find expected node content.`},
+		"no version":        {configMap, map[string]string{"authz.json": "type: cedarv1"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: version is missing.`},
+		"other type":        {configMap, map[string]string{"authz.json": "{version: v1, type: httpv1}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: type is "httpv1", and only "cedarv1" can be used.`},
+		"no cedar":          {configMap, map[string]string{"authz.json": "{version: v1, type: cedarv1}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: cedar is missing.`},
+		"no policies":       {configMap, map[string]string{"authz.json": "{version: v1, type: cedarv1, cedar: {}}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: there is no policy.`},
+		"ConfigMap":         {ref: configMap, data: map[string]string{"authz.json": good}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = &c.ref })}
+			if c.data != nil {
+				in.AuthzConfigMap = &corev1.ConfigMap{Data: c.data}
+			}
+			var want []string
+			if c.message != "" {
+				want = []string{c.message}
+			}
+			checkProblems(t, in, v1beta1.ConditionAuthzConfigValidated, c.reason, want)
+		})
+	}
+}
+
+// TestRateLimiting: limits that cannot be enforced.
+func TestRateLimiting(t *testing.T) {
+	bucket := func(tokens int32, period string) *v1beta1.RateLimitBucket {
+		return &v1beta1.RateLimitBucket{MaxTokens: tokens, RefillPeriod: period}
+	}
+	const invalid = "InvalidRateLimit"
+	for name, c := range map[string]struct {
+		limits  v1beta1.RateLimitConfig
+		storage string
+		want    []Problem
+	}{
+		"fine":     {limits: v1beta1.RateLimitConfig{Shared: bucket(1, "90s")}, storage: "redis"},
+		"no redis": {v1beta1.RateLimitConfig{Shared: bucket(1, "1s")}, "memory", []Problem{{"", invalid, "spec.rateLimiting needs spec.sessionStorage with provider redis."}}},
+		"nothing":  {v1beta1.RateLimitConfig{}, "redis", []Problem{{"", invalid, "spec.rateLimiting sets none of shared, perUser and tools."}}},
+		"periods": {v1beta1.RateLimitConfig{Shared: bucket(0, "soon"), Tools: []v1beta1.ToolRateLimitConfig{
+			{Name: "a", Shared: bucket(1, "0s")}, {Name: "b", Shared: bucket(1, "-1m")}, {Name: "c", Shared: bucket(1, "60")}, {Name: "d", Shared: bucket(1, "")},
+		}}, "redis", []Problem{
+			{"", invalid, "spec.rateLimiting.shared.maxTokens is 0; it must be at least 1."},
+			{"", invalid, `spec.rateLimiting.shared.refillPeriod "soon" is not a duration such as 1m30s.`},
+			{"", invalid, `spec.rateLimiting.tools[0].shared.refillPeriod "0s" is not positive.`},
+			{"", invalid, `spec.rateLimiting.tools[1].shared.refillPeriod "-1m" is not positive.`},
+			{"", invalid, `spec.rateLimiting.tools[2].shared.refillPeriod "60" is not a duration such as 1m30s.`},
+			{"", invalid, `spec.rateLimiting.tools[3].shared.refillPeriod "" is not a duration such as 1m30s.`},
+		}},
+		"tools": {v1beta1.RateLimitConfig{Tools: []v1beta1.ToolRateLimitConfig{
+			{Shared: bucket(1, "1s")}, {Name: "a"}, {Name: "a", Shared: bucket(1, "1s")},
+		}}, "redis", []Problem{
+			{"", invalid, "spec.rateLimiting.tools[0].name is missing."},
+			{"", invalid, "spec.rateLimiting.tools[1] sets neither shared nor perUser."},
+			{"", invalid, `spec.rateLimiting.tools[2].name "a" occurs twice.`},
+		}},
+		"per user": {v1beta1.RateLimitConfig{PerUser: bucket(1, "1s")}, "redis", []Problem{
+			{"", "PerUserRequiresAuth", "spec.rateLimiting.perUser needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them users are not told apart."},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(func(s *v1beta1.MCPServer) {
+				s.Spec.RateLimiting = &c.limits
+				s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: c.storage, Address: "r:6379"}
+			})
+			if len(c.want) == 0 {
+				mustRender(t, Input{Server: server}, Options{})
+				return
+			}
+			for i := range c.want {
+				c.want[i].Condition = v1beta1.ConditionRateLimitConfigValid
+			}
+			if diff := cmp.Diff(c.want, problemsOf(t, Input{Server: server})); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReferences: each reference to a custom resource fails closed, under its own condition, beside whatever
+// else is wrong.
+func TestReferences(t *testing.T) {
+	server := newServer(func(s *v1beta1.MCPServer) {
+		s.Spec.Image = ""
+		s.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "r"}
+		s.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "r"}
+		s.Spec.ExternalAuthConfigRef = &v1beta1.ExternalAuthConfigRef{Name: "r"}
+		s.Spec.AuthServerRef = &v1beta1.AuthServerRef{Name: "r"}
+		s.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "r"}
+		s.Spec.TelemetryConfigRef = &v1beta1.MCPTelemetryConfigReference{Name: "r"}
+		s.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "r"}
+		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "r"}
+	})
+	problem := func(condition, reason, field, kind string) Problem {
+		return Problem{condition, reason, "spec." + field + " names the " + kind + ` "r", and Freehold does not support ` +
+			"this reference yet. The proxy of this MCPServer is not created or changed. Remove the reference, " +
+			"or let the ToolHive operator handle this MCPServer."}
+	}
+	want := []Problem{
+		problem("OIDCConfigRefValidated", "OIDCConfigRefNotSupported", "oidcConfigRef", "MCPOIDCConfig"),
+		problem("AuthzConfigRefValidated", "AuthzConfigRefNotSupported", "authzConfigRef", "MCPAuthzConfig"),
+		problem("ExternalAuthConfigValidated", "ExternalAuthConfigRefNotSupported", "externalAuthConfigRef", "MCPExternalAuthConfig"),
+		problem("AuthServerRefValidated", "AuthServerRefNotSupported", "authServerRef", "MCPExternalAuthConfig"),
+		problem("WebhookConfigValidated", "WebhookConfigRefNotSupported", "webhookConfigRef", "MCPWebhookConfig"),
+		problem("TelemetryConfigRefValidated", "TelemetryConfigRefNotSupported", "telemetryConfigRef", "MCPTelemetryConfig"),
+		problem("ToolConfigRefValidated", "ToolConfigRefNotSupported", "toolConfigRef", "MCPToolConfig"),
+		{v1beta1.ConditionSpecValid, "InvalidImage", "spec.image is missing."},
+	}
+	if diff := cmp.Diff(want, problemsOf(t, Input{Server: server})); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	for _, p := range want[:7] {
+		if !slices.Contains(v1beta1.OwnedConditions(), p.Condition) {
+			t.Errorf("nobody owns condition %s", p.Condition)
+		}
+	}
+}
+
+// TestCharactersOfConfigMaps: a character that no apply carries can come from a ConfigMap too.
+func TestCharactersOfConfigMaps(t *testing.T) {
+	server := newServer(func(s *v1beta1.MCPServer) {
+		s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
+	})
+	in := Input{Server: server, AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{
+		"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["p\u0090"]}}`,
+	}}}
+	checkProblems(t, in, v1beta1.ConditionSpecValid, "InvalidCharacter", []string{
+		"a ConfigMap that the spec names holds the character U+0090, which the API server cannot take in an apply.",
+	})
+}
+
+// checkProblems renders and compares problems of one condition and reason; no message means none.
+func checkProblems(t *testing.T, in Input, condition, reason string, messages []string) {
+	t.Helper()
+	if len(messages) == 0 {
+		mustRender(t, in, Options{})
+		return
+	}
+	var want []Problem
+	for _, message := range messages {
+		want = append(want, Problem{condition, reason, message})
+	}
+	if diff := cmp.Diff(want, problemsOf(t, in)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}

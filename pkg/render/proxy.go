@@ -1,0 +1,155 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+const (
+	// proxyContainer is the name of the proxyrunner's container.
+	proxyContainer = "toolhive"
+	healthPath     = "/health"
+	// terminationGraceSeconds is how long a proxy may take to stop. It is ToolHive's value, and also what the
+	// API server would set.
+	terminationGraceSeconds = 30
+)
+
+// Environment variables of the proxyrunner.
+const (
+	envGeneration     = "THV_MCPSERVER_GENERATION"
+	envRedisPassword  = "THV_SESSION_REDIS_PASSWORD"
+	envOpenShift      = "OPERATOR_OPENSHIFT"
+	envSecretProvider = "TOOLHIVE_SECRETS_PROVIDER"
+	secretEnvPrefix   = "TOOLHIVE_SECRET_"
+)
+
+// deployment renders the proxy's Deployment.
+//
+// Unlike ToolHive's operator it passes no patch for the backend's pods, for the backend is not the runner's
+// any more, and its template carries no generation: neither an edit of podTemplateSpec nor the bare fact of
+// an edit restarts the proxy.
+func (r *renderer) deployment(checksum string) {
+	var overrides v1beta1.ProxyDeploymentOverrides
+	if d := r.proxyOverrides(); d != nil {
+		overrides = *d
+	}
+	name, selector := DeploymentName(r.name), ProxySelector(r.name)
+	r.want(vocabulary.Proxy, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithLabels(withOperatorKeys(overrides.Labels, selector)).
+		WithAnnotations(overrides.Annotations).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
+			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, checksum))))
+
+	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
+		r.noteSessionStorage(*replicas)
+		r.want(vocabulary.ProxyReplicas, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
+			WithSpec(appsv1ac.DeploymentSpec().WithReplicas(*replicas)))
+	}
+}
+
+func (r *renderer) proxyTemplate(
+	overrides *v1beta1.ResourceMetadataOverrides, selector map[string]string, checksum string,
+) *corev1ac.PodTemplateSpecApplyConfiguration {
+	if overrides == nil {
+		overrides = &v1beta1.ResourceMetadataOverrides{}
+	}
+	annotations := map[string]string{v1beta1.AnnotationRunConfigChecksum: checksum}
+	if at, ok := restartRequest(r.server); ok {
+		annotations[v1beta1.AnnotationRestartedAt] = at
+	}
+	volumes, mounts := r.proxyVolumes()
+	return corev1ac.PodTemplateSpec().
+		WithLabels(withOperatorKeys(overrides.Labels, selector)).
+		WithAnnotations(withOperatorKeys(overrides.Annotations, annotations)).
+		WithSpec(corev1ac.PodSpec().
+			WithServiceAccountName(RunnerName(r.name)).
+			WithImagePullSecrets(r.imagePullSecrets()...).
+			WithSecurityContext(r.podSecurity(nil)).
+			WithTerminationGracePeriodSeconds(terminationGraceSeconds).
+			WithVolumes(volumes...).
+			WithContainers(r.proxyContainer(mounts)))
+}
+
+func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
+	probe := func() *corev1ac.ProbeApplyConfiguration {
+		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().
+			WithPath(healthPath).WithPort(intstr.FromString(proxyPortName)))
+	}
+	container := corev1ac.Container().
+		WithName(proxyContainer).
+		WithImage(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)).
+		WithArgs("run", r.server.Spec.Image).
+		WithEnv(r.proxyEnv()...).
+		WithPorts(corev1ac.ContainerPort().
+			WithName(proxyPortName).WithContainerPort(r.proxyPort).WithProtocol("TCP")).
+		WithSecurityContext(r.containerSecurity(nil)).
+		WithVolumeMounts(mounts...).
+		WithStartupProbe(probe().WithPeriodSeconds(5).WithTimeoutSeconds(3).WithFailureThreshold(18)).
+		WithLivenessProbe(probe().WithInitialDelaySeconds(30).
+			WithPeriodSeconds(10).WithTimeoutSeconds(5).WithFailureThreshold(3)).
+		WithReadinessProbe(probe().WithInitialDelaySeconds(5).
+			WithPeriodSeconds(5).WithTimeoutSeconds(3).WithFailureThreshold(3))
+	if resources := r.proxyResources(); resources != nil {
+		container.WithResources(resources)
+	}
+	return container
+}
+
+// proxyEnv is the user's environment, then what steers the proxy and wins, then what the user may replace.
+func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
+	var vars []variable
+	if d := r.proxyOverrides(); d != nil {
+		vars = append(vars, variables(sourceProxyEnv, envValues(d.Env)...)...)
+	}
+	if secret, key := r.redisPassword(); secret != "" {
+		vars = append(vars, variables(sourceRedisSecrets, envSecret(envRedisPassword, secret, key))...)
+	}
+	vars = append(vars, variables(sourceOperator, envValue(envGeneration, strconv.Itoa(runconfig.Generation)))...)
+	merged := r.mergeEnv("proxy", vars)
+
+	present := map[string]bool{}
+	secrets := false
+	for _, v := range merged {
+		present[*v.Name] = true
+		secrets = secrets || strings.HasPrefix(*v.Name, secretEnvPrefix)
+	}
+	setIfAbsent := func(name, value string) {
+		if !present[name] {
+			merged = append(merged, envValue(name, value))
+		}
+	}
+	setIfAbsent("XDG_CONFIG_HOME", "/tmp")
+	setIfAbsent("HOME", "/tmp")
+	setIfAbsent("TOOLHIVE_RUNTIME", "kubernetes")
+	setIfAbsent("UNSTRUCTURED_LOGS", "false")
+	if secrets {
+		setIfAbsent(envSecretProvider, "environment")
+	}
+	// Without it the runner asks the API server for OpenShift's routes, which its Role does not let it see
+	// and which the operator has found out already.
+	setIfAbsent(envOpenShift, strconv.FormatBool(r.opts.OpenShift))
+	return merged
+}
+
+// proxyOverrides are the additions to the proxy's Deployment; nil when there are none.
+func (r *renderer) proxyOverrides() *v1beta1.ProxyDeploymentOverrides {
+	if o := r.server.Spec.ResourceOverrides; o != nil {
+		return o.ProxyDeployment
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// Volumes of the proxy's pod that the operator adds, and where the proxyrunner looks for them.
+const (
+	volumeRunConfig         = "runconfig"
+	volumePermissionProfile = "permission-profile"
+	volumeAuthz             = "authz-config"
+
+	pathRunConfig         = "/etc/runconfig"
+	pathPermissionProfile = "/etc/toolhive/profiles"
+	pathAuthz             = "/etc/toolhive/authz"
+)
+
+// proxyVolumes are the volumes of the proxy's pod and their mounts, in the same order. The user's host paths
+// are mounted here and not into the backend: that is where ToolHive mounts them.
+func (r *renderer) proxyVolumes() ([]*corev1ac.VolumeApplyConfiguration, []*corev1ac.VolumeMountApplyConfiguration) {
+	volumes := []*corev1ac.VolumeApplyConfiguration{
+		corev1ac.Volume().WithName(volumeRunConfig).
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.name))),
+	}
+	mounts := []*corev1ac.VolumeMountApplyConfiguration{readOnlyMount(volumeRunConfig, pathRunConfig)}
+
+	for _, v := range r.server.Spec.Volumes {
+		volumes = append(volumes, corev1ac.Volume().WithName(v.Name).
+			WithHostPath(corev1ac.HostPathVolumeSource().WithPath(v.HostPath)))
+		mount := corev1ac.VolumeMount().WithName(v.Name).WithMountPath(v.MountPath)
+		if v.ReadOnly {
+			mount.WithReadOnly(true)
+		}
+		mounts = append(mounts, mount)
+	}
+
+	if profile := r.server.Spec.PermissionProfile; profile != nil && profile.Type == v1beta1.PermissionProfileTypeConfigMap {
+		volumes = append(volumes, corev1ac.Volume().WithName(volumePermissionProfile).
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(profile.Name)))
+		mounts = append(mounts, readOnlyMount(volumePermissionProfile, pathPermissionProfile))
+	}
+
+	if configMap, key := r.authzSource(); configMap != "" {
+		volumes = append(volumes, corev1ac.Volume().WithName(volumeAuthz).
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).
+				WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(runconfig.AuthzKey))))
+		mounts = append(mounts, readOnlyMount(volumeAuthz, pathAuthz))
+	}
+	return volumes, mounts
+}
+
+// authzSource is the ConfigMap, and the key in it, of the authorization configuration; empty when there is
+// none.
+func (r *renderer) authzSource() (configMap, key string) {
+	switch authz := r.server.Spec.AuthzConfig; {
+	case r.inlineAuthz() != nil:
+		return InlineAuthzName(r.name), runconfig.AuthzKey
+	case authz != nil && authz.Type != v1beta1.AuthzConfigTypeInline && authz.ConfigMap != nil:
+		return authz.ConfigMap.Name, cmp.Or(authz.ConfigMap.Key, runconfig.AuthzKey)
+	}
+	return "", ""
+}
+
+func readOnlyMount(name, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(name).WithMountPath(path).WithReadOnly(true)
+}

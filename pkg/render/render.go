@@ -1,0 +1,121 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// renderer renders one MCPServer. Its methods record what is wrong and go on, so that one pass finds all
+// that is wrong; what they return is used only when nothing is.
+type renderer struct {
+	findings
+	settings
+
+	in        Input
+	opts      Options
+	server    *v1beta1.MCPServer
+	name      string
+	namespace string
+
+	// templateEnv is the environment of the mcp container in podTemplateSpec.
+	templateEnv []variable
+	duplicates  []duplicate
+	intents     []Intent
+	absent      []ObjectRef
+}
+
+// Render returns what each writer wants of each child of in.Server, which must not be nil. An error is
+// always an *InvalidError and means that nothing may be written for this MCPServer.
+func Render(in Input, opts Options) (*Result, error) {
+	r := &renderer{
+		settings:  settingsOf(in.Server),
+		in:        in,
+		opts:      opts,
+		server:    in.Server,
+		name:      in.Server.Name,
+		namespace: in.Server.Namespace,
+	}
+	r.validate()
+	document := r.runConfig()
+	template := r.userPodTemplate()
+	r.noteGroup()
+	r.noteRestart()
+
+	r.access()
+	checksum := r.configMaps(document)
+	r.backendServices()
+	r.statefulSet(template)
+	r.proxyService()
+	r.deployment(checksum)
+	r.noteDuplicates()
+
+	if len(r.problems) == 0 {
+		r.validateCharacters()
+	}
+	if len(r.problems) > 0 {
+		return nil, &InvalidError{Problems: r.problems}
+	}
+	return &Result{Intents: r.intents, Absent: r.absent, Notices: r.notices}, nil
+}
+
+// want adds an intent.
+func (r *renderer) want(writer string, kind schema.GroupKind, name string, config runtime.ApplyConfiguration) {
+	r.intents = append(r.intents, Intent{Writer: writer, Kind: kind, Name: name, Config: config})
+}
+
+// wantNot names an object that an earlier spec may have asked for.
+func (r *renderer) wantNot(kind schema.GroupKind, name string) {
+	r.absent = append(r.absent, ObjectRef{Kind: kind, Name: name})
+}
+
+// owner is the reference by which the API server collects a child once its MCPServer is gone.
+func (r *renderer) owner() *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(v1beta1.SchemeGroupVersion.String()).
+		WithKind(v1beta1.MCPServerKind).
+		WithName(r.name).
+		WithUID(r.server.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
+
+// replicas is the number of pods to ask for; nil when the number is left to others.
+func (r *renderer) replicas(field string, wanted *int32) *int32 {
+	if wanted == nil {
+		return nil
+	}
+	count := r.capped(*wanted)
+	if count == *wanted {
+		return &count
+	}
+	r.notice(v1beta1.ConditionStdioReplicaCapped, ReasonStdioTransportCapAt1,
+		"spec.%s is %d and rendered as 1: a server with transport stdio talks to one proxy through one pod.",
+		field, *wanted)
+	return &count
+}
+
+// capped is how many pods there may be of a number that is wanted.
+func (r *renderer) capped(wanted int32) int32 {
+	if r.stdio() {
+		return min(wanted, 1)
+	}
+	return wanted
+}
+
+// kinds that children are of, under shorter names.
+var (
+	kindConfigMap      = vocabulary.ConfigMap
+	kindDeployment     = vocabulary.Deployment
+	kindRole           = vocabulary.Role
+	kindRoleBinding    = vocabulary.RoleBinding
+	kindService        = vocabulary.ServiceKind
+	kindServiceAccount = vocabulary.ServiceAccount
+	kindStatefulSet    = vocabulary.StatefulSet
+)

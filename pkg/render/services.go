@@ -1,0 +1,82 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+const (
+	// proxyPortName is the name of the port of the proxy's container and of its Service.
+	proxyPortName = "http"
+	// backendAffinitySeconds is how long a client address stays with one backend pod. It is ToolHive's value.
+	backendAffinitySeconds = 1800
+)
+
+// backendServices renders the Services of a backend that listens on a port. They are always of type
+// ClusterIP: ToolHive makes a NodePort of a port between 30000 and 32767, which nobody asked for and which
+// the API server refuses on the headless Service.
+func (r *renderer) backendServices() {
+	headless, service := HeadlessServiceName(r.name), BackendServiceName(r.name)
+	if r.stdio() {
+		r.wantNot(kindService, headless)
+		r.wantNot(kindService, service)
+		return
+	}
+	labels, selector := BackendLabels(r.server), BackendSelector(r.name)
+	port := func() *corev1ac.ServicePortApplyConfiguration {
+		return servicePort("port-"+strconv.Itoa(int(r.mcpPort)), r.mcpPort)
+	}
+	r.want(vocabulary.Service, kindService, headless, corev1ac.Service(headless, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithLabels(labels).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithClusterIP(corev1.ClusterIPNone).
+			WithSelector(selector).
+			WithPorts(port())))
+	r.want(vocabulary.Service, kindService, service, corev1ac.Service(service, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithLabels(labels).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(selector).
+			WithPorts(port()).
+			WithSessionAffinity(corev1.ServiceAffinityClientIP).
+			WithSessionAffinityConfig(corev1ac.SessionAffinityConfig().
+				WithClientIP(corev1ac.ClientIPConfig().WithTimeoutSeconds(backendAffinitySeconds)))))
+}
+
+func (r *renderer) proxyService() {
+	var overrides v1beta1.ResourceMetadataOverrides
+	if o := r.server.Spec.ResourceOverrides; o != nil && o.ProxyService != nil {
+		overrides = *o.ProxyService
+	}
+	name, selector := ProxyServiceName(r.name), ProxySelector(r.name)
+	r.want(vocabulary.Service, kindService, name, corev1ac.Service(name, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithLabels(withOperatorKeys(overrides.Labels, selector)).
+		WithAnnotations(overrides.Annotations).
+		WithSpec(corev1ac.ServiceSpec().
+			WithSelector(selector).
+			WithPorts(servicePort(proxyPortName, r.proxyPort)).
+			WithSessionAffinity(r.sessionAffinity)))
+}
+
+// servicePort is a TCP port that leads to the same port of the pods. The protocol is part of the key by
+// which the API server merges ports, so it is always written.
+func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().
+		WithName(name).
+		WithPort(port).
+		WithTargetPort(intstr.FromInt32(port)).
+		WithProtocol(corev1.ProtocolTCP)
+}

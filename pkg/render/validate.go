@@ -1,0 +1,163 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// maxStatefulSetName is the longest name whose pods' label controller-revision-hash, the name with a dash
+// and a hash of ten characters, is still a label value.
+const maxStatefulSetName = content.LabelValueMaxLength - 11
+
+// validate finds what cannot work, before anything is written: what the API server would refuse, as far as
+// that is cheap to tell, and what it would take and the proxyrunner or the kubelet would fail on.
+func (r *renderer) validate() {
+	r.problems = append(r.problems, UnsupportedReferences(r.server)...)
+	r.validateName()
+	r.validateImage()
+	r.validateTransport()
+	r.validateReplicas()
+	r.validateServiceAccount()
+	r.validateEnvironment()
+	r.validateVolumes()
+	r.validateOverrides()
+	r.validateSessionStorage()
+}
+
+func (r *renderer) validateName() {
+	refuse := func(format string, args ...any) {
+		r.invalidSpec(ReasonInvalidName, "The name %s cannot be used: "+format,
+			append([]any{quote(r.name)}, args...)...)
+	}
+	if r.name == appProxy {
+		refuse("its backend would be selected by app=%s, which is the label of every proxy.", appProxy)
+	}
+	// The longest name made from it decides. The prefix makes the rest of a DNS label's rules easier, as it
+	// starts with a letter.
+	service := ProxyServiceName(r.name)
+	if !r.stdio() {
+		service = HeadlessServiceName(r.name)
+	}
+	if errs := validation.IsDNS1035Label(service); len(errs) > 0 {
+		refuse("the Service %s could not be made: %s.", quote(service), errs[0])
+	} else if len(r.name) > maxStatefulSetName {
+		refuse("it is longer than %d characters, and the pods of its StatefulSet could not be labelled.",
+			maxStatefulSetName)
+	}
+}
+
+func (r *renderer) validateImage() {
+	switch image := r.server.Spec.Image; {
+	case image == "":
+		r.invalidSpec(ReasonInvalidImage, "spec.image is missing.")
+	case image != strings.TrimSpace(image):
+		r.invalidSpec(ReasonInvalidImage, "spec.image %s starts or ends with white space.", quote(image))
+	case strings.HasPrefix(image, "-"):
+		r.invalidSpec(ReasonInvalidImage, "spec.image %s would be taken for an option of the proxyrunner.", quote(image))
+	}
+}
+
+func (r *renderer) validateTransport() {
+	switch r.transport {
+	case v1beta1.TransportStdio, v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP:
+	default:
+		r.invalidSpec(ReasonInvalidTransport, "spec.transport is %s; it must be stdio, sse or streamable-http.",
+			quote(string(r.transport)))
+	}
+	switch mode := cmp.Or(r.server.Spec.ProxyMode, v1beta1.TransportStreamableHTTP); mode {
+	case v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP:
+	default:
+		r.invalidSpec(ReasonInvalidTransport, "spec.proxyMode is %s; it must be sse or streamable-http.",
+			quote(string(mode)))
+	}
+	r.validatePort("proxyPort", r.proxyPort)
+	r.validatePort("mcpPort", r.mcpPort)
+	switch r.sessionAffinity {
+	case corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone:
+	default:
+		r.invalidSpec(ReasonInvalidSessionAffinity, "spec.sessionAffinity is %s; it must be ClientIP or None.",
+			quote(string(r.sessionAffinity)))
+	}
+}
+
+func (r *renderer) validatePort(field string, port int32) {
+	if len(validation.IsValidPortNum(int(port))) > 0 {
+		r.invalidSpec(ReasonInvalidPort, "spec.%s is %d; it must be between 1 and 65535.", field, port)
+	}
+}
+
+func (r *renderer) validateReplicas() {
+	for _, count := range []struct {
+		field string
+		value *int32
+	}{{"replicas", r.server.Spec.Replicas}, {"backendReplicas", r.server.Spec.BackendReplicas}} {
+		if count.value != nil && *count.value < 0 {
+			r.invalidSpec(ReasonInvalidReplicas, "spec.%s is %d; it must not be negative.", count.field, *count.value)
+		}
+	}
+}
+
+func (r *renderer) validateServiceAccount() {
+	// An empty name is allowed: the pods then get the namespace's default ServiceAccount.
+	if name := r.server.Spec.ServiceAccount; name != nil && *name != "" {
+		if errs := validation.IsDNS1123Subdomain(*name); len(errs) > 0 {
+			r.invalidSpec(ReasonInvalidServiceAccount, "spec.serviceAccount %s is not the name of a ServiceAccount: %s.",
+				quote(*name), errs[0])
+		}
+	}
+}
+
+func (r *renderer) validateSessionStorage() {
+	storage := r.server.Spec.SessionStorage
+	if storage == nil {
+		return
+	}
+	switch storage.Provider {
+	case v1beta1.SessionStorageMemory:
+	case v1beta1.SessionStorageRedis:
+		if strings.TrimSpace(storage.Address) == "" {
+			r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.address is missing; provider redis needs it.")
+		}
+		if ref := storage.PasswordRef; ref != nil {
+			r.validateSecretKey("spec.sessionStorage.passwordRef", ref.Name, ref.Key)
+		}
+	default:
+		r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.provider is %s; it must be memory or redis.",
+			quote(storage.Provider))
+	}
+	if storage.DB < 0 {
+		r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.db is %d; it must not be negative.", storage.DB)
+	}
+}
+
+// noteSessionStorage warns of proxies that do not know each other's sessions.
+func (r *renderer) noteSessionStorage(replicas int32) {
+	if replicas > 1 && r.sessionRedis() == nil {
+		r.notice(v1beta1.ConditionSessionStorageWarning, ReasonSessionStorageMissingForReplicas,
+			"spec.replicas is %d, but the proxies share no session store; set spec.sessionStorage to redis.", replicas)
+	}
+}
+
+// validateSecretKey checks the name of a Secret and of a key in it.
+func (r *renderer) validateSecretKey(path, name, key string) {
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		r.invalidSpec(ReasonInvalidSecretRef, "%s.name %s is not the name of a Secret: %s.", path, quote(name), errs[0])
+	}
+	if errs := validation.IsConfigMapKey(key); len(errs) > 0 {
+		r.invalidSpec(ReasonInvalidSecretRef, "%s.key %s is not a key of a Secret: %s.", path, quote(key), errs[0])
+	}
+}
+
+func indexed(path string, index int) string {
+	return fmt.Sprintf("%s[%d]", path, index)
+}
