@@ -14,7 +14,8 @@ N ?= 200
 
 .PHONY: run
 run: ## Run the operator on a local cluster with its own rights, apply the samples, watch them (Ctrl-C stops all)
-	@cd hack && go run ./cmd/run $(ARGS)
+	@go -C hack build -o $(abspath $(OUTPUT))/bin/run ./cmd/run
+	@exec $(abspath $(OUTPUT))/bin/run $(ARGS)
 
 ##@ Test
 
