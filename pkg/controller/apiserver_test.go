@@ -290,7 +290,7 @@ func get[L runtime.Object](s *apiServer, name string) (found L, ok bool) {
 	return obj.(L), true
 }
 
-// change writes an object as another controller, or a user, would.
+// change writes an object as another controller, or a user who edits it, would: what it changes it owns.
 func change[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	s.t.Helper()
 	found, ok := get[L](s, name)
@@ -299,9 +299,21 @@ func change[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	}
 	after := found.DeepCopyObject().(L)
 	edit(after)
+	gvks, _, err := s.scheme.ObjectKinds(found)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.store(resourceOf[L](s), found, after, true); err != nil {
+	manager, err := s.fieldManager(gvks[0], "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	updated, err := manager.Update(found.DeepCopyObject(), after, "somebody")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.store(resourceOf[L](s), found, updated, true); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -51,6 +51,7 @@ func watching(t *testing.T, objects []runtime.Object, test func(t *testing.T, w 
 
 // rested returns whom the watches woke, once each, after everything has come to rest.
 func (w *watched) rested() []string {
+	<-time.After(time.Second)
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +81,7 @@ func TestConfigMapThatExists(t *testing.T) {
 			t.Error("a ConfigMap that nobody uses is known")
 		}
 		w.core.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			<-time.After(time.Second) // an answer that takes its time
+			<-time.After(time.Minute) // an answer that takes its time
 			return false, nil, nil
 		})
 		w.use(w.ctx, key("web"), "rules", "")
@@ -89,7 +90,7 @@ func TestConfigMapThatExists(t *testing.T) {
 			t.Error("a ConfigMap is known before it was read")
 		}
 		w.expectWoken(nil, "nothing is known yet")
-		<-time.After(time.Second)
+		<-time.After(time.Minute)
 		w.expectWoken([]string{"web"}, "it was read")
 		if found, known := w.get("shop", "rules"); !known || found == nil || found.Data["key"] != "1" {
 			t.Errorf("found %v, known %t", found, known)
@@ -135,8 +136,13 @@ func TestConfigMapWithoutAName(t *testing.T) {
 
 func TestConfigMapWithSeveralUsers(t *testing.T) {
 	watching(t, []runtime.Object{configMap("rules", "1")}, func(t *testing.T, w *watched) {
+		w.core.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-time.After(time.Minute) // so that the second comes before the answer
+			return false, nil, nil
+		})
 		w.use(w.ctx, key("a"), "rules")
 		w.use(w.ctx, key("b"), "rules")
+		<-time.After(time.Minute)
 		w.expectWoken([]string{"a", "b"}, "it was read")
 		if diff := cmp.Diff([]string{"list configmaps", "watch configmaps"}, w.reads()); diff != "" {
 			t.Errorf("one watch for both (-want +got):\n%s", diff)
@@ -152,6 +158,7 @@ func TestConfigMapWithSeveralUsers(t *testing.T) {
 
 		w.use(w.ctx, key("b"), "others")
 		w.use(w.ctx, key("c"))
+		<-time.After(time.Minute)
 		w.rested()
 		if _, known := w.get("shop", "rules"); known {
 			t.Error("it is still watched, without a user")
@@ -162,6 +169,7 @@ func TestConfigMapWithSeveralUsers(t *testing.T) {
 
 		w.reads()
 		w.use(w.ctx, key("a"), "rules")
+		<-time.After(time.Minute)
 		w.expectWoken([]string{"a"}, "it is read anew")
 		if found, _ := w.get("shop", "rules"); found == nil || found.Data["key"] != "3" {
 			t.Errorf("found %v, want what it became meanwhile", found)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,9 +92,9 @@ func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		// What comes back at once is not to be tried here: the controller is kept from writing.
-		held := true
+		var allowed atomic.Bool
 		o.before = func(w write) error {
-			if held && w.verb == "apply" {
+			if !allowed.Load() && w.verb == "apply" {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
@@ -102,7 +103,7 @@ func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
 		orphan[*corev1.ConfigMap](o.apiServer, "web-runconfig")
 		o.rest()
 		o.took()
-		held = false
+		allowed.Store(true)
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		got := o.took()
@@ -132,9 +133,9 @@ func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
 func TestDeletionWaitsForItsChildren(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		refused := true
+		var allowed atomic.Bool
 		o.before = func(w write) error {
-			if refused {
+			if !allowed.Load() {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
@@ -147,7 +148,7 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 				t.Error("the finalizer was released, or tried to be")
 			}
 		}
-		refused = false
+		allowed.Store(true)
 		o.rest()
 		o.rest()
 		if _, ok := get[*v1beta1.MCPServer](o.apiServer, "web"); ok {
@@ -190,6 +191,7 @@ func TestRecreation(t *testing.T) {
 		o.rest()
 		remove[*corev1.ServiceAccount](o.apiServer, "web-proxy-runner")
 		remove[*corev1.ServiceAccount](o.apiServer, "web-sa")
+		o.rest()
 		o.took()
 		again := newServer("web")
 		again.UID = "another"

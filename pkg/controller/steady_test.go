@@ -118,20 +118,7 @@ func TestDeletedChildrenComeBack(t *testing.T) {
 func TestRemovedFieldsComeBack(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		// Take the label over by force, and let go of it: it is gone, with our claim on it.
-		for _, config := range []*corev1ac.ServiceApplyConfiguration{
-			corev1ac.Service("mcp-web-proxy", "shop").WithLabels(map[string]string{"app": "theirs"}),
-			corev1ac.Service("mcp-web-proxy", "shop"),
-		} {
-			if _, err := o.core.CoreV1().Services("shop").Apply(t.Context(), config,
-				metav1.ApplyOptions{FieldManager: "team", Force: true}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if service, _ := get[*corev1.Service](o.apiServer, "mcp-web-proxy"); service.Labels["app"] != "" {
-			t.Fatalf("labels %v, the one is to be gone", service.Labels)
-		}
-		o.took()
+		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) { delete(service.Labels, "app") })
 		o.rest()
 		o.expect([]string{"apply Service/mcp-web-proxy freehold-service"}, "a label was removed")
 		if service, _ := get[*corev1.Service](o.apiServer, "mcp-web-proxy"); service.Labels["app"] == "" {

@@ -122,6 +122,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		return observation, false
 	default:
 		observation.Notices = notices(result.Notices)
+		observation.SharedSessions = result.SharedSessions
 		p.writeAll(ctx, result.Intents)
 		p.prune(ctx, result.Absent)
 		observation.URL = render.URL(p.server)
@@ -210,7 +211,6 @@ func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Obje
 // report writes the status, if it differs, and tells what is new in it.
 func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.Server = p.server
-	observation.SharedSessions = p.sharedSessions()
 	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.caches.proxyPods(p.key)
@@ -256,14 +256,6 @@ func (p *pass) statefulSet() *appsv1.StatefulSet {
 func (p *pass) backendReady() bool {
 	found := p.statefulSet()
 	return found != nil && found.Status.ReadyReplicas > 0
-}
-
-func (p *pass) sharedSessions() bool {
-	if p.config.Options.DefaultRedis != nil {
-		return true
-	}
-	storage := p.server.Spec.SessionStorage
-	return storage != nil && storage.Provider == v1beta1.SessionStorageRedis
 }
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {

@@ -66,17 +66,15 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 	return document
 }
 
-// scaling is what the proxy is told of replicas and of the session store; nil when there is nothing to tell.
+// scaling is what the proxy is told of the session store; nil when there is none. Unlike ToolHive's operator it does
+// not tell the number of backend pods: a runner that makes no pods does not need it, and would be restarted each time
+// the backend is scaled.
 func (r *renderer) scaling() *runconfig.Scaling {
-	scaling := &runconfig.Scaling{SessionRedis: r.sessionRedis()}
-	if wanted := r.server.Spec.BackendReplicas; wanted != nil {
-		count := r.capped(*wanted)
-		scaling.BackendReplicas = &count
-	}
-	if *scaling == (runconfig.Scaling{}) {
+	redis := r.sessionRedis()
+	if redis == nil {
 		return nil
 	}
-	return scaling
+	return &runconfig.Scaling{SessionRedis: redis}
 }
 
 // sessionRedis is the session store: the MCPServer's, or the operator's where the MCPServer chooses none.

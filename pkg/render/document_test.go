@@ -158,8 +158,7 @@ func TestRollOnlyForCause(t *testing.T) {
 		"secrets":          {func(s *v1beta1.MCPServer) { s.Spec.Secrets = []v1beta1.SecretRef{{Name: "s", Key: "k"}} }, false, true},
 		"serviceAccount":   {func(s *v1beta1.MCPServer) { name := "x"; s.Spec.ServiceAccount = &name }, false, true},
 		"replicas":         {change: func(s *v1beta1.MCPServer) { n := int32(2); s.Spec.Replicas = &n }},
-		// The RunConfig names it, as ToolHive's does.
-		"backendReplicas":  {func(s *v1beta1.MCPServer) { n := int32(2); s.Spec.BackendReplicas = &n }, true, false},
+		"backendReplicas":  {change: func(s *v1beta1.MCPServer) { n := int32(2); s.Spec.BackendReplicas = &n }},
 		"env":              {func(s *v1beta1.MCPServer) { s.Spec.Env = []v1beta1.EnvVar{{Name: "A", Value: "1"}} }, true, true},
 		"session affinity": {change: func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }},
 		"resources":        {func(s *v1beta1.MCPServer) { s.Spec.Resources.Limits.CPU = "1" }, true, false},

@@ -131,7 +131,7 @@ func TestEveryIntentNamesItsObject(t *testing.T) {
 	})
 }
 
-// TestReplicasAreCappedWithStdio: on both tiers, in the RunConfig too, with a notice each; and nothing else.
+// TestReplicasAreCappedWithStdio: on both tiers, with a notice each; and nothing else.
 func TestReplicasAreCappedWithStdio(t *testing.T) {
 	replicas := func(proxy, backend int32) func(*v1beta1.MCPServer) {
 		return func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = &proxy, &backend }
@@ -145,15 +145,14 @@ func TestReplicasAreCappedWithStdio(t *testing.T) {
 		"spec.replicas is 5, but the proxies share no session store; set spec.sessionStorage to redis.",
 	}
 	for name, c := range map[string]struct {
-		transport                   v1beta1.Transport
-		proxy, backend              int32
-		wantProxy, wantBackend      int32
-		notices                     []Problem
-		backendReplicasInTheRunConf string
+		transport              v1beta1.Transport
+		proxy, backend         int32
+		wantProxy, wantBackend int32
+		notices                []Problem
 	}{
-		"stdio":      {"stdio", 5, 3, 1, 1, []Problem{capped("backendReplicas", "3"), capped("replicas", "5")}, "1"},
-		"stdio zero": {"stdio", 0, 1, 0, 1, nil, "1"},
-		"http":       {"sse", 5, 3, 5, 3, []Problem{noStore}, "3"},
+		"stdio":      {"stdio", 5, 3, 1, 1, []Problem{capped("backendReplicas", "3"), capped("replicas", "5")}},
+		"stdio zero": {"stdio", 0, 1, 0, 1, nil},
+		"http":       {"sse", 5, 3, 5, 3, []Problem{noStore}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := renderServer(t, withTransport(c.transport), replicas(c.proxy, c.backend))
@@ -172,10 +171,6 @@ func TestReplicasAreCappedWithStdio(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.notices, result.Notices); diff != "" {
 				t.Errorf("notices (-want +got):\n%s", diff)
-			}
-			document := parseJSON(t, []byte(runConfigText(t, result))).(map[string]any)
-			if diff := cmp.Diff(parseJSON(t, []byte(`{"backend_replicas":`+c.backendReplicasInTheRunConf+`}`)), document["scaling_config"]); diff != "" {
-				t.Errorf("scaling_config (-want +got):\n%s", diff)
 			}
 		})
 	}

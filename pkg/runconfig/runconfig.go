@@ -73,8 +73,7 @@ func DefaultAudit() *Audit {
 
 // Scaling is what the proxy needs to know when it is not alone.
 type Scaling struct {
-	BackendReplicas *int32        `json:"backend_replicas,omitempty"`
-	SessionRedis    *SessionRedis `json:"session_redis,omitempty"`
+	SessionRedis *SessionRedis `json:"session_redis,omitempty"`
 }
 
 // SessionRedis is the session store. Its password is not part of the document.

@@ -13,10 +13,9 @@ import (
 // TestJSON: the form in which the proxyrunner's ConfigMap holds the document.
 func TestJSON(t *testing.T) {
 	profile, _ := BuiltinProfile(ProfileNone)
-	replicas := int32(0)
 	document := &RunConfig{
 		SchemaVersion: SchemaVersion, Generation: Generation, Image: "i", Name: "n", Transport: "stdio",
-		Host: "h", Port: 1, PermissionProfile: profile, Scaling: &Scaling{BackendReplicas: &replicas},
+		Host: "h", Port: 1, PermissionProfile: profile, Scaling: &Scaling{SessionRedis: &SessionRedis{Address: "r", DB: 1}},
 		EnvVars: map[string]string{"b": "<&>", "a": "1"},
 	}
 	want := `{
@@ -39,7 +38,10 @@ func TestJSON(t *testing.T) {
     "b": "\u003c\u0026\u003e"
   },
   "scaling_config": {
-    "backend_replicas": 0
+    "session_redis": {
+      "address": "r",
+      "db": 1
+    }
   }
 }`
 	got, err := document.JSON()

@@ -49,25 +49,9 @@ func TestConditionsThatFollowFromTheSpec(t *testing.T) {
 			want:    map[string][2]string{v1beta1.ConditionAuthzConfigValidated: {string(yes), "AuthzConfigValid"}},
 			without: []string{v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored},
 		},
-		"inline authorization with a field that has no effect": {
-			spec: func(s *v1beta1.MCPServerSpec) {
-				s.AuthzConfig = &v1beta1.AuthzConfigRef{Inline: &v1beta1.InlineAuthzConfig{PrimaryUpstreamProvider: "x"}}
-			},
-			want: map[string][2]string{
-				v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored: {string(yes), "PrimaryUpstreamProviderIgnored"},
-			},
-		},
-		"several proxies without a store": {
-			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(2)) },
-			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(yes), "SessionStorageMissingForReplicas"}},
-		},
 		"several proxies with a store": {
 			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(2)) }, shared: true,
 			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageConfigured"}},
-		},
-		"several proxies for stdio, of which one is made": {
-			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas, s.Transport = new(int32(2)), v1beta1.TransportStdio },
-			want: map[string][2]string{v1beta1.ConditionSessionStorageWarning: {string(no), "SessionStorageWarningNotApplicable"}},
 		},
 		"one proxy": {
 			spec: func(s *v1beta1.MCPServerSpec) { s.Replicas = new(int32(1)) },
@@ -75,30 +59,6 @@ func TestConditionsThatFollowFromTheSpec(t *testing.T) {
 		},
 		"a limit for all": {
 			spec: func(s *v1beta1.MCPServerSpec) { s.RateLimiting = &v1beta1.RateLimitConfig{Shared: bucket} },
-			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
-		},
-		"a limit per user, and no users": {
-			spec: func(s *v1beta1.MCPServerSpec) { s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket} },
-			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(no), "PerUserRequiresAuth"}},
-		},
-		"a limit per user of a tool, and no users": {
-			spec: func(s *v1beta1.MCPServerSpec) {
-				s.RateLimiting = &v1beta1.RateLimitConfig{Tools: []v1beta1.ToolRateLimitConfig{{Name: "a", Shared: bucket}, {Name: "b", PerUser: bucket}}}
-			},
-			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(no), "PerUserRequiresAuth"}},
-		},
-		"a limit per user with OIDC": {
-			spec: func(s *v1beta1.MCPServerSpec) {
-				s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket}
-				s.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "x"}
-			},
-			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
-		},
-		"a limit per user with external authentication": {
-			spec: func(s *v1beta1.MCPServerSpec) {
-				s.RateLimiting = &v1beta1.RateLimitConfig{PerUser: bucket}
-				s.ExternalAuthConfigRef = &v1beta1.ExternalAuthConfigRef{Name: "x"}
-			},
 			want: map[string][2]string{v1beta1.ConditionRateLimitConfigValid: {string(yes), "RateLimitConfigValid"}},
 		},
 	} {

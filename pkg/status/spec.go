@@ -25,18 +25,14 @@ const (
 
 	ReasonStdioReplicaCapNotActive = "StdioReplicaCapNotActive"
 
-	ReasonSessionStorageMissing       = "SessionStorageMissingForReplicas"
 	ReasonSessionStorageConfigured    = "SessionStorageConfigured"
 	ReasonSessionStorageNotApplicable = "SessionStorageWarningNotApplicable"
 
 	ReasonRateLimitValid         = "RateLimitConfigValid"
 	ReasonRateLimitNotApplicable = "RateLimitNotApplicable"
-	ReasonPerUserRequiresAuth    = "PerUserRequiresAuth"
-
-	ReasonPrimaryUpstreamProviderIgnored = "PrimaryUpstreamProviderIgnored"
 )
 
-// specFindings are the conditions that follow from the spec alone. What rendering finds overrides them.
+// specFindings are the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
 func specFindings(o Observation) []Finding {
 	spec := &o.Server.Spec
 	findings := []Finding{
@@ -53,25 +49,15 @@ func specFindings(o Observation) []Finding {
 	if spec.AuthzConfig != nil {
 		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
 			ReasonAuthzConfigValid, "authzConfig can be used"})
-		if inline := spec.AuthzConfig.Inline; inline != nil && inline.PrimaryUpstreamProvider != "" {
-			findings = append(findings, Finding{v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored,
-				metav1.ConditionTrue, ReasonPrimaryUpstreamProviderIgnored,
-				"authzConfig.inline.primaryUpstreamProvider has no effect on an MCPServer; remove it"})
-		}
 	}
 	return findings
 }
 
 func sessionStorage(o Observation) Finding {
-	replicas := o.Server.Spec.Replicas
 	f := Finding{Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionFalse}
-	switch {
-	case o.SharedSessions:
+	if o.SharedSessions {
 		f.Reason, f.Message = ReasonSessionStorageConfigured, "Sessions are kept in Redis"
-	case replicas != nil && *replicas > 1 && o.Server.Spec.Transport != v1beta1.TransportStdio:
-		f.Status, f.Reason = metav1.ConditionTrue, ReasonSessionStorageMissing
-		f.Message = "Several proxy pods without a shared session store lose sessions; set sessionStorage with provider redis"
-	default:
+	} else {
 		f.Reason, f.Message = ReasonSessionStorageNotApplicable, "One proxy pod needs no shared session store"
 	}
 	return f
@@ -79,21 +65,12 @@ func sessionStorage(o Observation) Finding {
 
 func rateLimit(spec *v1beta1.MCPServerSpec) Finding {
 	f := Finding{Condition: v1beta1.ConditionRateLimitConfigValid, Status: metav1.ConditionTrue}
-	switch {
-	case spec.RateLimiting == nil:
+	if spec.RateLimiting == nil {
 		f.Reason, f.Message = ReasonRateLimitNotApplicable, "rateLimiting is not set"
-	case perUser(spec.RateLimiting) && spec.OIDCConfigRef == nil && spec.ExternalAuthConfigRef == nil:
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonPerUserRequiresAuth
-		f.Message = "A limit per user needs authentication: set oidcConfigRef or externalAuthConfigRef"
-	default:
+	} else {
 		f.Reason, f.Message = ReasonRateLimitValid, "rateLimiting can be used"
 	}
 	return f
-}
-
-func perUser(limits *v1beta1.RateLimitConfig) bool {
-	return limits.PerUser != nil ||
-		slices.ContainsFunc(limits.Tools, func(t v1beta1.ToolRateLimitConfig) bool { return t.PerUser != nil })
 }
 
 // sorted returns the conditions by type, so that the same findings give the same bytes.

@@ -1,0 +1,192 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+func leading() *options {
+	o := defaults()
+	o.leaseNamespace = "home"
+	return &o
+}
+
+// compete starts to lead in the background.
+func compete(ctx context.Context, core kubernetes.Interface, work func(context.Context) error) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		ended <- lead(ctx, leading(), core, leaderelection.NewLeaderHealthzAdaptor(time.Second), work)
+	}()
+	return ended
+}
+
+func lease(t *testing.T, core kubernetes.Interface) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := core.CoordinationV1().Leases("home").Get(t.Context(), "freehold", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func holder(t *testing.T, core kubernetes.Interface) string {
+	t.Helper()
+	if who := lease(t, core).Spec.HolderIdentity; who != nil {
+		return *who
+	}
+	return ""
+}
+
+// The lease is released after the work has ended, and not before: else two would work at a time.
+func TestLeaseIsReleasedAfterTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := compete(ctx, core, func(working context.Context) error {
+			<-working.Done()
+			<-time.After(5 * time.Second) // what has begun is finished
+			if holder(t, core) == "" {
+				t.Error("the lease was released while the work went on")
+			}
+			return nil
+		})
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if holder(t, core) == "" {
+			t.Fatal("nobody holds the lease")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+		if who := holder(t, core); who != "" {
+			t.Errorf("%s still holds the lease", who)
+		}
+	})
+}
+
+func TestOneWorksAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		var working, most, turns atomic.Int32
+		work := func(ctx context.Context) error {
+			turns.Add(1)
+			if n := working.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			<-ctx.Done()
+			<-time.After(3 * time.Second)
+			working.Add(-1)
+			return nil
+		}
+		firstContext, stopFirst := context.WithCancel(t.Context())
+		first := compete(firstContext, core, work)
+		<-time.After(time.Minute)
+		secondContext, stopSecond := context.WithCancel(t.Context())
+		second := compete(secondContext, core, work)
+		<-time.After(time.Minute)
+		if turns.Load() != 1 {
+			t.Errorf("%d work, want 1", turns.Load())
+		}
+		stopFirst()
+		if err := <-first; err != nil {
+			t.Errorf("the first ended with %v", err)
+		}
+		<-time.After(time.Minute)
+		if turns.Load() != 2 || working.Load() != 1 {
+			t.Errorf("%d have worked and %d do, want the second to have taken over", turns.Load(), working.Load())
+		}
+		stopSecond()
+		if err := <-second; err != nil {
+			t.Errorf("the second ended with %v", err)
+		}
+		if most.Load() != 1 {
+			t.Errorf("%d worked at a time", most.Load())
+		}
+	})
+}
+
+func TestWorkThatFailsEndsTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		broken := errors.New("broken")
+		if err := <-compete(t.Context(), core, func(context.Context) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("ended with %v", err)
+		}
+		if who := holder(t, core); who != "" {
+			t.Errorf("%s still holds the lease", who)
+		}
+	})
+}
+
+// A lease that cannot be renewed ends the work, and the process with it.
+func TestLostLeaseEndsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		var cut atomic.Bool
+		core.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return cut.Load(), nil, errors.New("no answer")
+		})
+		stopped := make(chan struct{})
+		ended := compete(t.Context(), core, func(working context.Context) error {
+			<-working.Done()
+			close(stopped)
+			return nil
+		})
+		<-time.After(time.Minute)
+		cut.Store(true)
+		if err := <-ended; !errors.Is(err, errLeaseLost) {
+			t.Errorf("ended with %v, want %v", err, errLeaseLost)
+		}
+		<-stopped
+	})
+}
+
+func TestEndBeforeTheLeaseIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		ctx, stop := context.WithCancel(t.Context())
+		first := compete(ctx, core, func(working context.Context) error { <-working.Done(); return nil })
+		<-time.After(time.Minute)
+
+		waiting, stopWaiting := context.WithCancel(t.Context())
+		second := compete(waiting, core, func(context.Context) error {
+			t.Error("works without the lease")
+			return nil
+		})
+		<-time.After(time.Minute)
+		stopWaiting()
+		if err := <-second; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+		stop()
+		if err := <-first; err != nil {
+			t.Errorf("the other ended with %v", err)
+		}
+	})
+}
+
+// The times of an election have to fit together; else it is said at once.
+func TestElectionThatCannotWork(t *testing.T) {
+	o := leading()
+	o.renewDeadline = o.leaseDuration
+	err := lead(t.Context(), o, kubefake.NewClientset(), leaderelection.NewLeaderHealthzAdaptor(time.Second), nil)
+	if err == nil {
+		t.Error("a lease that ends before it is renewed was accepted")
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/version"
+)
+
+// transport is an http.RoundTripper that keeps the request.
+type transport struct{ request *http.Request }
+
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	t.request = request
+	return nil, errors.New("not sent")
+}
+
+func TestUserAgentNamesTheWriter(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://x/api?fieldManager=freehold-proxy&force=false": "freehold/v1 freehold-proxy",
+		"https://x/api?fieldManager=":                           "freehold/v1",
+		"https://x/api":                                         "freehold/v1",
+	} {
+		next := &transport{}
+		request := httptest.NewRequest(http.MethodPatch, url, http.NoBody)
+		request.Header.Set("User-Agent", "freehold/v1")
+		if response, err := (nameWriter{next}).RoundTrip(request); err == nil || response != nil {
+			t.Fatalf("answer %v, %v is not that of the next one", response, err)
+		}
+		if got := next.request.UserAgent(); got != want {
+			t.Errorf("%s is sent by %q, want %q", url, got, want)
+		}
+		if got := request.UserAgent(); got != "freehold/v1" {
+			t.Errorf("the caller's request was changed to %q", got)
+		}
+	}
+}
+
+func TestOpenShiftIsDetected(t *testing.T) {
+	core := kubefake.NewClientset()
+	client := core.Discovery().(*fake.FakeDiscovery)
+	expect := func(setting string, want bool) {
+		t.Helper()
+		if got, err := isOpenShift(t.Context(), setting, client); err != nil || got != want {
+			t.Errorf("setting %s: %t, %v; want %t", setting, got, err, want)
+		}
+	}
+	expect(platformAuto, false)
+	client.Resources = []*metav1.APIResourceList{{GroupVersion: "apps/v1"}, {GroupVersion: "route.openshift.io/v1"}}
+	expect(platformAuto, true)
+	expect(platformKubernetes, false)
+	client.Resources = nil
+	expect(platformOpenShift, true)
+
+	core.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no answer")
+	})
+	if _, err := isOpenShift(t.Context(), platformAuto, client); err == nil || !strings.Contains(err.Error(), "--openshift") {
+		t.Errorf("error %v, want one that tells what to set", err)
+	}
+	expect(platformKubernetes, false) // a setting asks nobody
+}
+
+// kindsByResource are what the operator watches.
+var kindsByResource = map[string][2]string{
+	"configmaps": {"v1", "ConfigMap"}, "services": {"v1", "Service"}, "serviceaccounts": {"v1", "ServiceAccount"}, "pods": {"v1", "Pod"},
+	"deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"},
+	"roles": {"rbac.authorization.k8s.io/v1", "Role"}, "rolebindings": {"rbac.authorization.k8s.io/v1", "RoleBinding"},
+	"mcpservers": {"toolhive.stacklok.dev/v1beta1", "MCPServer"},
+}
+
+// emptyCluster is an API server with nothing in it. It keeps what it was asked, and by whom.
+type emptyCluster struct {
+	mu      sync.Mutex
+	watched map[string]bool
+	agents  map[string]bool
+	others  []string
+}
+
+func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	kind, known := kindsByResource[resource]
+	c.mu.Lock()
+	c.agents[r.UserAgent()] = true
+	if !known || r.Method != http.MethodGet {
+		c.others = append(c.others, r.Method+" "+r.URL.Path)
+	}
+	c.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("watch") == "" {
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"apiVersion": kind[0], "kind": kind[1] + "List", "metadata": map[string]any{"resourceVersion": "5"}, "items": []any{},
+		})
+		return
+	}
+	// A watch that begins with all there is, which is nothing, says so by a bookmark.
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "BOOKMARK", "object": map[string]any{
+		"apiVersion": kind[0], "kind": kind[1],
+		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
+	}})
+	w.(http.Flusher).Flush()
+	c.mu.Lock()
+	c.watched[resource] = true
+	c.mu.Unlock()
+	<-r.Context().Done()
+}
+
+// The whole program starts, watches, serves its endpoints, and ends when it is asked to.
+func TestRunOperates(t *testing.T) {
+	cluster := &emptyCluster{watched: map[string]bool{}, agents: map[string]bool{}}
+	server := httptest.NewServer(cluster)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig(server.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	health, metrics := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	resetLogs(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{
+			"--kubeconfig=" + file, "--openshift=false", "--leader-elect=false",
+			"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
+		}, environment{}.lookup, os.Stderr)
+	}()
+
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		select {
+		case err := <-ended:
+			return false, fmt.Errorf("it ended early: %w", err)
+		default:
+		}
+		cluster.mu.Lock()
+		defer cluster.mu.Unlock()
+		return len(cluster.watched) == len(kindsByResource), nil
+	})
+	if err != nil {
+		t.Fatalf("not everything is watched, but %v: %v", cluster.watched, err)
+	}
+	if code, body := ask(t, http.MethodGet, "http://"+health+"/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz answers %d %q", code, body)
+	}
+	if code, body := ask(t, http.MethodGet, "http://"+metrics+"/metrics"); code != http.StatusOK || !strings.Contains(body, "workqueue_depth") {
+		t.Errorf("/metrics answers %d without the queue's", code)
+	}
+
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+	want := "freehold/" + version.Get().GitVersion
+	if len(cluster.agents) != 1 || !cluster.agents[want] {
+		t.Errorf("requests came from %v, want %s", cluster.agents, want)
+	}
+	if len(cluster.others) != 0 {
+		t.Errorf("requests that neither list nor watch: %v", cluster.others)
+	}
+}

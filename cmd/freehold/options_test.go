@@ -1,0 +1,172 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// environment is an os.LookupEnv of its own.
+type environment map[string]string
+
+func (e environment) lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+// parse returns the options of an environment and of arguments.
+func parse(t *testing.T, env environment, args ...string) *options {
+	t.Helper()
+	o, err := newOptions(env.lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func defaults() options {
+	return options{
+		runnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", redisSecretKey: "redis-password", openshift: "auto",
+		workers: 8, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
+		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
+		retryPeriod: 2 * time.Second,
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  environment
+		args []string
+		want func(*options)
+	}{
+		"nothing set": {want: func(*options) {}},
+		"the environment": {
+			env: environment{
+				"WATCH_NAMESPACE": "a, b,,", "TOOLHIVE_RUNNER_IMAGE": "runner", "TOOLHIVE_PROXY_HOST": "127.0.0.1",
+				"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "x,y", "TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379",
+				"TOOLHIVE_DEFAULT_REDIS_SECRET_NAME": "s", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": "k", "POD_NAMESPACE": "home",
+			},
+			want: func(o *options) {
+				o.namespaces, o.runnerImage, o.proxyHost, o.pullSecrets = []string{"a", "b"}, "runner", "127.0.0.1", []string{"x", "y"}
+				o.redisAddress, o.redisSecret, o.redisSecretKey, o.leaseNamespace = "redis:6379", "s", "k", "home"
+			},
+		},
+		"an empty variable is none": {
+			env:  environment{"WATCH_NAMESPACE": "", "TOOLHIVE_RUNNER_IMAGE": "", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": ""},
+			want: func(*options) {},
+		},
+		"flags go before the environment": {
+			env: environment{
+				"WATCH_NAMESPACE": "a", "TOOLHIVE_RUNNER_IMAGE": "runner", "TOOLHIVE_PROXY_HOST": "h",
+				"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "x", "TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379",
+				"TOOLHIVE_DEFAULT_REDIS_SECRET_NAME": "s", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": "k",
+				"POD_NAMESPACE": "home", "OPERATOR_OPENSHIFT": "true",
+			},
+			args: []string{
+				"--watch-namespaces=c,d", "--runner-image=other", "--proxy-host=", "--default-image-pull-secrets=z",
+				"--default-redis-address=r:1", "--default-redis-secret-name=t", "--default-redis-secret-key=l",
+				"--leader-elect-resource-namespace=away", "--openshift=auto",
+			},
+			want: func(o *options) {
+				o.namespaces, o.runnerImage, o.pullSecrets = []string{"c", "d"}, "other", []string{"z"}
+				o.redisAddress, o.redisSecret, o.redisSecretKey, o.leaseNamespace = "r:1", "t", "l", "away"
+			},
+		},
+		"flags without a variable": {
+			args: []string{
+				"--kubeconfig=/k", "--workers=3", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
+				"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s",
+			},
+			want: func(o *options) {
+				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
+				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
+			},
+		},
+		"OpenShift":                         {env: environment{"OPERATOR_OPENSHIFT": "TRUE"}, want: func(o *options) { o.openshift = "true" }},
+		"anything but true is no OpenShift": {env: environment{"OPERATOR_OPENSHIFT": "yes"}, want: func(o *options) { o.openshift = "false" }},
+		"even nothing, if it is set":        {env: environment{"OPERATOR_OPENSHIFT": ""}, want: func(o *options) { o.openshift = "false" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := defaults()
+			test.want(&want)
+			if diff := cmp.Diff(&want, parse(t, test.env, test.args...), cmp.AllowUnexported(options{})); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	valid := func(o *options) { o.leaseNamespace = "home" }
+	for name, test := range map[string]struct {
+		change func(*options)
+		want   []string // parts of the error; none when it is valid
+	}{
+		"defaults in a pod":        {change: func(*options) {}},
+		"no endpoints":             {change: func(o *options) { o.healthAddress, o.metricsAddress = "0", "0" }},
+		"a Redis":                  {change: func(o *options) { o.redisAddress = "redis:6379" }},
+		"without a lease":          {change: func(o *options) { o.leaderElect, o.leaseNamespace = false, "" }},
+		"a bad namespace":          {func(o *options) { o.namespaces = []string{"ok", "Not_ok"} }, []string{"--watch-namespaces", `"Not_ok"`}},
+		"a bad platform":           {func(o *options) { o.openshift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"nobody to work":           {func(o *options) { o.workers = 0 }, []string{"--workers", "less than 1"}},
+		"a Redis without a port":   {func(o *options) { o.redisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},
+		"a bad health address":     {func(o *options) { o.healthAddress = "8081" }, []string{"--health-probe-bind-address", "0 to turn it off"}},
+		"a bad metrics address":    {func(o *options) { o.metricsAddress = "x" }, []string{"--metrics-bind-address", "0 to turn it off"}},
+		"a lease without a place":  {func(o *options) { o.leaseNamespace = "" }, []string{"--leader-elect-resource-namespace", "--leader-elect=false"}},
+		"several mistakes at once": {func(o *options) { o.workers, o.openshift = -1, "" }, []string{"--workers", "--openshift"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := defaults()
+			valid(&o)
+			test.change(&o)
+			err := o.validate()
+			if len(test.want) == 0 {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not tell of %s", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestRenderingOptions(t *testing.T) {
+	o := defaults()
+	o.proxyHost, o.pullSecrets = "h", []string{"s"}
+	want := render.Options{RunnerImage: o.runnerImage, ProxyHost: "h", ImagePullSecrets: []string{"s"}, OpenShift: true}
+	if diff := cmp.Diff(want, o.rendering(true)); diff != "" {
+		t.Errorf("without a Redis (-want +got):\n%s", diff)
+	}
+	o.redisAddress = "redis:6379"
+	want.OpenShift, want.DefaultRedis = false, &render.Redis{Address: "redis:6379"}
+	if diff := cmp.Diff(want, o.rendering(false)); diff != "" {
+		t.Errorf("with a Redis that has no password, and a key of nothing (-want +got):\n%s", diff)
+	}
+	o.redisSecret = "secret"
+	want.DefaultRedis.PasswordSecret, want.DefaultRedis.PasswordKey = "secret", "redis-password"
+	if diff := cmp.Diff(want, o.rendering(false)); diff != "" {
+		t.Errorf("with a password (-want +got):\n%s", diff)
+	}
+}

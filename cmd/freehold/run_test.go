@@ -1,0 +1,130 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
+)
+
+// try runs the program with arguments that make it end by itself, and returns what it printed.
+func try(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	resetLogs(t)
+	var stdout bytes.Buffer
+	err := run(t.Context(), args, environment{"POD_NAMESPACE": "home"}.lookup, &stdout)
+	return stdout.String(), err
+}
+
+// resetLogs undoes the settings of the logs, which a process makes once.
+func resetLogs(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		gate := featuregate.NewFeatureGate()
+		if err := logsapi.AddFeatureGates(gate); err != nil {
+			t.Error(err)
+		}
+		if err := logsapi.ResetForTest(gate); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestVersion(t *testing.T) {
+	got, err := try(t, "--version", "--workers=0")
+	if want := version.Get().GitVersion + "\n"; err != nil || got != want {
+		t.Errorf("printed %q with error %v, want %q whatever the other flags are", got, err, want)
+	}
+}
+
+// The help names every flag, and every variable of the environment that is read.
+func TestHelp(t *testing.T) {
+	got, err := try(t, "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]bool{}
+	o, err := newOptions(func(name string) (string, bool) { read[name] = true; return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) { read["--"+f.Name+" "] = true })
+	for name := range read {
+		if !strings.Contains(got, name) {
+			t.Errorf("the help does not name %s", name)
+		}
+	}
+	for _, part := range []string{"Usage:", "--logging-format", "--v ", "--version"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the help has no %s", part)
+		}
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken")
+	if err := os.WriteFile(broken, []byte("clusters: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	silent := filepath.Join(dir, "silent")
+	if err := os.WriteFile(silent, []byte(kubeconfig("http://127.0.0.1:"+freePort(t))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"an unknown flag":         {[]string{"--nonsense"}, []string{"--nonsense"}},
+		"a value of another type": {[]string{"--workers=many"}, []string{"--workers", "many"}},
+		"an argument":             {[]string{"serve"}, []string{`"serve"`, "--help"}},
+		"a setting that is wrong": {[]string{"--workers=0"}, []string{"--workers"}},
+		"an unknown log format":   {[]string{"--logging-format=xml"}, []string{"xml"}},
+		"a kubeconfig that is not there": {
+			[]string{"--kubeconfig=" + filepath.Join(dir, "nothing")}, []string{"no access to a cluster", "nothing", "--kubeconfig"},
+		},
+		"a kubeconfig that is none":          {[]string{"--kubeconfig=" + broken}, []string{"no access to a cluster", "--kubeconfig"}},
+		"a kubeconfig without a cluster":     {[]string{"--kubeconfig=" + empty}, []string{"no access to a cluster", "--kubeconfig"}},
+		"an API server that does not answer": {[]string{"--kubeconfig=" + silent}, []string{"OpenShift", "--openshift", "connection refused"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, err := try(t, test.args...)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not tell of %s", err, part)
+				}
+			}
+			if stdout != "" {
+				t.Errorf("printed %q; the error is enough", stdout)
+			}
+		})
+	}
+}
+
+func kubeconfig(server string) string {
+	return `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "` + server + `"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: t}}]
+current-context: c
+`
+}

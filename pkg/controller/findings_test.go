@@ -1,0 +1,137 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+var webDeployment = childRef(vocabulary.Deployment, "shop", "web")
+
+func refusalOf(class apply.Class) apply.Refusal {
+	return apply.Refusal{Class: class, Writer: vocabulary.Proxy, Object: webDeployment, Reason: "why"}
+}
+
+func TestRefusalsBecomeConditions(t *testing.T) {
+	for class, policy := range apply.Policies() {
+		t.Run(string(class), func(t *testing.T) {
+			refusal := refusalOf(class)
+			p := &pass{refused: []error{&refusal, errors.New("of another kind")}}
+			got := p.refusals()
+			if policy.Reason == "" {
+				if len(got) != 0 {
+					t.Errorf("%v is told of what passes by itself", got)
+				}
+				return
+			}
+			want := status.Finding{
+				Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason,
+				Message: "deployment.apps/web: why",
+			}
+			if class == apply.ClassConflict || class == apply.ClassForeign {
+				want.Condition = v1beta1.ConditionFieldsOwned
+			}
+			if diff := cmp.Diff([]status.Finding{want}, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConflictsAreDescribed(t *testing.T) {
+	replicas := apply.FieldConflict{Path: ".spec.replicas", Owners: []ownership.Owner{
+		{Manager: "kubectl", Subresource: "scale"}, {Manager: "keda"},
+	}}
+	for name, test := range map[string]struct {
+		fields []apply.FieldConflict
+		want   string
+	}{
+		"one field":             {[]apply.FieldConflict{replicas}, `field manager "kubectl" with subresource "scale" holds .spec.replicas of deployment.apps/web, which freehold-proxy wants`},
+		"several fields":        {[]apply.FieldConflict{replicas, {Path: ".a"}, {Path: ".b"}}, `of deployment.apps/web (+2 more fields), which`},
+		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager holds .a of`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pass{refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
+			got := p.refusals()
+			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
+				t.Errorf("findings %v, want one with %q", got, test.want)
+			}
+			if got[0].Condition != v1beta1.ConditionFieldsOwned || got[0].Reason != "FieldManagerConflict" {
+				t.Errorf("condition %s because of %s", got[0].Condition, got[0].Reason)
+			}
+		})
+	}
+}
+
+func TestNoticesAndProblems(t *testing.T) {
+	problems := []render.Problem{
+		{Condition: v1beta1.ConditionSpecValid, Reason: "A", Message: "a"},
+		{Condition: v1beta1.ConditionGroupRefValidated, Reason: "B", Message: "b"},
+	}
+	want := []status.Finding{
+		{Condition: v1beta1.ConditionSpecValid, Status: metav1.ConditionTrue, Reason: "A", Message: "a"},
+		{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionUnknown, Reason: "B", Message: "b"},
+	}
+	if diff := cmp.Diff(want, notices(problems)); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+	for i := range want {
+		want[i].Status = metav1.ConditionFalse
+	}
+	if diff := cmp.Diff(want, findings(problems, metav1.ConditionFalse)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// Every manager of the vocabulary has a writer, and every kind of child a way to be deleted.
+func TestEveryManagerHasAWriter(t *testing.T) {
+	registry := vocabulary.Registry()
+	clients, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manager := range registry.Writers() {
+		w, ok := clients.writers[writerKey{manager.Name, manager.Kind}]
+		if manager.Name == vocabulary.Ownership {
+			if ok {
+				t.Errorf("%s writes %s, and claims nothing", manager.Name, manager.Kind)
+			}
+			continue
+		}
+		if !ok || w.Name() != manager.Name {
+			t.Errorf("%s has no writer for %s", manager.Name, manager.Kind)
+		}
+	}
+	for kind := range affixes {
+		if clients.deleters[kind] == nil {
+			t.Errorf("there is no way to delete a %s", kind)
+		}
+	}
+
+	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: vocabulary.ConfigMap, Object: "other"})
+	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}); err != nil {
+		t.Errorf("a further manager of a kind that has a client: %v", err)
+	}
+	unknown := vocabulary.ConfigMap
+	unknown.Kind = "Secret"
+	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: unknown})
+	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {
+		t.Errorf("error %v, want one about a manager without a client", err)
+	}
+}
