@@ -83,11 +83,11 @@ type Process struct {
 // Start starts an operator and returns when it says that it is alive. It works alone, without a lease, unless
 // the options ask for leader election.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	health, err := freeAddress()
+	health, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,8 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		"--kubeconfig=" + o.Kubeconfig, "--leader-elect=false", "--openshift=false",
 		"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
 	}, o.Args...)
-	p := &Process{cmd: exec.Command(o.Binary, args...), health: health, metrics: metrics, done: make(chan struct{})}
+	cmd := exec.Command(o.Binary, args...) //nolint:noctx // it runs until Stop, whatever becomes of the context of the start
+	p := &Process{cmd: cmd, health: health, metrics: metrics, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = o.Log, o.Log
 	p.cmd.Env = append(os.Environ(), o.Env...)
 	// Ctrl-C in a terminal goes to the whole group; whoever started the operator stops it in order.
@@ -115,18 +116,14 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 }
 
 func (p *Process) waitAlive(ctx context.Context) error {
-	client := &http.Client{Timeout: time.Second}
 	return wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.done:
 			return false, fmt.Errorf("the operator ended: %w; see its log", errors.Join(p.err, errors.New("it was to keep running")))
 		default:
 		}
-		response, err := client.Get("http://" + p.health + "/livez")
-		if err != nil {
-			return false, nil
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
+		_, err := get(ctx, "http://"+p.health+"/livez")
+		return err == nil, nil
 	})
 }
 
@@ -165,7 +162,11 @@ func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) 
 
 // Metrics returns the operator's metrics in the text format.
 func (p *Process) Metrics(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+	return get(ctx, "http://"+p.metrics+"/metrics")
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
@@ -175,11 +176,15 @@ func (p *Process) Metrics(ctx context.Context) (string, error) {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %s", url, response.Status)
+	}
 	return string(text), err
 }
 
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
