@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the client
 	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queue
-
-	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 )
 

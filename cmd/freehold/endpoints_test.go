@@ -41,7 +41,7 @@ func ask(t *testing.T, method, url string) (int, string) {
 	}
 	var response *http.Response
 	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		response, err = http.DefaultClient.Do(request) //nolint:bodyclose // below
+		response, err = http.DefaultClient.Do(request)
 		return err == nil, nil
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,10 +39,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	flags := pflag.NewFlagSet("freehold", pflag.ContinueOnError)
 	flags.SetOutput(stdout)
 	flags.SortFlags = false
-	o, err := newOptions(env)
-	if err != nil {
-		return err
-	}
+	o := newOptions(env)
 	o.addFlags(flags)
 	logging := logsapi.NewLoggingConfiguration()
 	logsapi.AddFlags(logging, flags)
@@ -51,7 +49,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 			flags.FlagUsages())
 	}
 	if err := flags.Parse(args); err != nil {
-		if err == pflag.ErrHelp {
+		if errors.Is(err, pflag.ErrHelp) {
 			return nil
 		}
 		return err

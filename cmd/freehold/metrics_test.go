@@ -38,7 +38,7 @@ func counted(t *testing.T) map[[3]string]float64 {
 
 func TestEveryOutcomeIsCounted(t *testing.T) {
 	observer := newOutcomes()
-	newOutcomes() // a second observer counts with the first
+	newOutcomes()  // a second observer counts with the first
 	writes.Reset() // what other tests counted
 	const writer = "test-of-metrics"
 	tell := func(action apply.Action, err error) {

@@ -41,7 +41,7 @@ func TestUserAgentNamesTheWriter(t *testing.T) {
 		"https://x/api":                                         "freehold/v1",
 	} {
 		next := &transport{}
-		request := httptest.NewRequest(http.MethodPatch, url, http.NoBody)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, url, http.NoBody)
 		request.Header.Set("User-Agent", "freehold/v1")
 		if response, err := (nameWriter{next}).RoundTrip(request); err == nil || response != nil {
 			t.Fatalf("answer %v, %v is not that of the next one", response, err)

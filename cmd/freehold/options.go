@@ -54,7 +54,7 @@ type options struct {
 }
 
 // newOptions returns the defaults, overlaid by the environment.
-func newOptions(env func(string) (string, bool)) (*options, error) {
+func newOptions(env func(string) (string, bool)) *options {
 	get := func(name, fallback string) string {
 		if value, ok := env(name); ok && value != "" {
 			return value
@@ -88,7 +88,7 @@ func newOptions(env func(string) (string, bool)) (*options, error) {
 			o.openshift = platformOpenShift
 		}
 	}
-	return o, nil
+	return o
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
@@ -150,14 +150,14 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--default-redis-address: %w; give host:port", err))
 		}
 	}
-	for flag, address := range map[string]string{
-		"--health-probe-bind-address": o.healthAddress, "--metrics-bind-address": o.metricsAddress,
+	for _, endpoint := range []struct{ flag, address string }{
+		{"--health-probe-bind-address", o.healthAddress}, {"--metrics-bind-address", o.metricsAddress},
 	} {
-		if address == "0" {
+		if endpoint.address == "0" {
 			continue
 		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w; give host:port, :port, or 0 to turn it off", flag, err))
+		if _, _, err := net.SplitHostPort(endpoint.address); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w; give host:port, :port, or 0 to turn it off", endpoint.flag, err))
 		}
 	}
 	if o.leaderElect && o.leaseNamespace == "" {

@@ -25,10 +25,7 @@ func (e environment) lookup(name string) (string, bool) {
 // parse returns the options of an environment and of arguments.
 func parse(t *testing.T, env environment, args ...string) *options {
 	t.Helper()
-	o, err := newOptions(env.lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newOptions(env.lookup)
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {

@@ -53,10 +53,7 @@ func TestHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := map[string]bool{}
-	o, err := newOptions(func(name string) (string, bool) { read[name] = true; return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newOptions(func(name string) (string, bool) { read[name] = true; return "", false })
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.addFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) { read["--"+f.Name+" "] = true })

@@ -99,8 +99,7 @@ func ClassOf(err error) Class {
 	if err == nil {
 		return ""
 	}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal.Class
 	}
 	return ClassTransient

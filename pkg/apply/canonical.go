@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -104,13 +105,10 @@ func fieldsOf(object reflect.Type) map[string]apiField {
 		return known.(map[string]apiField)
 	}
 	fields := map[string]apiField{}
-	for i := range object.NumField() {
-		f := object.Field(i)
+	for f := range object.Fields() {
 		name, inline := jsonName(f)
 		if inline && f.Type.Kind() == reflect.Struct {
-			for name, field := range fieldsOf(f.Type) {
-				fields[name] = field
-			}
+			maps.Copy(fields, fieldsOf(f.Type))
 			continue
 		}
 		_, options, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -110,7 +110,7 @@ func TestClassesOfOtherErrors(t *testing.T) {
 		"404":                      {apierrors.NewNotFound(deployments, "web"), apply.ClassGone},
 		"404 of a reference":       {apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "web"), apply.ClassTransient},
 		"404 without a Status":     {plain(404), apply.ClassGone},
-		"410":                      {apierrors.NewGone("gone"), apply.ClassGone},
+		"410":                      {failure(410, metav1.StatusReasonGone), apply.ClassGone},
 		"409 AlreadyExists":        {apierrors.NewAlreadyExists(deployments, "web"), apply.ClassMoved},
 		"400":                      {apierrors.NewBadRequest("no"), apply.ClassTerminal},
 		"405":                      {apierrors.NewMethodNotSupported(deployments, "patch"), apply.ClassTerminal},
@@ -121,7 +121,13 @@ func TestClassesOfOtherErrors(t *testing.T) {
 		"409 without details":      {failure(409, metav1.StatusReasonConflict), apply.ClassMoved},
 		"403 without details":      {failure(403, metav1.StatusReasonForbidden), apply.ClassForbidden},
 		"500 with an empty reason": {failure(500, ""), apply.ClassTerminal},
-		"400 of a webhook":         {failure(400, ""), apply.ClassForbidden},
+		"422 of a field that has no name": {
+			apierrors.FromObject(&metav1.Status{
+				Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: "no",
+				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid}}},
+			}), apply.ClassInvalid,
+		},
+		"400 of a webhook": {failure(400, ""), apply.ClassForbidden},
 	} {
 		t.Run(name, func(t *testing.T) { expectClass(t, test.err, test.want) })
 	}
@@ -160,6 +166,7 @@ func expectClass(t *testing.T, answer error, want apply.Class) {
 
 func TestReasonsStayReadable(t *testing.T) {
 	for name, message := range map[string]string{
+		"as long as may be": strings.Repeat("x", 512),
 		"long":              strings.Repeat("long ", 1000),
 		"cut within a rune": strings.Repeat("é", 1000),
 		"lines":             "one\n- two\r\n\tthree",

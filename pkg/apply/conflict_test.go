@@ -5,6 +5,7 @@ package apply_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,19 +65,23 @@ func TestConflictNamesBothSides(t *testing.T) {
 
 // One path that several managers hold has a cause for each of them, and is one conflict.
 func TestConflictNamesAPathOnce(t *testing.T) {
-	status := answered(t, "conflict").(*apierrors.StatusError)
-	causes := status.ErrStatus.Details.Causes
-	twice := causes[0]
+	status, ok := errors.AsType[*apierrors.StatusError](answered(t, "conflict"))
+	if !ok {
+		t.Fatal("the recorded answer is no status")
+	}
+	details := status.ErrStatus.Details
+	twice := details.Causes[0]
 	twice.Message = `conflict with "shared" using apps/v1`
-	status.ErrStatus.Details.Causes = append(causes, twice)
+	details.Causes = slices.Insert(details.Causes, 1, twice)
 	b := newBench(t, content, (*server).target)
 	b.refuse = status
 	var conflict *apply.ConflictError
 	if out := b.sync(nil, web("a:1"), 1); !errors.As(out.Err, &conflict) {
 		t.Fatalf("error %v is no conflict", out.Err)
 	}
-	if len(conflict.Fields) != 2 {
-		t.Errorf("%d fields in conflict, want 2: %v", len(conflict.Fields), conflict.Fields)
+	want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
+	if diff := cmp.Diff(want, conflict.Fields); diff != "" {
+		t.Errorf("fields in conflict (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,8 +13,15 @@ import (
 
 // memo remembers, for each writer and object, the last intent and what became of it.
 type memo struct {
-	mu      sync.Mutex
-	entries map[ObjectRef]map[string]memory
+	mu sync.Mutex
+	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
+	entries map[ObjectRef][]remembered
+}
+
+// remembered is the memory of one writer.
+type remembered struct {
+	writer string
+	memory
 }
 
 // memory is the end of one write.
@@ -30,32 +38,42 @@ type memory struct {
 	refusal error
 }
 
-func newMemo() *memo { return &memo{entries: map[ObjectRef]map[string]memory{}} }
+func newMemo() *memo { return &memo{entries: map[ObjectRef][]remembered{}} }
 
 func (m *memo) recall(writer string, ref ObjectRef) (memory, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found, ok := m.entries[ref][writer]
-	return found, ok
+	if i := m.find(writer, ref); i >= 0 {
+		return m.entries[ref][i].memory, true
+	}
+	return memory{}, false
 }
 
 func (m *memo) remember(writer string, ref ObjectRef, what memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.entries[ref] == nil {
-		m.entries[ref] = map[string]memory{}
+	if i := m.find(writer, ref); i >= 0 {
+		m.entries[ref][i].memory = what
+		return
 	}
-	m.entries[ref][writer] = what
+	m.entries[ref] = append(m.entries[ref], remembered{writer, what})
 }
 
 func (m *memo) forget(writer string, ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries[ref], writer)
+	if i := m.find(writer, ref); i >= 0 {
+		m.entries[ref] = slices.Delete(m.entries[ref], i, i+1)
+	}
 }
 
 func (m *memo) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
+}
+
+// find returns the place of a writer's memory of an object, or -1.
+func (m *memo) find(writer string, ref ObjectRef) int {
+	return slices.IndexFunc(m.entries[ref], func(r remembered) bool { return r.writer == writer })
 }

@@ -6,6 +6,7 @@ package apply_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
@@ -162,6 +163,42 @@ func TestMemoEndsWith(t *testing.T) {
 			t.Errorf("%d comparisons, want 1: nothing is remembered", b.extracts)
 		}
 	})
+}
+
+// An intent that is to be confirmed is sent although nothing differs, under the same conditions as any other.
+func TestConfirmationIsSent(t *testing.T) {
+	b := newBench(t, content, (*server).stamping)
+	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.expect(1, "creation")
+	confirm := func() apply.Outcome {
+		return b.applier.Sync(t.Context(), b.writer, apply.Request{
+			Object: webRef, Live: live, Config: web("a:1"), Source: apply.Source{UID: sourceUID, Generation: 2}, Confirm: true,
+		})
+	}
+	for range 2 {
+		b.settled(confirm(), apply.ActionApplied)
+		got := b.expect(1, "a confirmation")[0].metadata(t)
+		want := metadata{
+			UID: string(liveUID), ResourceVersion: "101",
+			Annotations: map[string]string{apply.SourceAnnotation: string(sourceUID) + "/1"}, // as it is
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("metadata (-want +got):\n%s", diff)
+		}
+	}
+	b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
+	b.expect(0, "no confirmation is asked for")
+
+	b.refuse = answered(t, "stale-version")
+	if out := confirm(); apply.ClassOf(out.Err) != apply.ClassMoved || out.Action != apply.ActionRefused {
+		t.Errorf("%s with error %v, want Refused with class Moved", out.Action, out.Err)
+	}
+	terminating(live)
+	b.sent()
+	if out := confirm(); apply.ClassOf(out.Err) != apply.ClassGone {
+		t.Errorf("error %v, want class Gone", out.Err)
+	}
+	b.expect(0, "an object that is going")
 }
 
 // Two writers of one object neither see each other's memo nor each other's fields.

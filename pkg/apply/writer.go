@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -57,6 +58,9 @@ type Request struct {
 	Config runtime.ApplyConfiguration
 	// Source that the intent was rendered from; used by targets that stamp it.
 	Source Source
+	// Confirm sends the intent even when the object is already so. That changes nothing; whether the API server accepts
+	// it tells whether the object is still the one that was seen.
+	Confirm bool
 	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer
 	// may say so.
 	LetGo bool
@@ -174,7 +178,9 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a attempt[A], las
 	}
 	claim := ownership.Fingerprint(ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource))
 	if last.uid != "" && last.uid == live.GetUID() {
-		if last.refusal == nil && last.claim == claim {
+		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
+		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
+		if last.refusal == nil && (last.claim == claim || a.LetGo) && !a.Confirm {
 			return out
 		}
 		if last.refusal != nil && last.standing == ownership.Standing(live) {
@@ -188,7 +194,7 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a attempt[A], las
 		out.Err = w.refuse(a.Request, ClassTerminal, err.Error())
 		return out
 	}
-	if same {
+	if same && !a.Confirm {
 		memo.remember(w.manager.Name, a.Object, memory{uid: live.GetUID(), intent: a.intent, claim: claim})
 		return out
 	}
@@ -236,7 +242,7 @@ func equal[A any](a, b A) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return string(left) == string(right), nil
+	return bytes.Equal(left, right), nil
 }
 
 func (w *writer[L, A]) send(ctx context.Context, memo *memo, a attempt[A]) Outcome {

@@ -73,6 +73,7 @@ type Controller struct {
 	retries *retries
 	// configMaps are those that MCPServers refer to.
 	configMaps *configMaps
+	adoptions  adoptions
 }
 
 // New returns a controller that has not started to watch.

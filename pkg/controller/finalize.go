@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -23,12 +24,8 @@ func (p *pass) finalize(ctx context.Context) {
 	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if !p.orphaned() {
-		for _, ref := range children(p.key) {
-			if live := p.caches.child(ref); live != nil && metav1.GetControllerOf(live) == nil && p.mine(live) {
-				p.delete(ctx, ref, live)
-			}
-		}
+	for _, ref := range p.strays() {
+		p.delete(ctx, ref, p.object(ref))
 		if len(p.refused) > 0 {
 			return
 		}
@@ -39,24 +36,44 @@ func (p *pass) finalize(ctx context.Context) {
 		// it is done, and that is the event that brings us back here.
 		return
 	}
-	out := p.write(ctx, vocabulary.Finalizer, serverRef(p.key),
-		toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), true)
+	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
+		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), LetGo: true,
+	})
 	if out.Err == nil {
 		klog.FromContext(ctx).Info("Released the finalizer")
 	}
 }
 
-// orphaned tells whether the children of an MCPServer that is being deleted are to stay behind. The sign of it goes
-// when the garbage collector has taken the reference from every one of them, so children none of which refers to the
-// MCPServer have been orphaned, too. To keep what was not meant to stay does less harm than the reverse.
-func (p *pass) orphaned() bool {
-	if slices.Contains(p.server.Finalizers, metav1.FinalizerOrphanDependents) {
-		return true
-	}
-	return !slices.ContainsFunc(children(p.key), func(ref apply.ObjectRef) bool {
+// strays returns the children of an MCPServer that is being deleted that are ours to delete, in order.
+//
+// If the children were asked to stay behind, the garbage collector takes the reference from each of them, and when it
+// is done it removes the sign that it was asked to. So children none of which has a reference are left alone: to keep
+// what was not meant to stay does less harm than the reverse. And since a cache may be behind the garbage collector,
+// one of those that have a reference goes first. It would be deleted anyway, and if its reference is gone in truth, its
+// resourceVersion is another one and the delete is refused.
+func (p *pass) strays() []apply.ObjectRef {
+	var attached, strays []apply.ObjectRef
+	for _, ref := range children(p.key) {
 		live := p.caches.child(ref)
-		return live != nil && metav1.IsControlledBy(live, p.server)
-	})
+		switch {
+		case live == nil || live.GetDeletionTimestamp() != nil:
+		case metav1.IsControlledBy(live, p.server):
+			attached = append(attached, ref)
+		case metav1.GetControllerOf(live) == nil && p.mine(live):
+			strays = append(strays, ref)
+		}
+	}
+	switch {
+	case len(strays) == 0, slices.Contains(p.server.Finalizers, metav1.FinalizerOrphanDependents):
+		return nil
+	case slices.Contains(p.server.Finalizers, metav1.FinalizerDeleteDependents):
+		return strays
+	case len(attached) == 0:
+		return nil
+	default:
+		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+		return append([]apply.ObjectRef{first}, strays...)
+	}
 }
 
 // isCollectors tells whether a finalizer is one of the garbage collector's.

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +38,21 @@ func markDeleted(s *apiServer, name string, more ...string) {
 func orphan[L runtime.Object](s *apiServer, name string) {
 	s.t.Helper()
 	change(s, name, func(child L) { access(child).SetOwnerReferences(nil) })
+}
+
+// orphanAll takes the owner references from all children, as the garbage collector does when it is asked to.
+func orphanAll(s *apiServer, name string) {
+	s.t.Helper()
+	orphan[*appsv1.Deployment](s, name)
+	orphan[*appsv1.StatefulSet](s, name)
+	for _, service := range []string{"mcp-" + name, "mcp-" + name + "-headless", "mcp-" + name + "-proxy"} {
+		orphan[*corev1.Service](s, service)
+	}
+	orphan[*corev1.ConfigMap](s, name+"-runconfig")
+	orphan[*corev1.ServiceAccount](s, name+"-proxy-runner")
+	orphan[*corev1.ServiceAccount](s, name+"-sa")
+	orphan[*rbacv1.Role](s, name+"-proxy-runner")
+	orphan[*rbacv1.RoleBinding](s, name+"-proxy-runner")
 }
 
 func TestDeletionReleasesTheFinalizer(t *testing.T) {
@@ -107,25 +124,74 @@ func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		got := o.took()
-		want := []string{"apply MCPServer/web freehold-finalizer", "delete configmaps/web-runconfig", "delete services/mcp-web-proxy"}
+		// One that has its reference goes first, as the proof that the garbage collector did not take them all.
+		want := []string{
+			"apply MCPServer/web freehold-finalizer", "delete configmaps/web-runconfig", "delete deployments/web",
+			"delete services/mcp-web-proxy",
+		}
 		if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 		if len(got) > 0 && !strings.HasPrefix(got[len(got)-1], "apply MCPServer") {
 			t.Errorf("the finalizer was released before the children were deleted: %v", got)
 		}
+		if len(got) > 0 && got[0] != "delete deployments/web" {
+			t.Errorf("a child was deleted without the proof: %v", got)
+		}
 	})
 }
 
+// An MCPServer that is deleted without its children: the garbage collector takes the references, one by one, and then
+// its own sign.
 func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		markDeleted(o.apiServer, "web", metav1.FinalizerOrphanDependents)
 		o.rest()
-		o.took()
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		o.rest()
-		o.expect(nil, "a child that was asked to stay")
+		o.expect(nil, "the garbage collector is at work")
+
+		orphanAll(o.apiServer, "web")
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Finalizers = []string{v1beta1.Finalizer} })
+		o.rest()
+		// While some caches show references that are gone in truth, deletes are tried in vain.
+		o.took()
+		if _, ok := get[*v1beta1.MCPServer](o.apiServer, "web"); ok {
+			t.Error("the MCPServer is still there")
+		}
+		for _, there := range []bool{
+			exists[*appsv1.Deployment](o.apiServer, "web"), exists[*appsv1.StatefulSet](o.apiServer, "web"),
+			exists[*corev1.Service](o.apiServer, "mcp-web"), exists[*corev1.Service](o.apiServer, "mcp-web-proxy"),
+			exists[*corev1.ConfigMap](o.apiServer, "web-runconfig"), exists[*corev1.ServiceAccount](o.apiServer, "web-sa"),
+		} {
+			if !there {
+				t.Error("a child that was to stay is gone")
+			}
+		}
+	})
+}
+
+// An MCPServer that is deleted after its children: those without a reference are ours to delete, and the finalizer
+// stays until the garbage collector has had the others.
+func TestDeletionInTheForeground(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.before = func(w write) error {
+			if w.verb == "apply" && w.kind == "Service" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		o.rest()
+		o.took()
+		markDeleted(o.apiServer, "web", metav1.FinalizerDeleteDependents)
+		o.rest()
+		o.expect([]string{"delete services/mcp-web-proxy"}, "the garbage collector is at work")
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Finalizers = []string{v1beta1.Finalizer} })
+		o.rest()
+		o.expect([]string{"apply MCPServer/web freehold-finalizer"}, "the garbage collector has done its work")
 	})
 }
 
@@ -141,15 +207,21 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 			return nil
 		}
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		o.rest()
+		o.took()
 		markDeleted(o.apiServer, "web")
 		o.rest()
-		for _, w := range o.took() {
+		tried := o.took()
+		if !slices.Contains(tried, "delete configmaps/web-runconfig") {
+			t.Errorf("the child was not tried to be deleted: %v", tried)
+		}
+		for _, w := range tried {
 			if w == "apply MCPServer/web freehold-finalizer" {
 				t.Error("the finalizer was released, or tried to be")
 			}
 		}
 		allowed.Store(true)
-		o.rest()
+		<-time.After(maxBackoff)
 		o.rest()
 		if _, ok := get[*v1beta1.MCPServer](o.apiServer, "web"); ok {
 			t.Error("the MCPServer is still there")
@@ -200,4 +272,10 @@ func TestRecreation(t *testing.T) {
 		// All of it is written again: what is new is created, and what is left gets another owner.
 		o.expect(beforeTheBackend, "a second MCPServer of the name")
 	})
+}
+
+func exists[L runtime.Object](s *apiServer, name string) bool {
+	s.t.Helper()
+	_, ok := get[L](s, name)
+	return ok
 }

@@ -56,8 +56,7 @@ func (p *pass) refusals() []status.Finding {
 		if refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign {
 			f.Condition = v1beta1.ConditionFieldsOwned
 		}
-		var conflict *apply.ConflictError
-		if errors.As(err, &conflict) {
+		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
 			f.Message = describe(conflict)
 		}
 		found = append(found, f)

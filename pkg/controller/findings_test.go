@@ -32,7 +32,9 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 	for class, policy := range apply.Policies() {
 		t.Run(string(class), func(t *testing.T) {
 			refusal := refusalOf(class)
-			p := &pass{refused: []error{&refusal, errors.New("of another kind")}}
+			// What is not told of comes first, and must not hide what is.
+			silent := refusalOf(apply.ClassStale)
+			p := &pass{refused: []error{errors.New("of another kind"), &silent, &refusal}}
 			got := p.refusals()
 			if policy.Reason == "" {
 				if len(got) != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -281,8 +282,8 @@ func TestPruningIsRetried(t *testing.T) {
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio })
 		<-time.After(time.Minute)
 		o.rest()
-		if _, ok := o.caches.child(childRef(schema.GroupKind{Kind: "Service"}, "shop", "mcp-web")).(metav1.Object); ok || tries < 5 {
-			t.Errorf("the Service is there: %t, after %d tries", ok, tries)
+		if _, there := get[*corev1.Service](o.apiServer, "mcp-web"); there || tries < 5 {
+			t.Errorf("the Service is there: %t, after %d tries", there, tries)
 		}
 	})
 }

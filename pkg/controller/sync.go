@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -69,6 +68,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 // forget drops what is kept of an MCPServer that is gone.
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
+	c.adoptions.forget(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		c.applier.Forget(ref)
@@ -86,10 +86,17 @@ func (c *Controller) caughtUp(key cache.ObjectName) bool {
 }
 
 func (p *pass) run(ctx context.Context) {
-	finalizer := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer)
-	out := p.write(ctx, vocabulary.Finalizer, serverRef(p.key), finalizer, false)
+	unowned := p.unowned()
+	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
+		Object:  serverRef(p.key),
+		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
+		Confirm: p.adoptions.due(p.key, unowned),
+	})
 	if out.Err != nil && apply.ClassOf(out.Err) != apply.ClassConflict {
 		return // children without a finalizer could be left behind
+	}
+	if out.Err == nil && out.Action != apply.ActionNone {
+		p.adoptions.confirm(p.key, unowned)
 	}
 	observation, known := p.apply(ctx)
 	if known {
@@ -144,7 +151,7 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent) {
 			// The workload itself was refused a moment ago, and a number of replicas alone does not make one.
 			continue
 		}
-		p.write(ctx, intent.Writer, ref, intent.Config, false)
+		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config})
 	}
 }
 
@@ -153,22 +160,21 @@ func countsReplicas(writer string) bool {
 	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
 }
 
-// write brings one object in line with one intent, unless the object is somebody else's.
-func (p *pass) write(ctx context.Context, manager string, ref apply.ObjectRef, config runtime.ApplyConfiguration, letGo bool) apply.Outcome {
-	live := p.object(ref)
-	if live != nil && ref.Kind != vocabulary.MCPServer && !p.mine(live) {
-		out := apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live, Err: &apply.Refusal{
-			Class: apply.ClassForeign, Writer: manager, Object: ref,
+// write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
+// as it is and the source are filled in.
+func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
+	req.Live = p.object(req.Object)
+	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
+	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Live) {
+		out := apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live, Err: &apply.Refusal{
+			Class: apply.ClassForeign, Writer: manager, Object: req.Object,
 			Reason: "an object of that name exists and was not made for this MCPServer; rename or delete one of them",
 		}}
 		p.applier.Note(ctx, out)
 		p.take(out)
 		return out
 	}
-	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, ref.Kind}], apply.Request{
-		Object: ref, Live: live, Config: config, LetGo: letGo,
-		Source: apply.Source{UID: p.server.UID, Generation: p.server.Generation},
-	})
+	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.take(out)
 	return out
 }
@@ -215,7 +221,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	next := status.Compute(observation, p.config.Clock.Now())
-	out := p.write(ctx, vocabulary.Status, serverRef(p.key), status.Intent(p.server, next), false)
+	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	if out.Err != nil || out.Action == apply.ActionNone || p.config.Recorder == nil {
 		return
 	}

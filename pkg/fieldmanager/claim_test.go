@@ -84,9 +84,16 @@ func TestClaimOutside(t *testing.T) {
 		"the containers above a claim": {claim, fieldpath.NewSet(
 			path("metadata"), path("metadata", "finalizers"), path("spec")), nil},
 		"an exception": {claim, fieldpath.NewSet(path("spec", "replicas"), path("spec", "selector")), []string{".spec.replicas"}},
-		"several": {claim, fieldpath.NewSet(
-			path("metadata", "finalizers", item("theirs")), path("metadata", "labels", "a"), path("status")),
-			[]string{`.status`, `.metadata.finalizers[="theirs"]`, `.metadata.labels.a`}},
+		"several": {
+			claim, fieldpath.NewSet(
+				path("metadata", "finalizers", item("theirs")), path("metadata", "labels", "a"), path("status")),
+			[]string{`.status`, `.metadata.finalizers[="theirs"]`, `.metadata.labels.a`},
+		},
+		"a claim that excepts itself": {
+			fieldmanager.Claim{Within: paths(path("spec")), Except: paths(path("spec"))},
+			fieldpath.NewSet(path("spec")),
+			[]string{".spec"},
+		},
 		"a claim on nothing": {fieldmanager.Claim{}, fieldpath.NewSet(path("spec")), []string{".spec"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,24 +48,26 @@ func TestRegisterRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var registry fieldmanager.Registry
-			if err := registry.Register(first); err != nil {
-				t.Fatal(err)
+			for _, w := range []fieldmanager.Writer{{Name: "elsewhere", Kind: other, Object: "x"}, first} {
+				if err := registry.Register(w); err != nil {
+					t.Fatal(err)
+				}
 			}
 			err := registry.Register(test.writer)
 			if test.want == "" {
 				if err != nil {
 					t.Fatalf("refused: %v", err)
 				}
-				if n := len(registry.Writers()); n != 2 {
-					t.Errorf("%d writers are registered, want 2", n)
+				if n := len(registry.Writers()); n != 3 {
+					t.Errorf("%d writers are registered, want 3", n)
 				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
-			if n := len(registry.Writers()); n != 1 {
-				t.Errorf("%d writers are registered after a refusal, want 1", n)
+			if n := len(registry.Writers()); n != 2 {
+				t.Errorf("%d writers are registered after a refusal, want 2", n)
 			}
 		})
 	}

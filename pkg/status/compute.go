@@ -107,8 +107,10 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.keep(v1beta1.ConditionFieldsOwned)
 		set.keep(v1beta1.ConditionApplied)
 	} else {
-		set.add(Finding{v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
-			"Every field that Freehold sets is its own"})
+		set.add(Finding{
+			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
+			"Every field that Freehold sets is its own",
+		})
 		set.add(Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
 	}
 	for _, group := range [][]Finding{o.Notices, o.Refusals, o.Invalid} {

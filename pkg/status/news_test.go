@@ -57,6 +57,25 @@ func TestNews(t *testing.T) {
 	}
 }
 
+func TestNewsTellOfEveryProblem(t *testing.T) {
+	var next v1beta1.MCPServerStatus
+	for _, one := range []v1beta1.MCPServerStatus{
+		telling(v1beta1.ConditionApplied, metav1.ConditionTrue, "Applied", "fine"),
+		telling(v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "FieldManagerConflict", "one"),
+		telling(v1beta1.ConditionReady, metav1.ConditionFalse, "NotReady", "not yet"),
+		telling(v1beta1.ConditionSpecValid, metav1.ConditionFalse, "NameTooLong", "two"),
+	} {
+		next.Conditions = append(next.Conditions, one.Conditions...)
+	}
+	want := []status.Event{
+		{Reason: "FieldManagerConflict", Action: "Apply", Note: "one"},
+		{Reason: "NameTooLong", Action: "ValidateSpec", Note: "two"},
+	}
+	if diff := cmp.Diff(want, status.News(v1beta1.MCPServerStatus{}, next)); diff != "" {
+		t.Errorf("news (-want +got):\n%s", diff)
+	}
+}
+
 // A problem is told once, and a restart of the operator, which knows of the past what the status tells, does not
 // tell it again.
 func TestNewsAreToldOnce(t *testing.T) {

@@ -37,67 +37,81 @@ func TestPhase(t *testing.T) {
 		want     summary
 	}{
 		"scaled to zero": {
-			ready, status.Observation{Deployment: deployment(new(int32(0))), StatefulSet: backend(1)},
+			ready,
+			status.Observation{Deployment: deployment(new(int32(0))), StatefulSet: backend(1)},
 			summary{v1beta1.PhaseStopped, "MCP server is stopped (scaled to zero)", 0},
 		},
 		"scaled to zero, the last pod still runs": {
-			ready, status.Observation{Deployment: deployment(new(int32(0))), StatefulSet: backend(1), ProxyPods: pods(running())},
+			ready,
+			status.Observation{Deployment: deployment(new(int32(0))), StatefulSet: backend(1), ProxyPods: pods(running())},
 			summary{v1beta1.PhaseStopped, "MCP server is stopped (scaled to zero)", 0},
 		},
 		"no proxy pods": {
-			ready, status.Observation{Deployment: deployment(nil), StatefulSet: backend(1)},
+			ready,
+			status.Observation{Deployment: deployment(nil), StatefulSet: backend(1)},
 			summary{v1beta1.PhasePending, "MCP server is being created", 0},
 		},
 		"a proxy pod runs": {
-			starting, status.Observation{Deployment: deployment(nil), StatefulSet: backend(1), ProxyPods: pods(running())},
+			starting,
+			status.Observation{Deployment: deployment(nil), StatefulSet: backend(1), ProxyPods: pods(running())},
 			summary{v1beta1.PhaseReady, "MCP server is running", 1},
 		},
 		"several run, others do not": {
-			starting, status.Observation{
+			starting,
+			status.Observation{
 				Deployment: deployment(new(int32(4))), StatefulSet: backend(1),
 				ProxyPods: pods(waiting(corev1.PodRunning, "CrashLoopBackOff"), running(), pod(corev1.PodPending), running()),
 			},
 			summary{v1beta1.PhaseReady, "MCP server is running", 2},
 		},
 		"a proxy pod has completed": {
-			starting, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodSucceeded))},
+			starting,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodSucceeded))},
 			summary{v1beta1.PhaseReady, "MCP server is running", 1},
 		},
 		"a proxy pod runs, the backend is not ready": {
-			starting, status.Observation{StatefulSet: backend(0), ProxyPods: pods(running())},
+			starting,
+			status.Observation{StatefulSet: backend(0), ProxyPods: pods(running())},
 			summary{v1beta1.PhaseReady, "MCP server is running", 1},
 		},
 		"a proxy pod runs, the backend is missing": {
-			starting, status.Observation{ProxyPods: pods(running())},
+			starting,
+			status.Observation{ProxyPods: pods(running())},
 			summary{v1beta1.PhasePending, "MCP server proxy is running; recreating missing workload StatefulSet", 1},
 		},
 		"the proxy pods have failed": {
-			starting, status.Observation{
+			starting,
+			status.Observation{
 				StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending), waiting(corev1.PodPending, "InvalidImageName"), pod(corev1.PodFailed)),
 			},
 			summary{v1beta1.PhaseFailed, "MCP server pod failed: InvalidImageName", 0},
 		},
 		"the proxy pods are pending": {
-			starting, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
+			starting,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
 			summary{v1beta1.PhasePending, "MCP server is starting", 0},
 		},
 		"pending again after it was ready": {
-			ready, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
+			ready,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
 			summary{v1beta1.PhasePending, "MCP server is starting", 0},
 		},
 		"none of these": {
-			starting, status.Observation{StatefulSet: backend(1), ProxyPods: pods(going(running()))},
+			starting,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(going(running()))},
 			summary{v1beta1.PhasePending, "No healthy pods found", 0},
 		},
 		"the spec cannot be rendered": {
-			ready, status.Observation{
+			ready,
+			status.Observation{
 				Deployment: deployment(nil), StatefulSet: backend(1), ProxyPods: pods(running()),
 				Invalid: []status.Finding{invalid(v1beta1.ConditionSpecValid, "first"), invalid(v1beta1.ConditionPodTemplateValid, "second")},
 			},
 			summary{v1beta1.PhaseFailed, "Failed to build configuration: first", 1},
 		},
 		"a child cannot be written": {
-			ready, status.Observation{
+			ready,
+			status.Observation{
 				StatefulSet: backend(1), ProxyPods: pods(running()),
 				Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs"), invalid(v1beta1.ConditionApplied, "too long")},
 			},
@@ -106,44 +120,53 @@ func TestPhase(t *testing.T) {
 
 		// From here on ToolHive's operator does otherwise.
 		"a failed start is over": { // ToolHive leaves Failed as it is while there are no pods
-			failed, status.Observation{Deployment: deployment(nil), StatefulSet: backend(1)},
+			failed,
+			status.Observation{Deployment: deployment(nil), StatefulSet: backend(1)},
 			summary{v1beta1.PhasePending, "MCP server is being created", 0},
 		},
 		"the proxy waits for its backend": { // a runner exits until a backend pod is ready; ToolHive says Failed
-			starting, status.Observation{StatefulSet: backend(0), ProxyPods: pods(waiting(corev1.PodRunning, "CrashLoopBackOff"))},
+			starting,
+			status.Observation{StatefulSet: backend(0), ProxyPods: pods(waiting(corev1.PodRunning, "CrashLoopBackOff"))},
 			summary{v1beta1.PhasePending, "MCP server proxy is waiting for its backend: CrashLoopBackOff", 0},
 		},
 		"the proxy waits for a missing backend": {
-			starting, status.Observation{ProxyPods: pods(exited(1))},
+			starting,
+			status.Observation{ProxyPods: pods(exited(1))},
 			summary{v1beta1.PhasePending, "MCP server proxy is waiting for its backend: ContainerTerminated", 0},
 		},
 		"steps of a first start": { // ToolHive tells each of them, at a write each
-			creating, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
+			creating,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
 			summary{v1beta1.PhasePending, "MCP server is being created", 0},
 		},
 		"the first look of all": {
-			v1beta1.MCPServerStatus{}, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
+			v1beta1.MCPServerStatus{},
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodPending))},
 			summary{v1beta1.PhasePending, "MCP server is being created", 0},
 		},
 		"a failure in a first start": {
-			creating, status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodFailed))},
+			creating,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodFailed))},
 			summary{v1beta1.PhaseFailed, "MCP server pod failed: PodFailed", 0},
 		},
 		"a conflict": { // it holds one writer; the server goes on serving
-			ready, status.Observation{
+			ready,
+			status.Observation{
 				StatefulSet: backend(1), ProxyPods: pods(running()),
 				Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")},
 			},
 			summary{v1beta1.PhaseReady, "MCP server is running", 1},
 		},
 		"a rollout has one pod too many for a moment": { // which is not worth two writes
-			ready, status.Observation{
+			ready,
+			status.Observation{
 				Deployment: deployment(new(int32(1))), StatefulSet: backend(1), ProxyPods: pods(running(), running()),
 			},
 			summary{v1beta1.PhaseReady, "MCP server is running", 1},
 		},
 		"a notice": {
-			ready, status.Observation{
+			ready,
+			status.Observation{
 				StatefulSet: backend(1), ProxyPods: pods(running()),
 				Notices: []status.Finding{{Condition: v1beta1.ConditionSpecValid, Status: metav1.ConditionTrue, Reason: "Merged", Message: "x"}},
 			},

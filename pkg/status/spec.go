@@ -37,18 +37,24 @@ func specFindings(o Observation) []Finding {
 	spec := &o.Server.Spec
 	findings := []Finding{
 		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, ReasonSpecValid, "The spec can be used as it is"},
-		{v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, ReasonStdioReplicaCapNotActive,
-			"No replica count is held at 1"},
+		{
+			v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, ReasonStdioReplicaCapNotActive,
+			"No replica count is held at 1",
+		},
 		sessionStorage(o),
 		rateLimit(spec),
 	}
 	if spec.PodTemplateSpec != nil {
-		findings = append(findings, Finding{v1beta1.ConditionPodTemplateValid, metav1.ConditionTrue,
-			ReasonValidPodTemplateSpec, "podTemplateSpec can be used"})
+		findings = append(findings, Finding{
+			v1beta1.ConditionPodTemplateValid, metav1.ConditionTrue,
+			ReasonValidPodTemplateSpec, "podTemplateSpec can be used",
+		})
 	}
 	if spec.AuthzConfig != nil {
-		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
-			ReasonAuthzConfigValid, "authzConfig can be used"})
+		findings = append(findings, Finding{
+			v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
+			ReasonAuthzConfigValid, "authzConfig can be used",
+		})
 	}
 	return findings
 }

@@ -2,18 +2,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster holds the suites that need a real API server. They share one control plane; each test has a
-// namespace of its own.
+// namespace of its own, and operators that watch that namespace alone. After the last test, everything that the
+// operators asked the API server for is held against the invariants, see harness.Invariants.
+//
+// The environment variable FREEHOLD_IDLE is how long TestQuiet watches a fleet that has all it needs, as a Go
+// duration. Default: 30s. What Freehold promises is 2m.
 package cluster
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/test/harness"
 )
+
+// atOnce is how many tests run at a time unless -parallel says otherwise: most of them wait most of the time.
+const atOnce = 16
+
+// shown is how many violations of the invariants are shown in full.
+const shown = 20
 
 // env is the control plane of all tests of this package.
 var env *harness.Env
@@ -21,16 +34,53 @@ var env *harness.Env
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	flag.Parse()
+	parallel := false
+	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
+	if !parallel {
+		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+
+	ctx := context.Background()
 	var err error
-	env, err = harness.New(context.Background(), cluster.Options{AuditBodies: true})
+	env, err = harness.New(ctx, cluster.Options{AuditBodies: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
 		return 1
 	}
 	code := m.Run()
+	if err := checkInvariants(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	if err := env.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
 		return 1
 	}
 	return code
+}
+
+// checkInvariants judges all requests of all operators.
+func checkInvariants(ctx context.Context) error {
+	began := time.Now()
+	violations, requests, err := env.Violations(ctx)
+	if err != nil {
+		return fmt.Errorf("the invariants cannot be checked: %w", err)
+	}
+	fmt.Printf("Invariants: looked at %d requests in %v, %d violations\n",
+		requests, time.Since(began).Round(time.Millisecond), len(violations))
+	for i, v := range violations {
+		if i == shown {
+			fmt.Printf("... and %d more\n", len(violations)-shown)
+			break
+		}
+		fmt.Println(v)
+	}
+	if len(violations) > 0 {
+		return fmt.Errorf("--- FAIL: %d requests of the operator should not have been", len(violations))
+	}
+	return nil
 }

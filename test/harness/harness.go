@@ -14,7 +14,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
 // Timeout is how long a suite waits for something that is to happen. It is long because the machines are small;
@@ -44,6 +47,7 @@ type Env struct {
 	dir        string
 	binary     string
 	kubeconfig string
+	records    records
 }
 
 // New starts a cluster, builds the operator and installs Freehold.
@@ -75,8 +79,22 @@ func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
 	if err := operator.Install(ctx, env.Config); err != nil {
 		return env, err
 	}
+	if err := env.knowMCPServers(ctx, options); err != nil {
+		return env, err
+	}
 	env.kubeconfig, err = env.Cluster.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
 	return env, err
+}
+
+// knowMCPServers lets the garbage collector know the new kind. It looks for such every 30 s, and when it starts.
+func (e *Env) knowMCPServers(ctx context.Context, options cluster.Options) error {
+	if options.APIServerOnly {
+		return nil
+	}
+	if err := e.Cluster.StopComponent(cluster.ControllerManager); err != nil {
+		return err
+	}
+	return e.Cluster.StartComponent(ctx, cluster.ControllerManager)
 }
 
 // Close ends the cluster. The error, if any, is that of its processes.
@@ -91,12 +109,16 @@ func (e *Env) Close() error {
 
 // Operator runs the operator, with the rights of its ServiceAccount, until the test ends. Its log is shown when the
 // test has failed.
+//
+// Two operators at work in one namespace refuse each other nothing but get in each other's way. So a parallel test
+// names the namespaces to watch, see Space.Operate; one that does not must run alone.
 func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
 	t.Helper()
 	log, err := os.CreateTemp(e.dir, "freehold-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
+	run := newRun(args)
 	p, err := operator.Start(t.Context(), operator.Options{
 		Binary: e.binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
 	})
@@ -104,6 +126,7 @@ func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
 		showLog(t, log)
 		t.Fatal(err)
 	}
+	e.records.addRun(run)
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Errorf("the operator did not end well: %v", err)
@@ -142,27 +165,49 @@ func (e *Env) Namespace(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended.
-		_ = e.Core.CoreV1().Namespaces().Delete(context.Background(), namespace.Name, metav1.DeleteOptions{})
+		if err := e.clear(context.WithoutCancel(t.Context()), namespace.Name); err != nil && !apierrors.IsNotFound(err) {
+			t.Logf("namespace %s stays: %v", namespace.Name, err)
+		}
 	})
 	return namespace.Name
 }
 
-// Eventually waits until the check returns nil, and fails the test with its last error when that takes too long.
-func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
-	defer cancel()
-	ticker := time.NewTicker(Poll)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %v: %v", what, Timeout, err)
-		case <-ticker.C:
+// clear deletes a namespace. No operator is there any more that would release the MCPServers.
+func (e *Env) clear(ctx context.Context, namespace string) error {
+	if err := e.Core.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	client := e.Servers.ToolhiveV1beta1().MCPServers(namespace)
+	servers, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	release := []byte(`{"metadata":{"finalizers":null}}`)
+	for i := range servers.Items {
+		_, err := client.Patch(ctx, servers.Items[i].Name, types.MergePatchType, release, metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
 		}
 	}
+	return nil
+}
+
+// Invariants returns what must hold of all requests of the operators that ran so far.
+func (e *Env) Invariants() Invariants {
+	runs, exceptions := e.records.snapshot()
+	return Invariants{Registry: vocabulary.Registry(), Runs: runs, Exceptions: exceptions}
+}
+
+// Violations checks the audit log from its beginning. It also returns how many requests it looked at.
+func (e *Env) Violations(ctx context.Context) (violations []Violation, requests int, err error) {
+	// What has been answered is in the log when our own request is.
+	if _, err := e.Cluster.AuditMark(ctx); err != nil {
+		return nil, 0, err
+	}
+	invariants := e.Invariants()
+	events, _, err := e.Audit.Since(audit.Mark{}, invariants.Filter())
+	if err != nil {
+		return nil, 0, err
+	}
+	return invariants.Check(events), len(events), nil
 }

@@ -167,8 +167,8 @@ func TestStatusClaim(t *testing.T) {
 		t.Error("a field of the spec is claimed")
 	}
 	fields := reflect.TypeFor[v1beta1.MCPServerStatus]()
-	for i := range fields.NumField() {
-		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+	for field := range fields.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "conditions" && !writer.Claim.Covers(fieldmanager.Path("status", name)) {
 			t.Errorf("status.%s is not claimed", name)
 		}

@@ -1,0 +1,72 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A child that has lost its owner is given it back once the API server has confirmed that the owner is as it was seen.
+// Until then it may have lost it because the owner is being deleted and the child is to stay.
+func TestAdoptionIsConfirmed(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.took()
+		var moved atomic.Bool
+		moved.Store(true)
+		o.before = func(w write) error {
+			if moved.Load() && w.kind == "MCPServer" {
+				return apierrors.NewConflict(schema.GroupResource{}, w.name, fmt.Errorf("it has changed"))
+			}
+			return nil
+		}
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		o.rest()
+		tried := o.took()
+		if !slices.Contains(tried, "apply MCPServer/web freehold-finalizer") {
+			t.Errorf("the MCPServer was not to be confirmed: %v", tried)
+		}
+		for _, w := range tried {
+			if w != "apply MCPServer/web freehold-finalizer" {
+				t.Errorf("a view that is not confirmed was acted upon: %s", w)
+			}
+		}
+
+		moved.Store(false)
+		o.rest()
+		o.expect([]string{"apply MCPServer/web freehold-finalizer", "apply Service/mcp-web-proxy freehold-service"}, "the MCPServer is confirmed")
+		change(o.apiServer, "web", func(server *corev1.ServiceAccount) {})
+		o.rest()
+		o.expect(nil, "nothing has lost its owner")
+	})
+}
+
+// As long as a child cannot be given its owner back, the MCPServer is confirmed once and not at every look.
+func TestConfirmationIsRemembered(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.before = func(w write) error {
+			if w.kind == "Service" {
+				return apierrors.NewInvalid(schema.GroupKind{}, w.name, nil)
+			}
+			return nil
+		}
+		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		o.rest()
+		o.took()
+		for range 3 {
+			o.queue.Add(key("web"))
+			o.rest()
+		}
+		o.expect(nil, "nothing has changed since")
+	})
+}

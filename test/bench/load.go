@@ -1,0 +1,189 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/deploy"
+	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+const (
+	// creators is how many MCPServers are made at a time: more than anybody works on, so that making them is never
+	// what is waited for.
+	creators = 16
+	// pollInterval is how often something is looked at that cannot be watched.
+	pollInterval = 100 * time.Millisecond
+)
+
+// deployed is how the operator is set up by install.yaml, as far as it counts here.
+type deployed struct {
+	args, env []string
+	rendering render.Options
+}
+
+// readDeployed reads the operator's log level, its environment and the image of the proxyrunner.
+func readDeployed() (d deployed, err error) {
+	objects, err := operator.Decode([]byte(deploy.Install))
+	if err != nil {
+		return d, fmt.Errorf("cannot read install.yaml: %w", err)
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if i < 0 {
+		return d, errors.New("install.yaml has no Deployment")
+	}
+	containers, _, err := unstructured.NestedSlice(objects[i].Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) == 0 {
+		return d, fmt.Errorf("the Deployment of install.yaml has no container: %w", err)
+	}
+	var container struct {
+		Args []string `json:"args"`
+		Env  []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"env"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(containers[0].(map[string]any), &container); err != nil {
+		return d, fmt.Errorf("cannot read the Deployment of install.yaml: %w", err)
+	}
+	for _, arg := range container.Args {
+		if strings.HasPrefix(arg, "-v=") {
+			d.args = append(d.args, arg)
+		}
+	}
+	for _, variable := range container.Env {
+		if variable.Value == "" {
+			continue // it is about the pod
+		}
+		d.env = append(d.env, variable.Name+"="+variable.Value)
+		if variable.Name == "TOOLHIVE_RUNNER_IMAGE" {
+			d.rendering.RunnerImage = variable.Value
+		}
+	}
+	return d, nil
+}
+
+// newServers returns MCPServers to be made: the sample with the most children, as often as asked for.
+func newServers(namespace string, count int) ([]*v1beta1.MCPServer, error) {
+	samples, err := operator.Samples()
+	if err != nil {
+		return nil, err
+	}
+	for _, sample := range samples {
+		transport, _, _ := unstructured.NestedString(sample.Object, "spec", "transport")
+		if transport != string(v1beta1.TransportStreamableHTTP) {
+			continue
+		}
+		servers := make([]*v1beta1.MCPServer, 0, count)
+		for i := range count {
+			server := &v1beta1.MCPServer{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, server); err != nil {
+				return nil, err
+			}
+			server.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("server-%05d", i)}
+			servers = append(servers, server)
+		}
+		return servers, nil
+	}
+	return nil, errors.New("no sample has transport streamable-http")
+}
+
+// childrenOf names what is rendered for MCPServers.
+func childrenOf(servers []*v1beta1.MCPServer) ([]string, error) {
+	names := sets.New[string]()
+	for _, server := range servers {
+		result, err := render.Render(render.Input{Server: server}, render.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("cannot render MCPServer %s: %w", server.Name, err)
+		}
+		for _, intent := range result.Intents {
+			names.Insert(child(intent.Kind.Kind, intent.Name))
+		}
+	}
+	return names.UnsortedList(), nil
+}
+
+// arrival is when milestones were reached, counted from before the first MCPServer was made.
+type arrival map[milestone]time.Duration
+
+// String tells the milestones in seconds.
+func (a arrival) String() string {
+	var parts []string
+	for _, m := range []milestone{childrenExist, proxiesReady, serversReady} {
+		if took, ok := a[m]; ok {
+			parts = append(parts, fmt.Sprintf("%s after %.2f s", m, took.Seconds()))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// converge makes MCPServers as fast as a client can, in a namespace that it makes before, hands each on, and
+// waits for milestones.
+//
+// The clock runs while MCPServers are made, for the raw applier as for the operator, which is up and idle by then:
+// this is what a user sees who applies many, and no start of a process or filling of caches is counted on one side
+// only.
+func (s *site) converge(
+	ctx context.Context, namespace string, count int, handOn func(*v1beta1.MCPServer), goals ...milestone,
+) (arrival, error) {
+	if err := s.makeNamespace(ctx, namespace); err != nil {
+		return nil, err
+	}
+	servers, err := newServers(namespace, count)
+	if err != nil {
+		return nil, err
+	}
+	children, err := childrenOf(servers)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, server := range servers {
+		names = append(names, server.Name)
+	}
+	w, err := s.watch(ctx, namespace, names, children)
+	if err != nil {
+		return nil, err
+	}
+	defer w.end()
+
+	begin := time.Now()
+	group, creating := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for _, server := range servers {
+		group.Go(func() error {
+			made, err := s.servers.ToolhiveV1beta1().MCPServers(namespace).Create(creating, server, metav1.CreateOptions{})
+			if err == nil {
+				handOn(made)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("cannot make MCPServers: %w", err)
+	}
+	times := arrival{}
+	for _, m := range goals {
+		at, err := w.goals[m].wait(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m, err)
+		}
+		times[m] = at.Sub(begin)
+	}
+	return times, nil
+}

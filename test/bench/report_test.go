@@ -1,0 +1,216 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+)
+
+// good is a report of an operator that does what it should.
+func good() *report {
+	calm := stage{Use: use{PeakMiB: 50, CPU: time.Second}}
+	created := calm
+	created.Writes = tally{Applies: map[string]int{"freehold-status": 400, "freehold-access": 2200}}
+	raw := arrival{childrenExist: 10 * time.Second, proxiesReady: 10 * time.Second}
+	return &report{
+		Servers: 200, Children: 10, Workers: 8, CPUs: 4,
+		Rounds: []round{{Raw: raw, Operator: arrival{
+			childrenExist: 11 * time.Second, proxiesReady: 11 * time.Second, serversReady: 12 * time.Second,
+		}}},
+		Create: []stage{created}, Idle: calm, Label: calm, Restart: calm,
+		Outage: outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
+	}
+}
+
+func thresholdsOf(t *testing.T) map[string]threshold {
+	t.Helper()
+	thresholds, err := readThresholds(thresholdsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return thresholds
+}
+
+func TestAGoodOperatorMissesNoThreshold(t *testing.T) {
+	r := good()
+	if err := r.judge(thresholdsOf(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Figures {
+		if f.Missed {
+			t.Errorf("%s is %v and missed", f.Key, f.Value)
+		}
+		if f.Max == nil {
+			t.Errorf("%s has no threshold", f.Key)
+		}
+	}
+}
+
+func TestEachThresholdCanBeMissed(t *testing.T) {
+	wrote := func(n int) tally { return tally{Others: map[string]int{"create events": n}} }
+	for key, spoil := range map[string]func(r *report){
+		"childrenRatio":         func(r *report) { r.Rounds[0].Operator[childrenExist] = time.Minute },
+		"proxiesRatio":          func(r *report) { r.Rounds[0].Operator[proxiesReady] = time.Minute },
+		"appliesBeyondChildren": func(r *report) { r.Create[0].Writes.Applies["freehold-status"]++ },
+		"otherWrites":           func(r *report) { r.Create[0].Writes.Others = map[string]int{"create events": 1} },
+		"refusedWrites":         func(r *report) { r.Create[0].Writes.Refused = 1 },
+		"reads":                 func(r *report) { r.Create[0].Writes.Reads = map[string]int{"get pods": 1} },
+		"idleWrites":            func(r *report) { r.Idle.Writes = wrote(1) },
+		"labelWrites":           func(r *report) { r.Label.Writes = wrote(1) },
+		"restartWrites":         func(r *report) { r.Restart.Writes = wrote(1) },
+		"outageFirstMinute":     func(r *report) { r.Outage.Minutes[0] = wrote(10000) },
+		"outageLastMinute":      func(r *report) { r.Outage.Minutes[1] = wrote(10000) },
+		"peakMiB":               func(r *report) { r.Restart.Use.PeakMiB = 1000 },
+	} {
+		t.Run(key, func(t *testing.T) {
+			r := good()
+			spoil(r)
+			if err := r.judge(thresholdsOf(t)); err != nil {
+				t.Fatal(err)
+			}
+			var missed []string
+			for _, f := range r.Figures {
+				if f.Missed {
+					missed = append(missed, f.Key)
+				}
+			}
+			if diff := cmp.Diff([]string{key}, missed); diff != "" {
+				t.Errorf("missed (-want +got):\n%s", diff)
+			}
+			if r.missed() != 1 {
+				t.Errorf("%d are missed", r.missed())
+			}
+		})
+	}
+}
+
+func TestATimeThatIsNoNumberIsNotGood(t *testing.T) {
+	r := good()
+	r.Rounds[0] = round{}
+	if err := r.judge(thresholdsOf(t)); err != nil {
+		t.Fatal(err)
+	}
+	if r.missed() != 2 {
+		t.Errorf("%d thresholds are missed, want those of the two ratios", r.missed())
+	}
+}
+
+func TestAThresholdThatNothingMeasuresIsAnError(t *testing.T) {
+	err := good().judge(map[string]threshold{"childrenRatios": {Max: 1}})
+	if err == nil || !strings.Contains(err.Error(), "childrenRatios") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAThresholdHoldsUpToItsNumberOfServers(t *testing.T) {
+	for servers, missed := range map[int]bool{1000: true, 1001: false} {
+		r := good()
+		r.Servers = servers
+		if err := r.judge(map[string]threshold{"peakMiB": {Max: 49, UpTo: 1000}}); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Key == "peakMiB" })
+		if r.Figures[i].Missed != missed {
+			t.Errorf("with %d MCPServers missed is %t", servers, r.Figures[i].Missed)
+		}
+	}
+}
+
+func TestThresholdsAreReadStrictly(t *testing.T) {
+	for _, text := range []string{"a: {maximum: 1}", "a: {max: lots}", "a: {max: 1}\na: {max: 2}"} {
+		if _, err := readThresholds([]byte(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		numbers []float64
+		want    float64
+	}{{[]float64{2}, 2}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
+		if got := median(c.numbers); got != c.want {
+			t.Errorf("the median of %v is %v, want %v", c.numbers, got, c.want)
+		}
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	force := false
+	got := count([]*audit.Event{
+		{Verb: "patch", Resource: "services", Force: &force, FieldManager: "freehold-service", Code: 201},
+		{Verb: "patch", Resource: "services", Force: &force, FieldManager: "freehold-service", Code: 409},
+		{Verb: "patch", Resource: "pods", Code: 200},
+		{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 403},
+		{Verb: "list", Resource: "pods", Code: 200},
+		{Verb: "get", URI: "/version", Code: 200},
+		{Verb: "watch", Resource: "pods", Code: 200},
+	})
+	want := tally{
+		Applies: map[string]int{"freehold-service": 2},
+		Others:  map[string]int{"patch pods": 1, "create events": 1},
+		Reads:   map[string]int{"list pods": 1, "get /version": 1},
+		Refused: 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.writes() != 4 || got.applies() != 2 {
+		t.Errorf("%d writes, %d of them applies", got.writes(), got.applies())
+	}
+}
+
+func TestTheReportIsWritten(t *testing.T) {
+	r := good()
+	r.Restart.Writes = tally{Applies: map[string]int{"freehold-proxy": 7}}
+	if err := r.judge(thresholdsOf(t)); err != nil {
+		t.Fatal(err)
+	}
+	var table, document bytes.Buffer
+	if err := r.table(&table); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(table.String(), "MISSED") != 1 || !strings.Contains(table.String(), "ratio        1.10") {
+		t.Errorf("got:\n%s", table.String())
+	}
+	if err := r.json(&document); err != nil {
+		t.Fatal(err)
+	}
+	var read report
+	if err := json.Unmarshal(document.Bytes(), &read); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, &read); diff != "" {
+		t.Errorf("read back (-want +got):\n%s", diff)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		ok   bool
+	}{
+		{"", true},
+		{"-n 1000 -rounds 1 -idle 10s -outage 2m -json", true},
+		{"-n 0", false},
+		{"-idle 0s", false},
+		{"-outage 90s", false},
+		{"-outage 1m", false},
+		{"more", false},
+	} {
+		var usage bytes.Buffer
+		if _, err := parse(strings.Fields(c.args), &usage); (err == nil) != c.ok {
+			t.Errorf("%q: %v", c.args, err)
+		}
+	}
+}

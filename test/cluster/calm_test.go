@@ -1,0 +1,77 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// awaitCalm waits until nothing has been written for an MCPServer for a while.
+func awaitCalm(t *testing.T, space *harness.Space, server string) {
+	t.Helper()
+	for mark := space.Mark(t); ; {
+		found, end := writesFor(t, space, server, mark, harness.Calm)
+		if !found {
+			return
+		}
+		mark = end
+	}
+}
+
+// writesFor waits for a write for an MCPServer, and tells whether there was one within the time.
+func writesFor(
+	t *testing.T, space *harness.Space, server string, since audit.Mark, lasting time.Duration,
+) (found bool, end audit.Mark) {
+	t.Helper()
+	concerned := func(events []*audit.Event) bool { return len(harness.CostOf(server, events)) > 0 }
+	ctx, cancel := context.WithTimeout(t.Context(), lasting)
+	defer cancel()
+	_, end, err := env.Audit.WaitFor(ctx, since, concerned, audit.Writes(), space.ByOperator())
+	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil) {
+		t.Fatal(err)
+	}
+	return err == nil, end
+}
+
+// checkCost waits until nothing is written any more for an MCPServer, and holds what was written since the mark
+// against what should have been. It returns what it does not judge: how often the status was written.
+func checkCost(t *testing.T, space *harness.Space, server string, since audit.Mark, want harness.Cost) (status int) {
+	t.Helper()
+	awaitCalm(t, space, server)
+	writes := space.Writes(t, since)
+	cost := harness.CostOf(server, writes)
+	for part, count := range cost.Lost() {
+		t.Logf("writes of the %s that lost a race: %d", part, count)
+		if others := space.WritesByOthers(t, since, part, server); count > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
+		}
+	}
+	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
+		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
+	}
+	if t.Failed() {
+		t.Logf("writes of the status:\n%s", statusWrites(server, writes))
+	}
+	return cost["status"]
+}
+
+// statusWrites shows the bodies of the writes of an MCPServer's status.
+func statusWrites(server string, writes []*audit.Event) string {
+	var lines []string
+	for _, e := range writes {
+		if e.Name == server && e.Subresource == "status" {
+			lines = append(lines, string(e.Body))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

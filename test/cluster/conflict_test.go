@@ -1,0 +1,300 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// team is a field manager that knows server-side apply.
+const team = "team"
+
+// side is what somebody does to a part of an MCPServer. The object is that part as it was before the dispute.
+type side func(t *testing.T, space *harness.Space, server string, part harness.Part, before *unstructured.Unstructured)
+
+// dispute is a field of ours to which somebody gives another value.
+type dispute struct {
+	part harness.Part
+	// writer is whose field it is, as a Cost names it; the part when empty.
+	writer string
+	before harness.Change
+	begin  side
+	// named is what the condition names: the other side and the field.
+	named []string
+	end   side
+	// counts tells that the number of pods changes, which the status tells as well.
+	counts bool
+}
+
+// disputes are fields of each kind of object. Some are taken away: a part of something atomic cannot be removed but
+// only changed, and neither can what the API server replaces by a default.
+var disputes = map[string]dispute{
+	"image": {
+		part:  harness.Proxy,
+		begin: byHand(harness.Replace(container+"/image", "example.com/other:1")),
+		named: []string{harness.Hand, `.spec.template.spec.containers[name="toolhive"].image`},
+		end:   putBack("spec", "template"),
+	},
+	"variable": {
+		part:  harness.Backend,
+		begin: byHand(harness.Replace(container+"/env/0/value", "other")),
+		named: []string{harness.Hand, `.spec.template.spec.containers[name="mcp"].env[name="FASTMCP_PORT"].value`},
+		end:   putBack("spec", "template"),
+	},
+	"selector": {
+		part:  harness.BackendService,
+		begin: byHand(harness.Add("/spec/selector/zone", "a")),
+		named: []string{harness.Hand, ".spec.selector"},
+		end:   putBack("spec", "selector"),
+	},
+	"affinity": {
+		part:  harness.ProxyService,
+		begin: byHand(harness.Remove("/spec/sessionAffinity")),
+		named: []string{harness.Hand, ".spec.sessionAffinity"},
+		end:   asksFor(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
+	},
+	"rules": {
+		part:  harness.ProxyRole,
+		begin: byHand(harness.Remove("/rules/0")),
+		named: []string{harness.Hand, ".rules"},
+		end:   putBack("rules"),
+	},
+	"document": {
+		part:  harness.RunConfig,
+		begin: byHand(harness.Replace("/data/runconfig.json", "{}")),
+		named: []string{harness.Hand, ".data.runconfig.json"},
+		end:   putBack("data"),
+	},
+	"scale": {
+		part: harness.Proxy, writer: "proxy replicas", counts: true,
+		before: func(s *v1beta1.MCPServer) {
+			harness.Replicas(1, 1)(s)
+			s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageRedis, Address: "redis:6379"}
+		},
+		begin: scaleTo(2),
+		named: []string{`"kubectl" with subresource "scale"`, ".spec.replicas"},
+		end:   asksFor(harness.Replicas(2, 1)),
+	},
+	"label": {
+		part:  harness.Proxy,
+		begin: byTeam(map[string]any{"metadata": map[string]any{"labels": map[string]any{"toolhive": "theirs"}}}),
+		named: []string{team, ".metadata.labels.toolhive"},
+		end:   byTeam(nil),
+	},
+}
+
+// byHand changes something by hand.
+func byHand(operations ...harness.Operation) side {
+	return func(t *testing.T, space *harness.Space, server string, part harness.Part, _ *unstructured.Unstructured) {
+		t.Helper()
+		space.MustPatch(t, harness.Hand, part, server, operations...)
+	}
+}
+
+// putBack gives a field, by hand, the value that it had before.
+func putBack(path ...string) side {
+	return func(t *testing.T, space *harness.Space, server string, part harness.Part, before *unstructured.Unstructured) {
+		t.Helper()
+		value, found, err := unstructured.NestedFieldNoCopy(before.Object, path...)
+		if err != nil || !found {
+			t.Fatalf("there was no %v: %v", path, err)
+		}
+		space.MustPatch(t, harness.Hand, part, server, harness.Replace("/"+strings.Join(path, "/"), value))
+	}
+}
+
+// byTeam applies fields as a manager that takes them by force; without fields it gives up all that it has.
+func byTeam(fields map[string]any) side {
+	return func(t *testing.T, space *harness.Space, server string, part harness.Part, _ *unstructured.Unstructured) {
+		t.Helper()
+		space.MustApply(t, team, part, server, true, fields)
+	}
+}
+
+// scaleTo does what kubectl scale does.
+func scaleTo(replicas int32) side {
+	return func(t *testing.T, space *harness.Space, server string, _ harness.Part, _ *unstructured.Unstructured) {
+		t.Helper()
+		scale := &autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: server, Namespace: space.Name},
+			Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+		}
+		_, err := env.Core.AppsV1().Deployments(space.Name).
+			UpdateScale(t.Context(), server, scale, metav1.UpdateOptions{FieldManager: "kubectl"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// asksFor makes the MCPServer ask for something else.
+func asksFor(change harness.Change) side {
+	return func(t *testing.T, space *harness.Space, server string, _ harness.Part, _ *unstructured.Unstructured) {
+		t.Helper()
+		space.Edit(t, server, change)
+	}
+}
+
+// TestConflict changes fields by hand. That is no drift to be undone, but a disagreement: it is told, once, with both
+// sides; nothing is tried again as long as it stands; and it ends when the other side gives the field up, or when both
+// want the same.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	for name, d := range disputes {
+		server := harness.Server(name, v1beta1.TransportStreamableHTTP)
+		if d.before != nil {
+			d.before(server)
+		}
+		space.Create(t, server)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space.AwaitSettled(t, name)
+			awaitCalm(t, space, name)
+			item := cmp.Or(d.writer, string(d.part))
+			statuses := 1
+			if d.counts {
+				statuses = 2
+			}
+
+			before, mark := space.MustObject(t, d.part, name), space.Mark(t)
+			d.begin(t, space, name, d.part, before)
+			awaitConflict(t, space, name, d.named...)
+			watchStanding(t, space, name, mark)
+			cost := harness.CostOf(name, space.Writes(t, mark))
+			if diff := gocmp.Diff(harness.Once(item+" (409)", "event"), cost.Without("status")); diff != "" {
+				t.Errorf("a conflict that stands should cost one request and one event (-want +got):\n%s", diff)
+			}
+			if n := cost["status"]; n > statuses {
+				t.Errorf("the status was written %d times", n)
+			}
+			oneConflictEvent(t, space, name)
+
+			mark = space.Mark(t)
+			d.end(t, space, name, d.part, before)
+			awaitNoConflict(t, space, name)
+			space.AwaitSettled(t, name)
+			if n := checkCost(t, space, name, mark, harness.Once(item)); n > 2 {
+				t.Errorf("the status was written %d times", n)
+			}
+		})
+	}
+}
+
+// TestConflictHoldsOneWriter edits an MCPServer one of whose objects is disputed. Everything else follows the edit,
+// and that object as soon as it can.
+func TestConflictHoldsOneWriter(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	const name = "held"
+	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+	space.AwaitSettled(t, name)
+	awaitCalm(t, space, name)
+	before := space.MustObject(t, harness.Proxy, name)
+	space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+	awaitConflict(t, space, name, harness.Hand)
+	watchStanding(t, space, name, space.Mark(t))
+
+	mark := space.Mark(t)
+	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
+	awaitConflict(t, space, name, harness.Hand)
+	watchStanding(t, space, name, mark)
+	cost := harness.CostOf(name, space.Writes(t, mark))
+	if diff := gocmp.Diff(harness.Once("runconfig", "backend", "proxy (409)"), cost.Without("status")); diff != "" {
+		t.Errorf("the edit should be followed but by the proxy (-want +got):\n%s", diff)
+	}
+
+	mark = space.Mark(t)
+	putBack("spec", "template", "spec", "containers")(t, space, name, harness.Proxy, before)
+	awaitNoConflict(t, space, name)
+	space.AwaitSettled(t, name)
+	checkCost(t, space, name, mark, harness.Once("proxy"))
+	args, _, err := unstructured.NestedSlice(space.MustObject(t, harness.Proxy, name).Object, "spec", "template", "spec", "containers")
+	if err != nil || len(args) != 1 || !gocmp.Equal(args[0].(map[string]any)["args"], []any{"run", "example.com/mcp:2"}) {
+		t.Errorf("the proxy has not followed: %v, %v", args, err)
+	}
+}
+
+// awaitConflict waits until an MCPServer, at its present generation, tells of a conflict and of what is named.
+func awaitConflict(t *testing.T, space *harness.Space, name string, named ...string) {
+	t.Helper()
+	space.AwaitServer(t, name, "tells of the conflict", func(server *v1beta1.MCPServer) error {
+		found := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+		if found == nil || found.Status != metav1.ConditionFalse || found.Reason != "FieldManagerConflict" ||
+			found.ObservedGeneration != server.Generation {
+			return fmt.Errorf("condition FieldsOwned is %+v", found)
+		}
+		for _, part := range named {
+			if !strings.Contains(found.Message, part) {
+				return fmt.Errorf("condition FieldsOwned does not name %s: %s", part, found.Message)
+			}
+		}
+		return nil
+	})
+}
+
+func awaitNoConflict(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	space.AwaitServer(t, name, "tells of no conflict", func(server *v1beta1.MCPServer) error {
+		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
+			return errors.New("condition FieldsOwned is not True")
+		}
+		return nil
+	})
+}
+
+// standing is how long a conflict that stands is watched. Tries would come after 0.2 s, 0.4 s, 0.8 s and so on.
+const standing = 4 * time.Second
+
+// watchStanding waits until the control plane has answered to what was done, and then for some more time.
+func watchStanding(t *testing.T, space *harness.Space, name string, since audit.Mark) {
+	t.Helper()
+	awaitCalm(t, space, name)
+	if found, _ := writesFor(t, space, name, space.Mark(t), standing); found {
+		t.Errorf("something was written, or tried, long after the conflict: %v", space.Writes(t, since))
+	}
+}
+
+// oneConflictEvent looks for the event that tells of the conflict: there is one, and it happened once.
+func oneConflictEvent(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	var found []eventsv1.Event
+	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
+		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name != name || e.Reason != "FieldManagerConflict"
+		})
+		if len(found) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	if len(found) != 1 || found[0].Series != nil || found[0].Type != corev1.EventTypeWarning {
+		t.Errorf("there should be one warning: %+v", found)
+	}
+}

@@ -1,0 +1,52 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestCostOfCreation creates MCPServers of all shapes. Each costs one apply for every child and one for the
+// finalizer, one more for each number of replicas, which has a writer of its own, and at most two for the status.
+func TestCostOfCreation(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+
+	shapes := []struct {
+		name     string
+		changes  []harness.Change
+		replicas []harness.Part
+	}{
+		{name: "plain"},
+		{name: "authz", changes: []harness.Change{harness.InlineAuthorization}},
+		{name: "account", changes: []harness.Change{harness.ServiceAccountOfUser}},
+		{name: "both", changes: []harness.Change{harness.InlineAuthorization, harness.ServiceAccountOfUser}},
+		{
+			name: "replicas", changes: []harness.Change{harness.Replicas(1, 1)},
+			replicas: []harness.Part{harness.Proxy, harness.Backend},
+		},
+	}
+	for _, transport := range []v1beta1.Transport{
+		v1beta1.TransportStdio, v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP,
+	} {
+		for _, shape := range shapes {
+			server := harness.Server(string(transport)+"-"+shape.name, transport, shape.changes...)
+			t.Run(server.Name, func(t *testing.T) {
+				t.Parallel()
+				begin := space.Mark(t)
+				space.Create(t, server)
+				space.AwaitSettled(t, server.Name)
+				want := harness.CreationCost(harness.PartsOf(server), shape.replicas...)
+				if n := checkCost(t, space, server.Name, begin, want); n < 1 || n > 2 {
+					t.Errorf("the status was written %d times, not once or twice", n)
+				}
+				checkOwnership(t, space, server.Name)
+			})
+		}
+	}
+}

@@ -1,0 +1,411 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// doomed is an MCPServer with all children.
+func doomed(name string) *v1beta1.MCPServer {
+	return harness.Server(name, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization, harness.Replicas(1, 1))
+}
+
+// TestDeletion deletes MCPServers. Nothing is left of them, and all that the operator does is to let go. In the
+// foreground the children go first, which the operator may see before it sees why, and bring some back in vain; see
+// TestDeletionAheadOfCollector for what it does when it knows.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	for name, propagation := range map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground,
+	} {
+		space.Create(t, doomed(name))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space.AwaitSettled(t, name)
+			awaitCalm(t, space, name)
+			mark := space.Mark(t)
+			space.Delete(t, name, propagation)
+			space.AwaitGone(t, name)
+			awaitNothing(t, space, name)
+			awaitCalm(t, space, name)
+			if propagation == metav1.DeletePropagationBackground {
+				checkRelease(t, space, name, mark)
+			}
+		})
+	}
+}
+
+// awaitNothing waits until nothing is left of an MCPServer, pods included.
+func awaitNothing(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	harness.Eventually(t, "nothing is left of "+name, func(ctx context.Context) error {
+		objects, err := space.ObjectsOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(objects) > 0 {
+			return fmt.Errorf("there are %v", slices.Sorted(maps.Keys(objects)))
+		}
+		pods, err := env.Core.CoreV1().Pods(space.Name).List(ctx, metav1.ListOptions{LabelSelector: "toolhive-name=" + name})
+		if err == nil && len(pods.Items) > 0 {
+			err = fmt.Errorf("there are %d pods", len(pods.Items))
+		}
+		return err
+	})
+}
+
+// checkRelease looks for the one write by which an MCPServer that is being deleted is let go: an apply, by the writer
+// of the finalizer, of no finalizer. Nothing else is to be written.
+func checkRelease(t *testing.T, space *harness.Space, name string, since audit.Mark) {
+	t.Helper()
+	writes := space.Writes(t, since)
+	cost := harness.CostOf(name, writes)
+	cost.Lost()
+	if diff := cmp.Diff(harness.Once("finalizer"), cost); diff != "" {
+		t.Errorf("to let go should cost one apply (-want +got):\n%s", diff)
+	}
+	for _, e := range writes {
+		if e.Resource != "mcpservers" || e.Name != name {
+			continue
+		}
+		var body struct {
+			Metadata struct {
+				UID, ResourceVersion string
+				Finalizers           []string
+			}
+		}
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if !e.IsApply() || e.FieldManager != "freehold-finalizer" || len(body.Metadata.Finalizers) > 0 || body.Metadata.UID == "" {
+			t.Errorf("the finalizer should be released by an apply without it: %v\n%s", e, e.Body)
+		}
+	}
+}
+
+// TestDeletionWithoutOperator deletes an MCPServer while no operator runs. The next one lets it go.
+func TestDeletionWithoutOperator(t *testing.T) {
+	t.Parallel()
+	const name = "late"
+	space := env.Space(t)
+	first := space.Operate(t)
+	space.Create(t, doomed(name))
+	space.AwaitSettled(t, name)
+	harness.Stop(t, first)
+
+	mark := space.Mark(t)
+	space.Delete(t, name, metav1.DeletePropagationBackground)
+	space.Operate(t)
+	space.AwaitGone(t, name)
+	awaitNothing(t, space, name)
+	checkRelease(t, space, name, mark)
+}
+
+// TestDeletionWithoutReference deletes an MCPServer one of whose children has lost its owner: the garbage collector
+// does not know about it any more, so the operator deletes it.
+func TestDeletionWithoutReference(t *testing.T) {
+	t.Parallel()
+	const name = "loose"
+	space := env.Space(t)
+	first := space.Operate(t)
+	space.Create(t, doomed(name))
+	space.AwaitSettled(t, name)
+
+	// An operator at work would give the reference back first. Either way, nothing is left.
+	for _, part := range []harness.Part{harness.ProxyService, harness.RunConfig, harness.ProxyRole} {
+		if part == harness.ProxyRole {
+			harness.Stop(t, first)
+		}
+		space.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
+	}
+	mark := space.Mark(t)
+	space.Delete(t, name, metav1.DeletePropagationBackground)
+	space.Operate(t)
+	space.AwaitGone(t, name)
+	awaitNothing(t, space, name)
+	if cost := harness.CostOf(name, space.Writes(t, mark)); cost["delete role"] != 1 || cost["finalizer"] < 1 {
+		t.Errorf("the child that lost its owner should be deleted, and the finalizer released: %v", cost)
+	}
+}
+
+// TestOrphaning deletes an MCPServer and asks to keep its children, once with an operator at work and once without.
+// They stay as they are, but without an owner.
+func TestOrphaning(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"present", "absent"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space := env.Space(t)
+			first := space.Operate(t)
+			server := doomed(name)
+			space.Create(t, server)
+			space.AwaitSettled(t, name)
+			awaitCalm(t, space, name)
+			if name == "absent" {
+				harness.Stop(t, first)
+			}
+
+			mark := space.Mark(t)
+			space.Delete(t, name, metav1.DeletePropagationOrphan)
+			if name == "absent" {
+				awaitOrphaned(t, space, name)
+				space.Operate(t)
+			}
+			space.AwaitGone(t, name)
+			awaitCalm(t, space, name)
+			checkRelease(t, space, name, mark)
+			checkOrphans(t, space, server)
+		})
+	}
+}
+
+// TestDeletionAheadOfCollector deletes MCPServers when the operator is faster than the garbage collector, to which the
+// user has given something to do before the MCPServer may go: the operator does not take that away.
+func TestDeletionAheadOfCollector(t *testing.T) {
+	space := env.Space(t)
+	space.Operate(t)
+	propagations := map[string]metav1.DeletionPropagation{
+		"orphan": metav1.DeletePropagationOrphan, "foreground": metav1.DeletePropagationForeground,
+	}
+	for name := range propagations {
+		space.Create(t, doomed(name))
+	}
+	for name := range propagations {
+		space.AwaitSettled(t, name)
+		awaitCalm(t, space, name)
+	}
+	goOn := stopControllers(t)
+	mark := space.Mark(t)
+	for name, propagation := range propagations {
+		space.Delete(t, name, propagation)
+	}
+	for name := range propagations {
+		awaitCalm(t, space, name)
+		space.AwaitServer(t, name, "waits for the garbage collector", func(server *v1beta1.MCPServer) error {
+			if len(server.Finalizers) != 2 {
+				return fmt.Errorf("its finalizers are %v", server.Finalizers)
+			}
+			return nil
+		})
+	}
+
+	goOn()
+	for name := range propagations {
+		space.AwaitGone(t, name)
+		awaitCalm(t, space, name)
+		checkRelease(t, space, name, mark)
+	}
+	awaitNothing(t, space, "foreground")
+	checkOrphans(t, space, doomed("orphan"))
+}
+
+// stopControllers stops the controllers of the control plane, the garbage collector among them, until the returned
+// function is called or the test ends. A test that does this runs alone.
+func stopControllers(t *testing.T) (goOn func()) {
+	t.Helper()
+	if err := env.Cluster.StopComponent(cluster.ControllerManager); err != nil {
+		t.Fatal(err)
+	}
+	goOn = sync.OnceFunc(func() {
+		if err := env.Cluster.StartComponent(context.WithoutCancel(t.Context()), cluster.ControllerManager); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(goOn)
+	return goOn
+}
+
+// awaitOrphaned waits until the garbage collector has done its part: only the operator's finalizer is left.
+func awaitOrphaned(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	space.AwaitServer(t, name, "has orphaned its children", func(server *v1beta1.MCPServer) error {
+		if slices.Contains(server.Finalizers, metav1.FinalizerOrphanDependents) {
+			return fmt.Errorf("the finalizers are %v", server.Finalizers)
+		}
+		return nil
+	})
+}
+
+// TestDeletionWithForeignFinalizer deletes an MCPServer that somebody else has to let go as well. The operator takes
+// its own finalizer away and leaves the other.
+func TestDeletionWithForeignFinalizer(t *testing.T) {
+	t.Parallel()
+	const name, other = "shared", "example.com/other"
+	space := env.Space(t)
+	space.Operate(t)
+	server := doomed(name)
+	server.Finalizers = []string{other}
+	space.Create(t, server)
+	space.AwaitSettled(t, name)
+	awaitCalm(t, space, name)
+
+	mark := space.Mark(t)
+	space.Delete(t, name, metav1.DeletePropagationBackground)
+	space.AwaitServer(t, name, "is let go by the operator", func(server *v1beta1.MCPServer) error {
+		if slices.Equal(server.Finalizers, []string{other}) {
+			return nil
+		}
+		return fmt.Errorf("the finalizers are %v", server.Finalizers)
+	})
+	awaitCalm(t, space, name)
+	checkRelease(t, space, name, mark)
+	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Finalizers = nil })
+	space.AwaitGone(t, name)
+	awaitNothing(t, space, name)
+}
+
+// checkOrphans looks whether all children of an MCPServer are there, belong to nobody, and are not on their way out.
+func checkOrphans(t *testing.T, space *harness.Space, server *v1beta1.MCPServer) {
+	t.Helper()
+	objects, err := space.ObjectsOf(t.Context(), server.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range harness.PartsOf(server) {
+		object := objects[part]
+		switch {
+		case part == harness.ServerItself:
+		case object == nil:
+			t.Errorf("the %s is gone", part)
+		case object.GetDeletionTimestamp() != nil || len(object.GetOwnerReferences()) > 0:
+			t.Errorf("the %s is being deleted, or belongs to somebody: %v", part, object.GetOwnerReferences())
+		}
+	}
+}
+
+// TestNamespaceDeletion deletes a namespace. The operator lets its MCPServers go, and does not fight for the children
+// that vanish before them.
+func TestNamespaceDeletion(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		space.Create(t, doomed(name))
+	}
+	for _, name := range names {
+		space.AwaitSettled(t, name)
+	}
+	mark := space.Mark(t)
+	if err := env.Core.CoreV1().Namespaces().Delete(t.Context(), space.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "the namespace is gone", func(ctx context.Context) error {
+		namespace, err := env.Core.CoreV1().Namespaces().Get(ctx, space.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("it is there: %+v", namespace.Status)
+		}
+		return err
+	})
+	gone := space.Mark(t)
+	writes := space.Writes(t, mark)
+	for _, name := range names {
+		cost := harness.CostOf(name, writes)
+		t.Logf("%s: %v", name, cost)
+		if cost["finalizer"] != 1 {
+			t.Errorf("the finalizer of %s was released %d times", name, cost["finalizer"])
+		}
+		for item, count := range cost.Without("finalizer") {
+			// Each child may vanish before its MCPServer is known to be going, and is missed once.
+			if count > 1 && item != "status" || count > 2 {
+				t.Errorf("%s: %s, %d times", name, item, count)
+			}
+		}
+	}
+	space.Quiet(t, gone, harness.Calm)
+}
+
+// TestSuccessor makes an MCPServer of the same name as one that is gone, or going. What that one left behind becomes
+// the new one's.
+func TestSuccessor(t *testing.T) {
+	t.Parallel()
+	for name, propagation := range map[string]metav1.DeletionPropagation{
+		"orphans": metav1.DeletePropagationOrphan, "remains": metav1.DeletePropagationBackground,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space := env.Space(t)
+			space.Operate(t)
+			space.Create(t, doomed(name))
+			space.AwaitSettled(t, name)
+			space.Delete(t, name, propagation)
+			space.AwaitGone(t, name)
+
+			checkInherits(t, space, space.Create(t, doomed(name)))
+		})
+	}
+}
+
+// TestSuccessorBeforeCollection is TestSuccessor while the garbage collector is not there: every child still names the
+// predecessor as its owner. It is taken over as it is, by one write.
+func TestSuccessorBeforeCollection(t *testing.T) {
+	const name = "early"
+	space := env.Space(t)
+	space.Operate(t)
+	space.Create(t, doomed(name))
+	space.AwaitSettled(t, name)
+	awaitCalm(t, space, name)
+	before, err := space.ObjectsOf(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	goOn := stopControllers(t)
+	space.Delete(t, name, metav1.DeletePropagationBackground)
+	space.AwaitGone(t, name)
+	mark := space.Mark(t)
+	successor := space.Create(t, doomed(name))
+	// The numbers of replicas belong to the MCPServer's name and not to its UID: they are as they should be.
+	checkCost(t, space, name, mark, harness.CreationCost(harness.PartsOf(successor)))
+	goOn()
+	after := checkInherits(t, space, successor)
+	for part, object := range before {
+		if part != harness.ServerItself && after[part].GetUID() != object.GetUID() {
+			t.Errorf("the %s is another one", part)
+		}
+	}
+}
+
+// checkInherits waits until an MCPServer has settled, and looks whether all its parts are its own.
+func checkInherits(t *testing.T, space *harness.Space, successor *v1beta1.MCPServer) map[harness.Part]*unstructured.Unstructured {
+	t.Helper()
+	name := successor.Name
+	space.AwaitSettled(t, name)
+	awaitCalm(t, space, name)
+	space.AwaitSettled(t, name)
+	checkOwnership(t, space, name)
+	objects, err := space.ObjectsOf(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part, object := range objects {
+		owner := metav1.GetControllerOf(object)
+		if part != harness.ServerItself && (owner == nil || owner.UID != successor.UID || len(object.GetOwnerReferences()) != 1) {
+			t.Errorf("the %s belongs to %v", part, object.GetOwnerReferences())
+		}
+	}
+	return objects
+}

@@ -1,0 +1,72 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// soon is within how much time drift is to be undone: it comes from an event and takes no time but that of a busy
+// machine. The resync period of these operators is hours.
+const soon = 10 * time.Second
+
+// driftServer is an MCPServer with all children, to be maltreated at one of its parts.
+func driftServer(part harness.Part, changes ...harness.Change) *v1beta1.MCPServer {
+	// Not the other way round: mcp-x-proxy is a Service of x and of x-proxy.
+	name := strings.ReplaceAll(string(part), "/", "-") + "-drift"
+	changes = append([]harness.Change{harness.InlineAuthorization}, changes...)
+	return harness.Server(name, v1beta1.TransportStreamableHTTP, changes...)
+}
+
+// TestDeletedChildren deletes each child by hand. It comes back soon, by one write, and no other child is written.
+func TestDeletedChildren(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	for _, part := range harness.PartsOf(driftServer(harness.ServerItself)) {
+		if part == harness.ServerItself {
+			continue
+		}
+		server := driftServer(part).Name
+		space.Create(t, driftServer(part))
+		t.Run(string(part), func(t *testing.T) {
+			t.Parallel()
+			space.AwaitSettled(t, server)
+			awaitCalm(t, space, server)
+			victim := space.MustObject(t, part, server)
+
+			mark, began := space.Mark(t), time.Now()
+			err := space.Objects(part).Delete(t.Context(), victim.GetName(), metav1.DeleteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			harness.Eventually(t, "the child is back", func(ctx context.Context) error {
+				object, err := space.Object(ctx, part, server)
+				if err == nil && object.GetUID() == victim.GetUID() {
+					return errors.New("it is still the old one")
+				}
+				return err
+			})
+			if took := time.Since(began); took > soon {
+				t.Errorf("it took %v", took)
+			}
+			space.AwaitSettled(t, server)
+			status := checkCost(t, space, server, mark, harness.Once(string(part)))
+			// Pods go and come with their workload, and the status follows them.
+			if status > 0 && part != harness.Proxy && part != harness.Backend {
+				t.Errorf("the status was written %d times", status)
+			}
+			checkOwnership(t, space, server)
+		})
+	}
+}

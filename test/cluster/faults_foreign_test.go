@@ -1,0 +1,216 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// foreignParts are all children that somebody else's object can stand in the way of, and what else an object of that
+// kind needs.
+var foreignParts = map[harness.Part]map[string]any{
+	harness.Proxy: {"spec": map[string]any{
+		"replicas": int64(0), "selector": theirLabels("matchLabels"), "template": theirPod(),
+	}},
+	harness.Backend: {"spec": map[string]any{
+		"replicas": int64(0), "serviceName": "theirs", "selector": theirLabels("matchLabels"), "template": theirPod(),
+	}},
+	harness.BackendService:  {"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
+	harness.HeadlessService: {"spec": map[string]any{"clusterIP": "None"}},
+	harness.ProxyService:    {"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
+	harness.RunConfig:       {"data": map[string]any{"runconfig.json": "theirs"}},
+	harness.InlineAuthz:     {"data": map[string]any{"authz.json": "theirs"}},
+	harness.BackendAccount:  {},
+	harness.ProxyAccount:    {},
+	harness.ProxyRole:       {"rules": []any{}},
+	harness.ProxyBinding: {"roleRef": map[string]any{
+		"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "theirs",
+	}},
+}
+
+func theirLabels(field string) map[string]any {
+	return map[string]any{field: map[string]any{"app": "theirs"}}
+}
+
+func theirPod() map[string]any {
+	return map[string]any{
+		"metadata": theirLabels("labels"),
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "theirs", "image": "example.com/theirs:1"}}},
+	}
+}
+
+// obstacle is an object of somebody else in the place of a child, and the MCPServer that it is in the way of.
+type obstacle struct {
+	part   harness.Part
+	server string
+}
+
+// make makes the object.
+func (o obstacle) make(t *testing.T, s *stage) string {
+	t.Helper()
+	form := harness.FormOf(o.part)
+	object := &unstructured.Unstructured{Object: maps.Clone(foreignParts[o.part])}
+	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
+	object.SetName(form.Name(o.server))
+	made, err := s.Objects(o.part).Create(t.Context(), object, metav1.CreateOptions{FieldManager: harness.Hand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.GetResourceVersion()
+}
+
+// TestForeignObjects has, for each child of an MCPServer, an object of somebody else in its place, and takes it away
+// later. It is never touched, and costs nothing as long as it is there.
+func TestForeignObjects(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	var obstacles []obstacle
+	for part := range foreignParts {
+		obstacles = append(obstacles, obstacle{part, fmt.Sprintf("s%d", len(obstacles))})
+	}
+	versions := map[string]string{}
+	for _, o := range obstacles {
+		versions[o.server] = o.make(t, s)
+	}
+	s.settle(t)
+	operator := s.Operate(t)
+	for _, o := range obstacles {
+		s.Create(t, httpServer(o.server, harness.InlineAuthorization))
+	}
+	for _, o := range obstacles {
+		t.Run(string(o.part)+"/is shown", func(t *testing.T) { s.awaitForeign(t, o) })
+	}
+	s.settle(t)
+	standing := s.Mark(t)
+	s.Quiet(t, standing, harness.Calm)
+
+	// Neither a new operator nor an edit makes a difference.
+	operator = s.replace(t, operator)
+	s.settle(t)
+	if tried := s.Writes(t, standing); len(tried) > 0 {
+		t.Errorf("a restart costs writes: %v", tried)
+	}
+	for _, o := range obstacles {
+		s.Edit(t, o.server, func(server *v1beta1.MCPServer) { server.Spec.Image = repairedImage })
+	}
+	for _, o := range obstacles {
+		t.Run(string(o.part)+"/others go on", func(t *testing.T) {
+			s.awaitForeign(t, o)
+			s.checkOthers(t, o)
+		})
+	}
+	s.settle(t)
+	for _, o := range obstacles {
+		object := s.MustObject(t, o.part, o.server)
+		if got := object.GetResourceVersion(); o.part != harness.Proxy && o.part != harness.Backend && got != versions[o.server] {
+			t.Errorf("somebody else's %s was touched: %v", o.part, object)
+		}
+		for _, entry := range object.GetManagedFields() {
+			if entry.Manager != harness.Hand && entry.Manager != "kube-controller-manager" {
+				t.Errorf("somebody else's %s was touched by %s", o.part, entry.Manager)
+			}
+		}
+	}
+
+	// One MCPServer gives up, the others get their places.
+	s.Delete(t, obstacles[0].server, metav1.DeletePropagationBackground)
+	s.AwaitGone(t, obstacles[0].server)
+	s.MustObject(t, obstacles[0].part, obstacles[0].server)
+	for _, o := range obstacles[1:] {
+		err := s.Objects(o.part).Delete(t.Context(), harness.FormOf(o.part).Name(o.server), metav1.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range obstacles[1:] {
+		t.Run(string(o.part)+"/converges", func(t *testing.T) {
+			s.await(t, o.server, fine...)
+			s.AwaitSettled(t, o.server)
+			checkOwnership(t, s.Space, o.server)
+		})
+	}
+	s.settle(t)
+	s.replace(t, operator)
+	s.Quiet(t, s.Mark(t), rest)
+}
+
+// awaitForeign waits until the object in the way is told of, by one condition and one event.
+func (s *stage) awaitForeign(t *testing.T, o obstacle) {
+	t.Helper()
+	form := harness.FormOf(o.part)
+	name := form.Name(o.server)
+	expect := expectation{v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "ObjectNotOurs", []string{"/" + name, "not made for this MCPServer"}}
+	if o.part == harness.Proxy || o.part == harness.Backend {
+		s.await(t, o.server, expect)
+	} else {
+		// Without the child that is somebody else's, it works as far as can be seen.
+		s.await(t, o.server, expect, fine[0])
+		s.AwaitSettled(t, o.server)
+	}
+	s.oneWarning(t, o.server, expect)
+}
+
+// checkOthers fails the test unless all children but that with the obstacle are there.
+func (s *stage) checkOthers(t *testing.T, o obstacle) {
+	t.Helper()
+	objects, err := s.ObjectsOf(t.Context(), o.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(httpParts(), harness.InlineAuthz)
+	want = slices.DeleteFunc(want, func(part harness.Part) bool {
+		// The proxy waits for its backend.
+		return part == o.part || part == harness.Proxy && o.part == harness.Backend
+	})
+	var got []harness.Part
+	for part, object := range objects {
+		if owner := metav1.GetControllerOf(object); owner != nil && owner.Name == o.server {
+			got = append(got, part)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("other children (-want +got):\n%s", diff)
+	}
+}
+
+// TestCollidingNames has MCPServers of which one's child has the name of the other's. Who comes first has it.
+func TestCollidingNames(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	s.Operate(t)
+	// The Service mcp-web-proxy is for the clients of web, or for the proxy of web-proxy.
+	s.Create(t, httpServer("web"))
+	s.await(t, "web", fine...)
+	s.Create(t, httpServer("web-proxy"))
+	stands := expectation{v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "ObjectNotOurs", []string{"service/mcp-web-proxy"}}
+	s.await(t, "web-proxy", stands)
+	s.oneWarning(t, "web-proxy", stands)
+	// With stdio the second has no such Service, and does not take the first one's for one that it had.
+	s.Create(t, harness.Server("web-headless", v1beta1.TransportStdio))
+	s.await(t, "web-headless", fine...)
+	s.await(t, "web-proxy", stands, fine[0])
+	for _, name := range []string{"web", "web-proxy", "web-headless"} {
+		s.AwaitSettled(t, name)
+	}
+	s.settle(t)
+	s.Quiet(t, s.Mark(t), harness.Calm)
+	s.await(t, "web", fine...)
+	checkOwnership(t, s.Space, "web")
+
+	s.Delete(t, "web", metav1.DeletePropagationForeground)
+	s.AwaitGone(t, "web")
+	s.await(t, "web-proxy", fine...)
+}

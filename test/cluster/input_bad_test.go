@@ -1,0 +1,204 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// badInput is one way to break an MCPServer that works.
+type badInput struct {
+	name   string
+	spoil  harness.Change
+	expect expectation
+	// refused is the child that the API server refuses. Empty where the operator sees for itself that the spec
+	// cannot work, and asks for nothing.
+	refused harness.Part
+}
+
+// attempts are the writes of children that may be tried, once, before something changes.
+func (c badInput) attempts() harness.Cost {
+	if c.refused == "" {
+		return harness.Cost{}
+	}
+	return harness.Once(string(c.refused) + " (422)")
+}
+
+// spared are the children that an MCPServer gets although it is bad from its start.
+func (c badInput) spared() []harness.Part {
+	if c.refused == "" {
+		return nil
+	}
+	return slices.DeleteFunc(httpParts(), func(part harness.Part) bool {
+		// The Deployment waits for the StatefulSet.
+		return part == c.refused || part == harness.Proxy
+	})
+}
+
+// born is the name of the MCPServer that is bad from its start.
+func (c badInput) born() string { return c.name + "-new" }
+
+// repairedImage makes a repair visible in the children.
+const repairedImage = "example.com/mcp:2"
+
+// repair gives an MCPServer the spec of a new one, with another image, so that both tiers are restarted.
+func repair(server *v1beta1.MCPServer) {
+	server.Spec = httpServer(server.Name).Spec
+	server.Spec.Image = repairedImage
+	server.Annotations = nil
+}
+
+// TestBadInput breaks MCPServers, such as have worked and new ones, restarts the operator, and repairs them.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	first := s.Operate(t)
+	cases := slices.Concat(badTemplates, badFields, unsupportedReferences, refusedByServer)
+
+	for _, c := range cases {
+		s.Create(t, httpServer(c.name))
+	}
+	for _, c := range cases {
+		s.await(t, c.name, fine...)
+		s.AwaitSettled(t, c.name)
+	}
+	s.settle(t)
+	good := s.states(t)
+
+	broken := s.Mark(t)
+	for _, c := range cases {
+		s.Edit(t, c.name, c.spoil)
+		s.Create(t, httpServer(c.born(), c.spoil))
+	}
+	for _, c := range cases {
+		t.Run(c.name+"/is shown", func(t *testing.T) {
+			for _, name := range []string{c.name, c.born()} {
+				server := s.await(t, name, c.expect)
+				if server.Status.Phase != v1beta1.PhaseFailed {
+					t.Errorf("the phase of %s is %s, not Failed", name, server.Status.Phase)
+				}
+			}
+		})
+	}
+	expected := map[string]expectation{}
+	for _, c := range cases {
+		expected[c.name], expected[c.born()] = c.expect, c.expect
+	}
+	s.settle(t)
+	s.oneWarningEach(t, expected)
+	s.Quiet(t, s.Mark(t), harness.Calm)
+
+	bad, tried := s.states(t), s.Writes(t, broken)
+	for _, c := range cases {
+		t.Run(c.name+"/leaves the last good state", func(t *testing.T) {
+			if changed := good[c.name].changed(bad[c.name]); len(changed) > 0 {
+				t.Errorf("these children changed: %v", changed)
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(c.spared())), bad[c.born()].parts()); diff != "" {
+				t.Errorf("what was bad from its start has other children (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.attempts(), attemptsFor(c.name, tried)); diff != "" {
+				t.Errorf("attempts to write children (-want +got):\n%s", diff)
+			}
+		})
+	}
+
+	restarted := s.Mark(t)
+	s.replace(t, first)
+	s.settle(t)
+	tried = s.Writes(t, restarted)
+	for _, c := range cases {
+		t.Run(c.name+"/costs nothing after a restart", func(t *testing.T) {
+			for _, name := range []string{c.name, c.born()} {
+				// A new process cannot know what the API server refused the old one, and asks once.
+				if diff := cmp.Diff(c.attempts(), harness.CostOf(name, tried)); diff != "" {
+					t.Errorf("writes for %s (-want +got):\n%s", name, diff)
+				}
+			}
+		})
+	}
+	s.oneWarningEach(t, expected)
+
+	// The repair comes with another edit, of which one can see that it is carried out.
+	for _, c := range cases {
+		for _, name := range []string{c.name, c.born()} {
+			s.Edit(t, name, func(server *v1beta1.MCPServer) {
+				server.Spec = httpServer(name).Spec
+				server.Spec.SessionAffinity = string(corev1.ServiceAffinityNone)
+			})
+		}
+	}
+	for _, c := range cases {
+		t.Run(c.name+"/recovers", func(t *testing.T) {
+			for _, name := range []string{c.name, c.born()} {
+				s.await(t, name, fine...)
+				if got := s.proxyService(t, name).Spec.SessionAffinity; got != corev1.ServiceAffinityNone {
+					t.Errorf("the Service of %s has the session affinity %s", name, got)
+				}
+			}
+		})
+	}
+	whole := s.states(t)
+	for _, c := range cases {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(httpParts())), whole[c.born()].parts()); diff != "" {
+			t.Errorf("%s has other children (-want +got):\n%s", c.born(), diff)
+		}
+	}
+}
+
+// TestRefusedWorkload has a StatefulSet that the API server refuses, and numbers of pods for both workloads. A number
+// alone does not make a workload, so nothing is asked for it, and the one thing that is wrong is told.
+func TestRefusedWorkload(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	s.Operate(t)
+	began := s.Mark(t)
+	s.Create(t, httpServer("counted", harness.Replicas(2, 2), harness.PodTemplate(`{"spec":{"dnsPolicy":"Carrier Pigeon"}}`)))
+	server := s.await(t, "counted", refused("statefulset.apps", "counted", "dnsPolicy"))
+	if applied := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionApplied); strings.Contains(applied.Message, "more)") {
+		t.Errorf("one thing is wrong, and told is: %s", applied.Message)
+	}
+	s.settle(t)
+	cost := attemptsFor("counted", s.Writes(t, began))
+	if cost["backend (422)"] != 1 || cost["backend replicas (422)"]+cost["proxy replicas (422)"] != 0 {
+		t.Errorf("attempts to write children: %v", cost)
+	}
+	s.Edit(t, "counted", func(server *v1beta1.MCPServer) { server.Spec.PodTemplateSpec = nil })
+	s.await(t, "counted", fine...)
+	s.AwaitSettled(t, "counted")
+}
+
+// carries waits until both tiers of an MCPServer have the image.
+func (s *stage) carries(t *testing.T, name, image string) {
+	t.Helper()
+	harness.Eventually(t, name+" carries "+image, func(ctx context.Context) error {
+		backend, err := s.Core.AppsV1().StatefulSets(s.Name).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		proxy, err := s.Core.AppsV1().Deployments(s.Name).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got := backend.Spec.Template.Spec.Containers[0].Image; got != image {
+			return fmt.Errorf("the StatefulSet has the image %s", got)
+		}
+		if args := proxy.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, image) {
+			return fmt.Errorf("the Deployment has the arguments %v", args)
+		}
+		return nil
+	})
+}

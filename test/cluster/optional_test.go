@@ -1,0 +1,67 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestOptionalChildren edits MCPServers so that they do without a child, and so that they need it again. A child that
+// is not needed is deleted, and no other is written that the edit does not concern.
+func TestOptionalChildren(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	cases := []struct {
+		name               string
+		without, with      harness.Change
+		removing, remaking harness.Cost
+	}{
+		{
+			// The transport is a label of the StatefulSet, and in the environment of the backend.
+			name:     "transport",
+			without:  func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStdio },
+			removing: harness.Once("delete service/backend", "delete service/headless", "runconfig", "backend", "proxy"),
+			with:     func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStreamableHTTP },
+			remaking: harness.Once("service/backend", "service/headless", "runconfig", "backend", "proxy"),
+		},
+		{
+			name:     "authz",
+			without:  func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = nil },
+			removing: harness.Once("delete authz", "runconfig", "proxy"),
+			with:     harness.InlineAuthorization,
+			remaking: harness.Once("authz", "runconfig", "proxy"),
+		},
+		{
+			name:     "account",
+			without:  harness.ServiceAccountOfUser,
+			removing: harness.Once("delete account/backend", "backend"),
+			with:     func(s *v1beta1.MCPServer) { s.Spec.ServiceAccount = nil },
+			remaking: harness.Once("account/backend", "backend"),
+		},
+	}
+	for _, c := range cases {
+		space.Create(t, harness.Server(c.name, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization))
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			space.AwaitSettled(t, c.name)
+			awaitCalm(t, space, c.name)
+			for _, step := range []struct {
+				change harness.Change
+				costs  harness.Cost
+			}{{c.without, c.removing}, {c.with, c.remaking}} {
+				mark := space.Mark(t)
+				space.Edit(t, c.name, step.change)
+				space.AwaitSettled(t, c.name)
+				if n := checkCost(t, space, c.name, mark, step.costs); n > 2 {
+					t.Errorf("the status was written %d times", n)
+				}
+				checkOwnership(t, space, c.name) // It has the parts that its spec asks for, and no others.
+			}
+		})
+	}
+}

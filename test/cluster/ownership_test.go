@@ -1,0 +1,131 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// claims are those of Freehold's writers.
+var claims = vocabulary.Registry()
+
+// checkOwnership looks at who owns what of an MCPServer and its children: it has the parts that its spec asks for and
+// no others, each is owned by its writers, within their claims, and by nobody else but the control plane and the
+// author of the MCPServer.
+func checkOwnership(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	objects, err := space.ObjectsOf(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serverOf(t, objects)
+	for _, wrong := range strayOwners(server, objects) {
+		t.Error(wrong)
+	}
+}
+
+func serverOf(t *testing.T, objects map[harness.Part]*unstructured.Unstructured) *v1beta1.MCPServer {
+	t.Helper()
+	object := objects[harness.ServerItself]
+	if object == nil {
+		t.Fatal("there is no MCPServer")
+	}
+	server := &v1beta1.MCPServer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// strayOwners tells what is wrong with the ownership of an MCPServer's parts.
+func strayOwners(server *v1beta1.MCPServer, objects map[harness.Part]*unstructured.Unstructured) []string {
+	var wrong []string
+	wanted := harness.PartsOf(server)
+	for part := range objects {
+		if !slices.Contains(wanted, part) {
+			wrong = append(wrong, fmt.Sprintf("MCPServer %s has a part that its spec does not ask for: %s", server.Name, part))
+		}
+	}
+	for _, part := range wanted {
+		object, ok := objects[part]
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("MCPServer %s is without a part: %s", server.Name, part))
+			continue
+		}
+		for _, why := range strayEntries(server, part, object) {
+			wrong = append(wrong, fmt.Sprintf("%s of MCPServer %s: %s", part, server.Name, why))
+		}
+	}
+	return wrong
+}
+
+func strayEntries(server *v1beta1.MCPServer, part harness.Part, object *unstructured.Unstructured) []string {
+	var wrong []string
+	missing := harness.Managers(server, part)
+	for _, entry := range object.GetManagedFields() {
+		writer := entry.Manager
+		if entry.Subresource != "" {
+			writer += "/" + entry.Subresource
+		}
+		at := slices.Index(missing, writer)
+		switch {
+		case at >= 0 && entry.Operation == metav1.ManagedFieldsOperationApply:
+			missing = slices.Delete(missing, at, at+1)
+			wrong = append(wrong, outsideOfClaim(part, &entry)...)
+		case isSystem(part, &entry):
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s owns fields by %s", writer, entry.Operation))
+		}
+	}
+	if len(missing) > 0 {
+		wrong = append(wrong, fmt.Sprintf("%s own nothing", strings.Join(missing, " and ")))
+	}
+	return wrong
+}
+
+func outsideOfClaim(part harness.Part, entry *metav1.ManagedFieldsEntry) []string {
+	fields, err := ownership.Fields(entry)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	writer, ok := claims.Writer(entry.Manager, harness.FormOf(part).Kind, entry.Subresource)
+	if !ok {
+		return []string{entry.Manager + " is not registered"}
+	}
+	if fields.Empty() {
+		return []string{entry.Manager + " owns no fields"}
+	}
+	var wrong []string
+	for _, path := range writer.Claim.Outside(fields) {
+		wrong = append(wrong, fmt.Sprintf("%s owns %s, which it does not claim", entry.Manager, path))
+	}
+	return wrong
+}
+
+// isSystem tells whether an entry is one that Kubernetes itself makes, or the author of the MCPServer.
+func isSystem(part harness.Part, entry *metav1.ManagedFieldsEntry) bool {
+	if entry.Operation != metav1.ManagedFieldsOperationUpdate {
+		return false
+	}
+	switch part {
+	case harness.ServerItself:
+		return entry.Manager == harness.Author && entry.Subresource == ""
+	case harness.Proxy, harness.Backend:
+		return entry.Manager == "kube-controller-manager" && entry.Subresource == "status"
+	default:
+		return false
+	}
+}

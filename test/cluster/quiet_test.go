@@ -1,0 +1,216 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+const (
+	// idleVariable is the environment variable with the time for which a settled fleet is watched, as a Go duration.
+	idleVariable = "FREEHOLD_IDLE"
+	// idleDefault is that time when the variable is not set. What Freehold promises is 2m.
+	idleDefault = 30 * time.Second
+	// fleetSize is a number of MCPServers.
+	fleetSize = 200
+	// fleetTimeout is how long they may take until all is settled.
+	fleetTimeout = 5 * time.Minute
+	// resync is a resync period that is over soon.
+	resync = 4 * time.Second
+)
+
+// TestQuiet looks at a fleet that has all it needs. Nothing is written, and nothing is asked for: not while time
+// passes, not when others write to fields that are theirs, not when an operator starts, not when it looks at
+// everything again.
+func TestQuiet(t *testing.T) {
+	idle := idleTime(t)
+	space := env.Space(t)
+	beginning := space.Mark(t)
+	first := space.Operate(t)
+	fleet := harness.Fleet(fleetSize)
+	began := time.Now()
+	space.Launch(t, fleet)
+	space.AwaitAllSettled(t, len(fleet), fleetTimeout)
+	t.Logf("%d MCPServers settled in %v", len(fleet), time.Since(began).Round(time.Millisecond))
+	// So much for the work. The rest is waiting, which others can use.
+	t.Parallel()
+	awaitLooked(t, first, 0)
+	checkFleetOwnership(t, space)
+	checkInformers(t, space, beginning)
+
+	began = time.Now()
+	mark := space.Mark(t)
+	versions := space.Versions(t)
+	space.Quiet(t, mark, idle)
+	t.Logf("%d MCPServers: no request in %v", len(fleet), time.Since(began).Round(time.Millisecond))
+	checkVersions(t, space, versions)
+
+	looked := looksAt(t, first)
+	claimFleet(t, space, fleet)
+	awaitLooked(t, first, looked+len(fleet))
+	space.Quiet(t, mark, harness.Calm)
+	t.Log("no request after others wrote to their fields")
+
+	harness.Stop(t, first)
+	versions = space.Versions(t)
+	mark = space.Mark(t)
+	second := space.Operate(t, "--resync-period="+resync.String())
+	awaitLooked(t, second, len(fleet))
+	looked = looksAt(t, second)
+	space.Quiet(t, mark, harness.Calm)
+	t.Logf("no request after a restart, %d looks", looked)
+
+	awaitLooked(t, second, looked+2*len(fleet))
+	space.Quiet(t, mark, harness.Calm)
+	t.Logf("no request after two resyncs, %d looks", looksAt(t, second))
+	checkVersions(t, space, versions)
+	checkFleetClaims(t, space, fleet)
+}
+
+// idleTime is the time for which the fleet is watched.
+func idleTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv(idleVariable)
+	if text == "" {
+		return idleDefault
+	}
+	idle, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", idleVariable, err)
+	}
+	return idle
+}
+
+func checkVersions(t *testing.T, space *harness.Space, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, space.Versions(t)); diff != "" {
+		t.Errorf("objects have changed (-before +after):\n%s", diff)
+	}
+}
+
+// checkInformers looks at what an operator has read since the mark: each of its informers began one stream of events,
+// with which it was filled. There is one for MCPServers, pods and each kind of child, and one for each ConfigMap that
+// an MCPServer refers to.
+func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
+	t.Helper()
+	events, _, err := env.Audit.Since(since, space.ByOperator(), audit.Not(audit.Writes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, e := range events {
+		got[strings.TrimSpace(e.Verb+" "+e.Resource+" "+e.Name)]++
+	}
+	want := map[string]int{}
+	for _, resource := range []string{
+		"mcpservers", "pods", "deployments", "statefulsets", "services", "configmaps", "serviceaccounts", "roles",
+		"rolebindings", "configmaps fleet-policy", "configmaps fleet-profile",
+	} {
+		want["watch "+resource] = 1
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the operator did not read what it should (-want +got):\n%s", diff)
+	}
+}
+
+// looksAt is how often an operator has looked at an MCPServer and found its status to be as it should.
+func looksAt(t *testing.T, p *operator.Process) int {
+	t.Helper()
+	looks, err := harness.Metric(t.Context(), p, "freehold_writes_total", `writer="freehold-status"`, `outcome="unchanged"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(looks)
+}
+
+// awaitLooked waits until an operator has looked at MCPServers so many times and has nothing left to look at.
+func awaitLooked(t *testing.T, p *operator.Process, times int) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("%d looks at MCPServers", times), func(ctx context.Context) error {
+		looks, err := harness.Metric(ctx, p, "freehold_writes_total", `writer="freehold-status"`, `outcome="unchanged"`)
+		if err != nil {
+			return err
+		}
+		waiting, err := harness.Metric(ctx, p, "workqueue_depth", `name="mcpserver"`)
+		if err != nil {
+			return err
+		}
+		if int(looks) < times || waiting > 0 {
+			return fmt.Errorf("there were %v, and %v MCPServers wait", looks, waiting)
+		}
+		return nil
+	})
+}
+
+const (
+	stranger   = "stranger"
+	coOwner    = "co-owner"
+	foreignKey = "example.com/foreign"
+)
+
+// claimFleet lets others write to the children: a label on each Deployment, an annotation on each StatefulSet and each
+// proxy Service, and a value that is already so, applied by one who owns it from now on as well.
+func claimFleet(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+	t.Helper()
+	harness.Each(t, fleet, func(server *v1beta1.MCPServer) error {
+		ctx := t.Context()
+		label := harness.Add("/metadata/labels/example.com~1foreign", "here")
+		if _, err := space.Patch(ctx, stranger, harness.Proxy, server.Name, label); err != nil {
+			return err
+		}
+		annotation := harness.Add("/metadata/annotations/example.com~1foreign", "here")
+		for _, part := range []harness.Part{harness.Backend, harness.ProxyService} {
+			if _, err := space.Patch(ctx, stranger, part, server.Name, annotation); err != nil {
+				return err
+			}
+		}
+		_, err := space.Apply(ctx, coOwner, harness.Proxy, server.Name, false, map[string]any{
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+				"serviceAccountName": server.Name + "-proxy-runner",
+			}}},
+		})
+		return err
+	})
+}
+
+func checkFleetClaims(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+	t.Helper()
+	all, err := space.AllObjects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range fleet {
+		parts := all[server.Name]
+		if parts[harness.Proxy].GetLabels()[foreignKey] != "here" ||
+			parts[harness.Backend].GetAnnotations()[foreignKey] != "here" ||
+			parts[harness.ProxyService].GetAnnotations()[foreignKey] != "here" {
+			t.Errorf("a field of somebody else is gone from %s", server.Name)
+		}
+	}
+}
+
+func checkFleetOwnership(t *testing.T, space *harness.Space) {
+	t.Helper()
+	all, err := space.AllObjects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, objects := range all {
+		for _, wrong := range strayOwners(serverOf(t, objects), objects) {
+			t.Error(wrong)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Eventually waits until the check returns nil, and fails the test with its last error when that takes too long.
+func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	defer cancel()
+	eventually(ctx, t, what, Poll, check)
+}
+
+func eventually(ctx context.Context, t *testing.T, what string, poll time.Duration, check func(ctx context.Context) error) {
+	t.Helper()
+	began := time.Now()
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // When the time is over it says just that.
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v: %v", what, time.Since(began).Round(time.Second), last)
+		case <-ticker.C:
+		}
+	}
+}

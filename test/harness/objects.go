@@ -1,0 +1,155 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// Objects is the client for the objects of a part, those of all MCPServers.
+func (s *Space) Objects(part Part) dynamic.ResourceInterface {
+	return s.dynamic.Resource(FormOf(part).Resource).Namespace(s.Name)
+}
+
+// Object returns the object that is a part of an MCPServer.
+func (s *Space) Object(ctx context.Context, part Part, server string) (*unstructured.Unstructured, error) {
+	return s.Objects(part).Get(ctx, FormOf(part).Name(server), metav1.GetOptions{})
+}
+
+// MustObject is Object for one that must be there.
+func (s *Space) MustObject(t *testing.T, part Part, server string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := s.Object(t.Context(), part, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// ObjectsOf returns the objects that an MCPServer has in the namespace, itself included. They are told by their
+// names.
+func (s *Space) ObjectsOf(ctx context.Context, server string) (map[Part]*unstructured.Unstructured, error) {
+	all, err := s.AllObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if all[server] == nil {
+		return map[Part]*unstructured.Unstructured{}, nil
+	}
+	return all[server], nil
+}
+
+// AllObjects returns the objects that the MCPServers of the namespace have, by MCPServer and part. They are told by
+// their names; an object that may be of several MCPServers counts for each.
+func (s *Space) AllObjects(ctx context.Context) (map[string]map[Part]*unstructured.Unstructured, error) {
+	found := map[string]map[Part]*unstructured.Unstructured{}
+	for _, form := range forms {
+		list, err := s.Objects(form.Part).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			server, ok := form.serverOf(object.GetName())
+			if !ok {
+				continue
+			}
+			if found[server] == nil {
+				found[server] = map[Part]*unstructured.Unstructured{}
+			}
+			found[server][form.Part] = object
+		}
+	}
+	return found, nil
+}
+
+// Operation is one operation of a JSON patch.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Remove is the operation that takes a field away.
+func Remove(path string) Operation { return Operation{Op: "remove", Path: path} }
+
+// Replace is the operation that gives a field another value.
+func Replace(path string, value any) Operation {
+	return Operation{Op: "replace", Path: path, Value: value}
+}
+
+// Add is the operation that adds a field.
+func Add(path string, value any) Operation { return Operation{Op: "add", Path: path, Value: value} }
+
+// Patch changes an object in place of its operator, as a field manager that knows nothing of server-side apply.
+func (s *Space) Patch(
+	ctx context.Context, manager string, part Part, server string, operations ...Operation,
+) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return s.Objects(part).Patch(ctx, FormOf(part).Name(server), types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
+}
+
+// MustPatch is Patch that must succeed.
+func (s *Space) MustPatch(
+	t *testing.T, manager string, part Part, server string, operations ...Operation,
+) *unstructured.Unstructured {
+	t.Helper()
+	patched, err := s.Patch(t.Context(), manager, part, server, operations...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patched
+}
+
+// Apply applies fields to a part of an MCPServer as another field manager would that knows server-side apply.
+func (s *Space) Apply(
+	ctx context.Context, manager string, part Part, server string, force bool, fields map[string]any,
+) (*unstructured.Unstructured, error) {
+	form := FormOf(part)
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	maps.Copy(object.Object, fields)
+	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
+	object.SetName(form.Name(server))
+	return s.Objects(part).Apply(ctx, form.Name(server), object, metav1.ApplyOptions{FieldManager: manager, Force: force})
+}
+
+// MustApply is Apply that must succeed.
+func (s *Space) MustApply(
+	t *testing.T, manager string, part Part, server string, force bool, fields map[string]any,
+) *unstructured.Unstructured {
+	t.Helper()
+	applied, err := s.Apply(t.Context(), manager, part, server, force, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+// Versions returns the resourceVersions of all parts of all MCPServers.
+func (s *Space) Versions(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := s.AllObjects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for server, parts := range all {
+		for part, object := range parts {
+			versions[fmt.Sprintf("%s of %s", part, server)] = object.GetResourceVersion()
+		}
+	}
+	return versions
+}

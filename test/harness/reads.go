@@ -1,0 +1,100 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+)
+
+// streamLife is how long a watch of client-go lasts at least before it is renewed. The client chooses a time
+// between this and twice as much.
+const streamLife = 5 * time.Minute
+
+// reads judges the reads of operators: an informer is filled once for each operator that watches its namespace.
+type reads struct {
+	runs []Run
+	// filled and continued count, by informer, the requests that filled it and those that went on from there.
+	filled, lists, continued map[string]int
+	// edits counts the writes of MCPServers by others, by namespace.
+	edits map[string]int
+}
+
+func newReads(runs []Run) *reads {
+	return &reads{
+		runs: runs, filled: map[string]int{}, lists: map[string]int{}, continued: map[string]int{}, edits: map[string]int{},
+	}
+}
+
+// edited tells of a write of an MCPServer by somebody else. It may be the cause of a new watch of a ConfigMap.
+func (r *reads) edited(namespace string) { r.edits[namespace]++ }
+
+// judge tells why a read should not have been; it returns "" when it is all right.
+func (r *reads) judge(e *audit.Event) string {
+	if e.Group == "coordination.k8s.io" && e.Resource == "leases" && e.Verb == "get" {
+		return ""
+	}
+	if _, owned := kindOf(e); !owned && (e.Group != "" || e.Resource != "pods") {
+		return "a request for a kind that Freehold neither owns nor observes"
+	}
+	if e.Verb != "list" && e.Verb != "watch" {
+		return fmt.Sprintf("a %s, where a cache should have been asked", e.Verb)
+	}
+	if !e.Succeeded() {
+		return "" // It will be repeated, and filled nothing.
+	}
+	uri, err := url.ParseRequestURI(e.URI)
+	if err != nil {
+		return err.Error()
+	}
+	query := uri.Query()
+	informer := strings.Join([]string{
+		e.Group, e.Resource, e.Namespace, query.Get("labelSelector"), query.Get("fieldSelector"),
+	}, "|")
+	running := r.running(e)
+	version := query.Get("resourceVersion")
+	switch {
+	case e.Verb == "list" && version != "0":
+		return "a list that is not the beginning of an informer"
+	case e.Verb == "list", query.Get("sendInitialEvents") == "true":
+		allowed := len(running)
+		if e.Group == "" && e.Resource == "configmaps" && strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
+			// One that an MCPServer refers to is watched when the reference appears.
+			allowed += r.edits[e.Namespace]
+		}
+		r.filled[informer]++
+		if e.Verb == "list" {
+			r.lists[informer]++
+		}
+		if r.filled[informer] > allowed {
+			return fmt.Sprintf("an informer is filled for the %dth time, with %d operators started until then; "+
+				"a test that breaks connections says so with Env.Expect(BrokenConnections)", r.filled[informer], allowed)
+		}
+	case version == "" || version == "0":
+		return "a watch that fills no informer and continues none"
+	default:
+		r.continued[informer]++
+		old := slices.ContainsFunc(running, func(run Run) bool { return e.Received.Sub(run.Started) >= streamLife })
+		if !old && r.continued[informer] > r.lists[informer] {
+			return "a watch is renewed before it can have ended"
+		}
+	}
+	return ""
+}
+
+// running are the operators that were started before the request and watch what it reads.
+func (r *reads) running(e *audit.Event) []Run {
+	var found []Run
+	for _, run := range r.runs {
+		if !run.Started.After(e.Received) && run.watches(e.Namespace) {
+			found = append(found, run)
+		}
+	}
+	return found
+}

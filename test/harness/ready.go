@@ -1,0 +1,134 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// fleetPoll is how often a suite looks at many objects.
+const fleetPoll = 500 * time.Millisecond
+
+// ready tells what is missing until an MCPServer is Ready at its present generation.
+func ready(server *v1beta1.MCPServer) error {
+	if server.Status.ObservedGeneration != server.Generation {
+		return fmt.Errorf("MCPServer %s: generation %d is not in the status, only %d",
+			server.Name, server.Generation, server.Status.ObservedGeneration)
+	}
+	if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
+		return fmt.Errorf("MCPServer %s is %s: %s", server.Name, server.Status.Phase, server.Status.Message)
+	}
+	return nil
+}
+
+// AwaitReady waits until an MCPServer is Ready at its present generation.
+func (s *Space) AwaitReady(t *testing.T, name string) *v1beta1.MCPServer {
+	t.Helper()
+	return s.AwaitServer(t, name, "is Ready", ready)
+}
+
+// AwaitServer waits until an MCPServer is as the check wants it.
+func (s *Space) AwaitServer(
+	t *testing.T, name, what string, check func(*v1beta1.MCPServer) error,
+) (server *v1beta1.MCPServer) {
+	t.Helper()
+	Eventually(t, "MCPServer "+name+" "+what, func(ctx context.Context) (err error) {
+		if server, err = s.Servers.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		return check(server)
+	})
+	return server
+}
+
+// AwaitSettled waits until an MCPServer is Ready and nothing is under way any more that could change its status:
+// rollouts are over, and the status knows of all proxy pods.
+func (s *Space) AwaitSettled(t *testing.T, name string) *v1beta1.MCPServer {
+	t.Helper()
+	return s.AwaitServer(t, name, "has settled", func(server *v1beta1.MCPServer) error {
+		deployment, err := s.Core.AppsV1().Deployments(s.Name).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		statefulSet, err := s.Core.AppsV1().StatefulSets(s.Name).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return settled(server, deployment, statefulSet)
+	})
+}
+
+// AwaitAllSettled waits for a number of MCPServers, which may take its time.
+func (s *Space) AwaitAllSettled(t *testing.T, count int, timeout time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	eventually(ctx, t, fmt.Sprintf("%d MCPServers have settled", count), fleetPoll, func(ctx context.Context) error {
+		servers, err := s.Servers.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		deployments, err := s.Core.AppsV1().Deployments(s.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		statefulSets, err := s.Core.AppsV1().StatefulSets(s.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		if len(servers.Items) != count {
+			return fmt.Errorf("there are %d MCPServers", len(servers.Items))
+		}
+		deploymentOf, statefulSetOf := map[string]*appsv1.Deployment{}, map[string]*appsv1.StatefulSet{}
+		for i := range deployments.Items {
+			deploymentOf[deployments.Items[i].Name] = &deployments.Items[i]
+		}
+		for i := range statefulSets.Items {
+			statefulSetOf[statefulSets.Items[i].Name] = &statefulSets.Items[i]
+		}
+		var missing []error
+		for i := range servers.Items {
+			server := &servers.Items[i]
+			if err := settled(server, deploymentOf[server.Name], statefulSetOf[server.Name]); err != nil {
+				missing = append(missing, err)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("%d have not; for example: %w", len(missing), missing[0])
+		}
+		return nil
+	})
+}
+
+func settled(server *v1beta1.MCPServer, deployment *appsv1.Deployment, statefulSet *appsv1.StatefulSet) error {
+	if err := ready(server); err != nil {
+		return err
+	}
+	if deployment == nil || statefulSet == nil {
+		return fmt.Errorf("MCPServer %s has not both its workloads", server.Name)
+	}
+	d, wanted := deployment.Status, *deployment.Spec.Replicas
+	if d.ObservedGeneration != deployment.Generation || d.UpdatedReplicas != wanted || d.Replicas != wanted ||
+		d.AvailableReplicas != wanted || d.TerminatingReplicas != nil && *d.TerminatingReplicas > 0 {
+		return fmt.Errorf("the Deployment of MCPServer %s is on its way to %d pods: %+v", server.Name, wanted, d)
+	}
+	b, wanted := statefulSet.Status, *statefulSet.Spec.Replicas
+	if b.ObservedGeneration != statefulSet.Generation || b.CurrentRevision != b.UpdateRevision || b.Replicas != wanted ||
+		b.ReadyReplicas != wanted || b.AvailableReplicas != wanted {
+		return fmt.Errorf("the StatefulSet of MCPServer %s is on its way to %d pods: %+v", server.Name, wanted, b)
+	}
+	if server.Status.ReadyReplicas != d.Replicas {
+		return fmt.Errorf("MCPServer %s tells of %d proxies, there are %d", server.Name, server.Status.ReadyReplicas, d.Replicas)
+	}
+	return nil
+}

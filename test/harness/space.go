@@ -1,0 +1,197 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1 "github.com/freehold-dev/freehold/generated/clientset/versioned/typed/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/hack/operator"
+)
+
+// Calm is how long nothing may happen where a test wants to see that nothing more happens. A retry with the shortest
+// back-off, a requeue, or an answer to the operator's own write would come well within it.
+const Calm = 2 * time.Second
+
+// The field managers of those who write to the cluster in tests.
+const (
+	// Author writes MCPServers.
+	Author = "test-author"
+	// Hand is a human at work on the children.
+	Hand = "kubectl-edit"
+)
+
+// Space is a namespace of its own for a test, in which it acts as users do, and whose operators watch nothing else.
+type Space struct {
+	*Env
+	// Name of the namespace.
+	Name string
+	// Servers is the client for its MCPServers.
+	Servers toolhivev1beta1.MCPServerInterface
+
+	dynamic dynamic.Interface
+}
+
+// Space makes a namespace that is deleted when the test ends.
+func (e *Env) Space(t *testing.T) *Space {
+	t.Helper()
+	client, err := dynamic.NewForConfig(e.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := e.Namespace(t)
+	return &Space{Env: e, Name: name, Servers: e.Servers.ToolhiveV1beta1().MCPServers(name), dynamic: client}
+}
+
+// Operate runs an operator that watches the namespace alone, until the test ends or it is stopped.
+func (s *Space) Operate(t *testing.T, args ...string) *operator.Process {
+	t.Helper()
+	return s.Operator(t, append([]string{watchFlag + s.Name}, args...)...)
+}
+
+// Stop ends an operator, and fails the test when that does not end well.
+func Stop(t *testing.T, p *operator.Process) {
+	t.Helper()
+	if err := p.Stop(); err != nil {
+		t.Fatalf("the operator did not end well: %v", err)
+	}
+}
+
+// Create makes an MCPServer.
+func (s *Space) Create(t *testing.T, server *v1beta1.MCPServer) *v1beta1.MCPServer {
+	t.Helper()
+	created, err := s.Servers.Create(t.Context(), server, metav1.CreateOptions{FieldManager: Author})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+// Edit changes an MCPServer as kubectl edit does.
+func (s *Space) Edit(t *testing.T, name string, change func(*v1beta1.MCPServer)) *v1beta1.MCPServer {
+	t.Helper()
+	var edited *v1beta1.MCPServer
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		server, err := s.Servers.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(server)
+		edited, err = s.Servers.Update(t.Context(), server, metav1.UpdateOptions{FieldManager: Author})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edited
+}
+
+// Delete begins to delete an MCPServer.
+func (s *Space) Delete(t *testing.T, name string, propagation metav1.DeletionPropagation) {
+	t.Helper()
+	if err := s.Servers.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AwaitGone waits until an MCPServer is gone for good.
+func (s *Space) AwaitGone(t *testing.T, name string) {
+	t.Helper()
+	Eventually(t, "the end of MCPServer "+name, func(ctx context.Context) error {
+		server, err := s.Servers.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is there, deleted at %v, with finalizers %v", server.DeletionTimestamp, server.Finalizers)
+	})
+}
+
+// Mark returns a mark in the audit log behind everything that has been answered so far.
+func (s *Space) Mark(t *testing.T) audit.Mark {
+	t.Helper()
+	mark, err := s.Cluster.AuditMark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mark
+}
+
+// ByOperator wants the requests of operators in the namespace.
+func (s *Space) ByOperator() audit.Filter {
+	mine := audit.User(OperatorUser)
+	return func(e *audit.Event) bool { return e.Namespace == s.Name && mine(e) }
+}
+
+// Writes returns what operators wrote in the namespace since the mark, refused writes included.
+func (s *Space) Writes(t *testing.T, since audit.Mark) []*audit.Event {
+	t.Helper()
+	// A request of the operator may have been answered, and not be in the log yet. Ours then comes behind it.
+	s.Mark(t)
+	events, _, err := s.Audit.Since(since, audit.Writes(), s.ByOperator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// WritesByOthers returns how often others than operators have written to a part of an MCPServer since the mark.
+func (s *Space) WritesByOthers(t *testing.T, since audit.Mark, part Part, server string) int {
+	t.Helper()
+	form := FormOf(part)
+	events, _, err := s.Audit.Since(since, audit.Writes(), audit.Succeeded(), audit.Namespace(s.Name),
+		audit.Resource(form.Resource.Group, form.Resource.Resource), audit.Not(audit.User(OperatorUser)),
+		func(e *audit.Event) bool { return e.Name == form.Name(server) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(events)
+}
+
+// Quiet waits for some time, and fails the test as soon as an operator has written something in the namespace, or
+// tried to, or asked for something, since the mark. Only that a stream of events goes on is no request.
+func (s *Space) Quiet(t *testing.T, since audit.Mark, lasting time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lasting)
+	defer cancel()
+	found, _, err := s.Audit.WaitFor(ctx, since, some, s.ByOperator(), audit.Not(audit.Verb("watch")))
+	if len(found) > 0 {
+		var lines []string
+		for _, e := range found {
+			lines = append(lines, fmt.Sprintf("%v\n    %.2000s", e, e.Body))
+		}
+		t.Fatalf("there should be no request, but there was\n%s", strings.Join(lines, "\n"))
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
+
+func some(events []*audit.Event) bool { return len(events) > 0 }
+
+// AwaitWrites waits until operators have made writes in the namespace, since the mark, that are as wanted.
+func (s *Space) AwaitWrites(t *testing.T, since audit.Mark, what string, wanted func([]*audit.Event) bool) []*audit.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	defer cancel()
+	found, _, err := s.Audit.WaitFor(ctx, since, wanted, audit.Writes(), s.ByOperator())
+	if err != nil {
+		t.Fatalf("%s: %v, after %v", what, err, found)
+	}
+	return found
+}
