@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -179,6 +180,33 @@ func TestRefusedCreationIsHeld(t *testing.T) {
 			b.expect(1, "the object appeared")
 		})
 	}
+}
+
+// What was refused of an object says nothing about the creation of its successor.
+func TestHeldIntentIsTriedAgainAfterTheObjectIsGone(t *testing.T) {
+	for _, class := range heldClasses() {
+		t.Run(string(class), func(t *testing.T) {
+			b, _ := refused(t, class)
+			b.refuse = nil
+			b.settled(b.sync(nil, web("a:2"), 1), apply.ActionCreated)
+			b.expect(1, "the object is gone")
+		})
+	}
+}
+
+// A write without an answer may have been made. So what was known before it is not relied upon any more: the values
+// may be others although the claim, which knows of no values, is the same.
+func TestWriteWithoutAnAnswerIsNotTakenForNone(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	live := after(t, content.Name, web("a:1"))
+	b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
+	b.refuse = context.DeadlineExceeded
+	b.sync(live, web("a:2"), 2)
+	b.refuse = nil
+	b.sent()
+	b.settled(b.sync(after(t, content.Name, web("a:2")), web("a:1"), 3), apply.ActionApplied)
+	b.expect(1, "the way back from a write that was made after all")
 }
 
 // A refusal of one writer holds that writer alone.

@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,6 +77,28 @@ func TestFirstSightOfSomethingElse(t *testing.T) {
 			b.settled(b.sync(now, web("a:1"), 1), apply.ActionNone)
 			b.expect(0, "after it was written")
 		})
+	}
+}
+
+// What the API leaves out when it is zero is not sent, and not missed.
+func TestZerosAreNotSent(t *testing.T) {
+	zeros := func(image string) *configuration {
+		want := web(image)
+		want.Spec.WithPaused(false).WithMinReadySeconds(0)
+		return want
+	}
+	b := newBench(t, content, (*server).target)
+	live := b.settled(b.sync(nil, zeros("a:1"), 1), apply.ActionCreated)
+	created := b.expect(1, "creation")[0]
+	b.applier.Forget(webRef)
+	b.settled(b.sync(live, zeros("a:1"), 1), apply.ActionNone)
+	b.expect(0, "at first sight")
+	b.settled(b.sync(live, zeros("a:2"), 1), apply.ActionApplied)
+	changed := b.expect(1, "a change")[0]
+	for _, sent := range []call{created, changed} {
+		if body := string(sent.body); strings.Contains(body, "paused") || strings.Contains(body, "minReadySeconds") {
+			t.Errorf("zeros were sent: %s", body)
+		}
 	}
 }
 

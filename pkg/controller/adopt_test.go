@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,9 +43,10 @@ func TestAdoptionIsConfirmed(t *testing.T) {
 		}
 
 		moved.Store(false)
+		<-time.After(maxBackoff)
 		o.rest()
 		o.expect([]string{"apply MCPServer/web freehold-finalizer", "apply Service/mcp-web-proxy freehold-service"}, "the MCPServer is confirmed")
-		change(o.apiServer, "web", func(server *corev1.ServiceAccount) {})
+		o.queue.Add(key("web"))
 		o.rest()
 		o.expect(nil, "nothing has lost its owner")
 	})

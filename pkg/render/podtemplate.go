@@ -28,13 +28,18 @@ func (r *renderer) userPodTemplate() *corev1ac.PodTemplateSpecApplyConfiguration
 	if raw == nil || len(raw.Raw) == 0 {
 		return empty
 	}
-	if found := unhandyQuantities(raw.Raw); len(found) > 0 {
+	if found := quantities(raw.Raw, unhandy); len(found) > 0 {
 		r.invalidPodTemplate("%s has too many digits, or too large an exponent, for a quantity.", strings.Join(found, ", "))
 		return empty
 	}
 	template := &corev1.PodTemplateSpec{}
 	strict, err := kjson.UnmarshalStrict(raw.Raw, template)
 	if err != nil {
+		// The error of a quantity names neither it nor its place.
+		if found := quantities(raw.Raw, unreadable); len(found) > 0 {
+			r.invalidPodTemplate("%s is not a quantity such as 500m or 64Mi.", strings.Join(found, ", "))
+			return empty
+		}
 		r.invalidPodTemplate("%s is not a pod template: %s.", podTemplatePath, oneLine(err))
 		return empty
 	}

@@ -24,7 +24,7 @@ func TestInvalidPodTemplate(t *testing.T) {
 		"wrong type": {`{"spec":{"containers":"invalid-not-an-array"}}`, []string{"spec.podTemplateSpec is not a pod template: json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container."}},
 		"quantity": {
 			`{"spec":{"containers":[{"name":"mcp","resources":{"limits":{"cpu":"lots"}}}]}}`,
-			[]string{"spec.podTemplateSpec is not a pod template: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'."},
+			[]string{"spec.podTemplateSpec.spec.containers[0].resources.limits.cpu is not a quantity such as 500m or 64Mi."},
 		},
 		"quantities nobody can compute": {
 			`{"spec":{"overhead":{"cpu":1e999999999},"volumes":[{"name":"v","emptyDir":{"sizeLimit":"1e-999999999"}}],` +

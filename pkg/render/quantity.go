@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Kubernetes computes quantities with as many digits as they have: to read 1e-999999999, or to compare
@@ -39,8 +41,16 @@ func handy(text string) bool {
 	return -maxQuantityExponent <= power && power <= maxQuantityExponent
 }
 
-// unhandyQuantities returns where in a pod template, as JSON, there are quantities that cannot be handled.
-func unhandyQuantities(raw []byte) []string {
+func unhandy(text string) bool { return !handy(text) }
+
+// unreadable tells whether a handy text is no quantity.
+func unreadable(text string) bool {
+	_, err := resource.ParseQuantity(text)
+	return err != nil
+}
+
+// quantities returns where in a pod template, as JSON, there are quantities of a certain kind.
+func quantities(raw []byte, wanted func(text string) bool) []string {
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	decoder.UseNumber()
 	var tree any
@@ -53,11 +63,11 @@ func unhandyQuantities(raw []byte) []string {
 	check := func(path string, value any) {
 		switch value := value.(type) {
 		case string:
-			if !handy(value) {
+			if wanted(value) {
 				found = append(found, path)
 			}
 		case json.Number:
-			if !handy(value.String()) {
+			if wanted(value.String()) {
 				found = append(found, path)
 			}
 		}

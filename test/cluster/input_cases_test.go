@@ -42,7 +42,7 @@ var badTemplates = []badInput{
 	},
 	{
 		name: "template-quantity", spoil: harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","resources":{"limits":{"memory":"12Zz"}}}]}}`),
-		expect: invalidTemplate("quantit"),
+		expect: invalidTemplate("spec.podTemplateSpec.spec.containers[0].resources.limits.memory is not a quantity"),
 	},
 	{
 		name: "template-huge-quantity", spoil: harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","resources":{"limits":{"memory":"1e999999999"}}}]}}`),

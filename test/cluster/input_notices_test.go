@@ -21,8 +21,8 @@ type oddity struct {
 	expect expectation
 	// backend and proxy are variables that the containers then have, as name=value or name=secret/key.
 	backend, proxy []string
-	// harmless tells that no child changes.
-	harmless bool
+	// harmless tells that no child changes, silent that it is worth no event.
+	harmless, silent bool
 }
 
 func works(reason string, message ...string) expectation {
@@ -80,7 +80,12 @@ var oddities = []oddity{
 			server.Spec.Env = []v1beta1.EnvVar{{Name: "A", Value: "1"}}
 		},
 		expect:  works("Valid"),
-		backend: []string{"A=1"},
+		backend: []string{"A=1"}, silent: true,
+	},
+	{
+		name: "group", harmless: true, silent: true,
+		change: func(server *v1beta1.MCPServer) { server.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "shared"} },
+		expect: expectation{v1beta1.ConditionGroupRefValidated, metav1.ConditionUnknown, "GroupRefNotChecked", []string{`"shared"`}},
 	},
 	{
 		name: "restart-at-noon", harmless: true,
@@ -112,7 +117,7 @@ func TestOddInput(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s.await(t, c.name, c.expect, fine[0])
 			s.AwaitSettled(t, c.name)
-			if c.expect.reason != "Valid" {
+			if !c.silent {
 				s.oneWarning(t, c.name, c.expect)
 			}
 			s.hasVariables(t, c)
@@ -134,7 +139,7 @@ func TestOddInput(t *testing.T) {
 		t.Errorf("a restart costs writes: %v", tried)
 	}
 	for _, c := range oddities {
-		if c.expect.reason != "Valid" {
+		if !c.silent {
 			s.oneWarning(t, c.name, c.expect)
 		}
 		s.Edit(t, c.name, repair)
@@ -142,6 +147,15 @@ func TestOddInput(t *testing.T) {
 	for _, c := range oddities {
 		s.await(t, c.name, fine...)
 		s.carries(t, c.name, repairedImage)
+	}
+	warnings, err := s.warnings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range oddities {
+		if c.silent && len(warnings[c.name]) > 0 {
+			t.Errorf("%s: there are the events %+v", c.name, warnings[c.name])
+		}
 	}
 }
 

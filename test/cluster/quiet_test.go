@@ -64,6 +64,9 @@ func TestQuiet(t *testing.T) {
 	space.Quiet(t, mark, harness.Calm)
 	t.Log("no request after others wrote to their fields")
 
+	joinGroup(t, space, fleet)
+	space.AwaitAllSettled(t, len(fleet), fleetTimeout)
+	awaitLooked(t, first, 0)
 	harness.Stop(t, first)
 	versions = space.Versions(t)
 	mark = space.Mark(t)
@@ -106,7 +109,7 @@ func checkVersions(t *testing.T, space *harness.Space, before map[string]string)
 // an MCPServer refers to.
 func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
 	t.Helper()
-	events, _, err := env.Audit.Since(since, space.ByOperator(), audit.Not(audit.Writes()))
+	events, _, err := env.Audit.Since(since, space.ByOperator(), audit.Succeeded(), audit.Not(audit.Writes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +185,16 @@ func claimFleet(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) 
 				"serviceAccountName": server.Name + "-proxy-runner",
 			}}},
 		})
+		return err
+	})
+}
+
+// joinGroup edits each MCPServer in a way that concerns no child. Those stay what an earlier generation made them.
+func joinGroup(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+	t.Helper()
+	harness.Each(t, fleet, func(server *v1beta1.MCPServer) error {
+		group := harness.Add("/spec/groupRef", map[string]any{"name": "another"})
+		_, err := space.Patch(t.Context(), harness.Author, harness.ServerItself, server.Name, group)
 		return err
 	})
 }

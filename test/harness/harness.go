@@ -107,54 +107,6 @@ func (e *Env) Close() error {
 	return err
 }
 
-// Operator runs the operator, with the rights of its ServiceAccount, until the test ends. Its log is shown when the
-// test has failed.
-//
-// Two operators at work in one namespace refuse each other nothing but get in each other's way. So a parallel test
-// names the namespaces to watch, see Space.Operate; one that does not must run alone.
-func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
-	t.Helper()
-	log, err := os.CreateTemp(e.dir, "freehold-*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := newRun(args)
-	p, err := operator.Start(t.Context(), operator.Options{
-		Binary: e.binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
-	})
-	if err != nil {
-		showLog(t, log)
-		t.Fatal(err)
-	}
-	e.records.addRun(run)
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Errorf("the operator did not end well: %v", err)
-		}
-		if t.Failed() {
-			showLog(t, log)
-		}
-		_ = log.Close()
-	})
-	return p
-}
-
-// logShown is how much of an operator's log a failed test shows, in bytes.
-const logShown = 16 << 10
-
-func showLog(t *testing.T, log *os.File) {
-	t.Helper()
-	text, err := os.ReadFile(log.Name())
-	if err != nil {
-		t.Log(err)
-		return
-	}
-	if len(text) > logShown {
-		text = text[len(text)-logShown:]
-	}
-	t.Logf("the operator's log:\n%s", text)
-}
-
 // Namespace makes a namespace that is deleted when the test ends.
 func (e *Env) Namespace(t *testing.T) string {
 	t.Helper()

@@ -5,6 +5,7 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,13 @@ func deletes(body string) func(*audit.Event) {
 	return func(e *audit.Event) { e.Verb, e.Body = "delete", []byte(body) }
 }
 
-func with(change func(*audit.Event)) func(*audit.Event) { return change }
+func code(code int) func(*audit.Event) { return func(e *audit.Event) { e.Code = code } }
+
+func verb(verb string) func(*audit.Event) { return func(e *audit.Event) { e.Verb = verb } }
+
+func status(e *audit.Event) { e.Subresource = "status" }
+
+func forced(e *audit.Event) { *e.Force = true }
 
 func after(seconds int) func(*audit.Event) {
 	return func(e *audit.Event) { e.Received = start.Add(time.Duration(seconds) * time.Second) }
@@ -82,96 +89,207 @@ func TestInvariants(t *testing.T) {
 		// wrong is a part of what is said of each violation, in order.
 		wrong []string
 	}{
-		"an apply to a known object":    {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap))}},
-		"an apply to create":            {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, create))}},
-		"an apply that was refused":     {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.Code = 409 }))}},
-		"an apply of the status":        {events: []*audit.Event{request(server, applies(vocabulary.Status, swap), with(func(e *audit.Event) { e.Subresource = "status" }))}},
-		"an edit of managedFields":      {events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, edits))}},
-		"a guarded delete":              {events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u","resourceVersion":"7"}}`))}},
-		"an event":                      {events: []*audit.Event{request(on("events.k8s.io", "events", ""), with(func(e *audit.Event) { e.Verb = "create" }))}},
-		"a lease":                       {events: []*audit.Event{request(on("coordination.k8s.io", "leases", "l"), with(func(e *audit.Event) { e.Verb = "update" }))}},
-		"a question for the version":    {events: []*audit.Event{request(with(func(e *audit.Event) { e.Verb, e.URI = "get", "/version" }))}},
-		"what others do":                {events: []*audit.Event{request(deployment, by("admin"), with(func(e *audit.Event) { e.Verb = "update" }))}},
-		"an informer that is filled":    {events: []*audit.Event{request(deployment, asks("watch", fill))}},
-		"an informer that is listed":    {events: []*audit.Event{request(deployment, asks("list", "limit=500&resourceVersion=0")), request(deployment, asks("watch", "resourceVersion=7"))}},
-		"an informer that goes on":      {events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, after(301), asks("watch", "resourceVersion=7"))}},
-		"pods":                          {events: []*audit.Event{request(on("", "pods", ""), asks("watch", "labelSelector=a&"+fill))}},
-		"an informer for each operator": {runs: append(one, one...), events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, asks("watch", fill))}},
+		"an apply to a known object": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap))},
+		},
+		"an apply to create": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, create))},
+		},
+		"an apply that was refused": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(409))},
+		},
+		"an apply of the status": {
+			events: []*audit.Event{request(server, applies(vocabulary.Status, swap), status)},
+		},
+		"an edit of managedFields": {
+			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, edits))},
+		},
+		"a guarded delete": {
+			events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u","resourceVersion":"7"}}`))},
+		},
+		"an event": {
+			events: []*audit.Event{request(on("events.k8s.io", "events", ""), verb("create"))},
+		},
+		"a lease": {
+			events: []*audit.Event{request(on("coordination.k8s.io", "leases", "l"), verb("update"))},
+		},
+		"a question for the version": {
+			events: []*audit.Event{request(func(e *audit.Event) { e.Verb, e.URI = "get", "/version" })},
+		},
+		"what others do":             {events: []*audit.Event{request(deployment, by("admin"), verb("update"))}},
+		"an informer that is filled": {events: []*audit.Event{request(deployment, asks("watch", fill))}},
+		"an informer that is listed": {
+			events: []*audit.Event{
+				request(deployment, asks("list", "limit=500&resourceVersion=0")),
+				request(deployment, asks("watch", "resourceVersion=7")),
+			},
+		},
+		"an informer that goes on": {
+			events: []*audit.Event{
+				request(deployment, asks("watch", fill)),
+				request(deployment, after(301), asks("watch", "resourceVersion=7")),
+			},
+		},
+		"pods": {
+			events: []*audit.Event{request(on("", "pods", ""), asks("watch", "labelSelector=a&"+fill))},
+		},
+		"an informer for each operator": {
+			runs:   slices.Concat(one, one),
+			events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, asks("watch", fill))},
+		},
 		"a ConfigMap that is referred to": {events: []*audit.Event{
-			request(server, by("admin"), with(func(e *audit.Event) { e.Verb = "create" })),
+			request(server, by("admin"), verb("create")),
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 		}},
 		"a fill that failed": {events: []*audit.Event{
-			request(deployment, asks("watch", fill), with(func(e *audit.Event) { e.Code = 503 })), request(deployment, asks("watch", fill)),
+			request(deployment, asks("watch", fill), code(503)), request(deployment, asks("watch", fill)),
 		}},
 		"a namespace that goes": {events: []*audit.Event{
-			request(on("", "namespaces", "ns"), by("admin"), with(func(e *audit.Event) { e.Verb = "delete" })),
-			request(deployment, after(2), applies(vocabulary.Proxy, create), with(func(e *audit.Event) { e.Code = 403 })),
+			request(on("", "namespaces", "ns"), by("admin"), verb("delete")),
+			request(deployment, after(2), applies(vocabulary.Proxy, create), code(403)),
 		}},
 		"a 403 that is expected": {
 			exceptions: []Exception{{What: Forbidden, Namespace: "ns", From: start, Until: start.Add(time.Minute)}},
-			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.Code = 403 }))},
+			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))},
 		},
 		"connections that broke": {
 			exceptions: []Exception{{What: BrokenConnections, From: start}},
 			events:     []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, after(9), asks("watch", fill))},
 		},
 
-		"a forced apply":               {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { *e.Force = true }))}, wrong: []string{"forced"}},
-		"an unknown manager":           {events: []*audit.Event{request(deployment, applies("freehold", swap))}, wrong: []string{"not registered for deployments"}},
-		"a manager of another kind":    {events: []*audit.Event{request(deployment, applies(vocabulary.Backend, swap))}, wrong: []string{"not registered"}},
-		"a manager of the status":      {events: []*audit.Event{request(server, applies(vocabulary.Status, swap))}, wrong: []string{"not registered"}},
-		"a manager of the object":      {events: []*audit.Event{request(server, applies(vocabulary.Finalizer, swap), with(func(e *audit.Event) { e.Subresource = "status" }))}, wrong: []string{"not registered for mcpservers/status"}},
-		"an apply by the wrong agent":  {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.UserAgent = "freehold/v0" }))}, wrong: []string{"User-Agent"}},
-		"an apply that owns nothing":   {events: []*audit.Event{request(deployment, applies(vocabulary.Ownership, swap))}, wrong: []string{"owns no fields"}},
-		"an apply without a guard":     {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"name":"a"}}`))}, wrong: []string{"compare-and-swap"}},
-		"an apply without a UID":       {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"resourceVersion":"7"}}`))}, wrong: []string{"compare-and-swap"}},
-		"an apply without a version":   {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u"}}`))}, wrong: []string{"compare-and-swap"}},
-		"an apply of any version":      {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u","resourceVersion":"0"}}`))}, wrong: []string{"compare-and-swap"}},
-		"an apply without a body":      {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, ""))}, wrong: []string{"cannot be read"}},
-		"an update":                    {events: []*audit.Event{request(deployment, with(func(e *audit.Event) { e.Verb = "update" }))}, wrong: []string{"neither an apply"}},
-		"a creation":                   {events: []*audit.Event{request(deployment, with(func(e *audit.Event) { e.Verb = "create" }))}, wrong: []string{"neither an apply"}},
-		"a deletion of a collection":   {events: []*audit.Event{request(deployment, with(func(e *audit.Event) { e.Verb = "deletecollection" }))}, wrong: []string{"neither an apply"}},
-		"a patch":                      {events: []*audit.Event{request(deployment, patches(vocabulary.Proxy, `{}`))}, wrong: []string{"neither an apply nor an edit"}},
-		"an unguarded edit":            {events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `[{"op":"remove","path":"/metadata/managedFields/0"}]`))}, wrong: []string{"without a resourceVersion"}},
-		"an edit of something else":    {events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, strings.Replace(edits, "/metadata/managedFields", "/spec", 1)))}, wrong: []string{"replace of /spec"}},
-		"an edit that is a merge":      {events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `{"metadata":{"managedFields":[]}}`))}, wrong: []string{"no JSON patch"}},
-		"a delete without a guard":     {events: []*audit.Event{request(configMap, deletes(`{"propagationPolicy":"Background"}`))}, wrong: []string{"a delete without"}},
-		"a delete without a version":   {events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u"}}`))}, wrong: []string{"a delete without"}},
-		"a Secret":                     {events: []*audit.Event{request(on("", "secrets", "a"), applies(vocabulary.Access, swap))}, wrong: []string{"does not own"}},
-		"an event that is deleted":     {events: []*audit.Event{request(on("events.k8s.io", "events", "a"), with(func(e *audit.Event) { e.Verb = "delete" }))}, wrong: []string{"does not own"}},
-		"a dry run":                    {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.DryRun = true }))}, wrong: []string{"dry run"}},
-		"a 403":                        {events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.Code = 403 }))}, wrong: []string{"forbidden"}},
-		"a 403 for a read":             {events: []*audit.Event{request(deployment, asks("watch", fill), with(func(e *audit.Event) { e.Code = 403 }))}, wrong: []string{"forbidden"}},
-		"a get":                        {events: []*audit.Event{request(deployment, asks("get", ""))}, wrong: []string{"a get"}},
-		"a get of a pod":               {events: []*audit.Event{request(on("", "pods", "p"), asks("get", ""))}, wrong: []string{"a get"}},
-		"a get of a Secret":            {events: []*audit.Event{request(on("", "secrets", "s"), asks("get", ""))}, wrong: []string{"neither owns nor observes"}},
-		"a list of the newest":         {events: []*audit.Event{request(deployment, asks("list", ""))}, wrong: []string{"not the beginning"}},
-		"a watch from nowhere":         {events: []*audit.Event{request(deployment, asks("watch", ""))}, wrong: []string{"fills no informer"}},
-		"a watch that is renewed soon": {events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, after(200), asks("watch", "resourceVersion=7"))}, wrong: []string{"renewed"}},
-		"an informer filled twice":     {events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, after(99), asks("watch", fill))}, wrong: []string{"2th time"}},
-		"an informer listed twice":     {events: []*audit.Event{request(deployment, asks("list", "resourceVersion=0")), request(deployment, asks("list", "resourceVersion=0"))}, wrong: []string{"2th time"}},
-		"an informer of all":           {events: []*audit.Event{request(deployment, with(func(e *audit.Event) { e.Namespace = "" }), asks("watch", fill))}, wrong: []string{"1th time"}},
-		"an informer of before":        {events: []*audit.Event{request(deployment, after(-1), asks("watch", fill))}, wrong: []string{"1th time"}},
+		"a forced apply": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), forced)}, wrong: []string{"forced"},
+		},
+		"an unknown manager": {
+			events: []*audit.Event{request(deployment, applies("freehold", swap))}, wrong: []string{"not registered for deployments"},
+		},
+		"a manager of another kind": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Backend, swap))}, wrong: []string{"not registered"},
+		},
+		"a manager of the status": {
+			events: []*audit.Event{request(server, applies(vocabulary.Status, swap))}, wrong: []string{"not registered"},
+		},
+		"a manager of the object": {
+			events: []*audit.Event{request(server, applies(vocabulary.Finalizer, swap), status)}, wrong: []string{"not registered for mcpservers/status"},
+		},
+		"an apply by the wrong agent": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), func(e *audit.Event) { e.UserAgent = "freehold/v0" })}, wrong: []string{"User-Agent"},
+		},
+		"an apply that owns nothing": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Ownership, swap))}, wrong: []string{"owns no fields"},
+		},
+		"an apply without a guard": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"name":"a"}}`))}, wrong: []string{"compare-and-swap"},
+		},
+		"an apply without a UID": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"resourceVersion":"7"}}`))}, wrong: []string{"compare-and-swap"},
+		},
+		"an apply without a version": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u"}}`))}, wrong: []string{"compare-and-swap"},
+		},
+		"an apply of any version": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u","resourceVersion":"0"}}`))}, wrong: []string{"compare-and-swap"},
+		},
+		"an apply without a body": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, ""))}, wrong: []string{"cannot be read"},
+		},
+		"an update": {
+			events: []*audit.Event{request(deployment, verb("update"))}, wrong: []string{"neither an apply"},
+		},
+		"a creation": {
+			events: []*audit.Event{request(deployment, verb("create"))}, wrong: []string{"neither an apply"},
+		},
+		"a deletion of a collection": {
+			events: []*audit.Event{request(deployment, verb("deletecollection"))}, wrong: []string{"neither an apply"},
+		},
+		"a patch": {
+			events: []*audit.Event{request(deployment, patches(vocabulary.Proxy, `{}`))}, wrong: []string{"neither an apply nor an edit"},
+		},
+		"an unguarded edit": {
+			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `[{"op":"remove","path":"/metadata/managedFields/0"}]`))}, wrong: []string{"without a resourceVersion"},
+		},
+		"an edit of something else": {
+			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, strings.Replace(edits, "/metadata/managedFields", "/spec", 1)))}, wrong: []string{"replace of /spec"},
+		},
+		"an edit that is a merge": {
+			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `{"metadata":{"managedFields":[]}}`))}, wrong: []string{"no JSON patch"},
+		},
+		"a delete without a guard": {
+			events: []*audit.Event{request(configMap, deletes(`{"propagationPolicy":"Background"}`))}, wrong: []string{"a delete without"},
+		},
+		"a delete without a version": {
+			events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u"}}`))}, wrong: []string{"a delete without"},
+		},
+		"a Secret": {
+			events: []*audit.Event{request(on("", "secrets", "a"), applies(vocabulary.Access, swap))}, wrong: []string{"does not own"},
+		},
+		"an event that is deleted": {
+			events: []*audit.Event{request(on("events.k8s.io", "events", "a"), verb("delete"))}, wrong: []string{"does not own"},
+		},
+		"a dry run": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), func(e *audit.Event) { e.DryRun = true })}, wrong: []string{"dry run"},
+		},
+		"a 403": {
+			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))}, wrong: []string{"forbidden"},
+		},
+		"a 403 for a read": {
+			events: []*audit.Event{request(deployment, asks("watch", fill), code(403))}, wrong: []string{"forbidden"},
+		},
+		"a get": {
+			events: []*audit.Event{request(deployment, asks("get", ""))}, wrong: []string{"a get"},
+		},
+		"a get of a pod": {
+			events: []*audit.Event{request(on("", "pods", "p"), asks("get", ""))}, wrong: []string{"a get"},
+		},
+		"a get of a Secret": {
+			events: []*audit.Event{request(on("", "secrets", "s"), asks("get", ""))}, wrong: []string{"neither owns nor observes"},
+		},
+		"a list of the newest": {
+			events: []*audit.Event{request(deployment, asks("list", ""))}, wrong: []string{"not the beginning"},
+		},
+		"a watch from nowhere": {
+			events: []*audit.Event{request(deployment, asks("watch", ""))}, wrong: []string{"fills no informer"},
+		},
+		"a watch that is renewed soon": {
+			events: []*audit.Event{
+				request(deployment, asks("watch", fill)),
+				request(deployment, after(200), asks("watch", "resourceVersion=7"))}, wrong: []string{"renewed"},
+		},
+		"an informer filled twice": {
+			events: []*audit.Event{
+				request(deployment, asks("watch", fill)),
+				request(deployment, after(99), asks("watch", fill))}, wrong: []string{"2th time"},
+		},
+		"an informer listed twice": {
+			events: []*audit.Event{
+				request(deployment, asks("list", "resourceVersion=0")),
+				request(deployment, asks("list", "resourceVersion=0"))}, wrong: []string{"2th time"},
+		},
+		"an informer of all": {
+			events: []*audit.Event{request(deployment, func(e *audit.Event) { e.Namespace = "" }, asks("watch", fill))}, wrong: []string{"1th time"},
+		},
+		"an informer of before": {
+			events: []*audit.Event{request(deployment, after(-1), asks("watch", fill))}, wrong: []string{"1th time"},
+		},
 		"a ConfigMap over and over": {events: []*audit.Event{
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 		}, wrong: []string{"2th time"}},
 		"a 403 elsewhere": {
 			exceptions: []Exception{{What: Forbidden, Namespace: "other", From: start}},
-			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.Code = 403 }))},
+			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))},
 			wrong:      []string{"forbidden"},
 		},
 		"a 403 too late": {
 			exceptions: []Exception{{What: Forbidden, From: start, Until: start.Add(time.Second)}},
-			events:     []*audit.Event{request(deployment, after(2), applies(vocabulary.Proxy, swap), with(func(e *audit.Event) { e.Code = 403 }))},
+			events:     []*audit.Event{request(deployment, after(2), applies(vocabulary.Proxy, swap), code(403))},
 			wrong:      []string{"forbidden"},
 		},
 		"two of three, in the order of time": {
 			events: []*audit.Event{
 				request(deployment, after(3), asks("get", "")), request(deployment, after(2), applies(vocabulary.Proxy, swap)),
-				request(deployment, after(1), with(func(e *audit.Event) { e.Verb = "update" })),
+				request(deployment, after(1), verb("update")),
 			},
 			wrong: []string{"neither an apply", "a get"},
 		},

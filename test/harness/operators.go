@@ -1,0 +1,98 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/hack/operator"
+)
+
+// Operator runs the operator, with the rights of its ServiceAccount, until the test ends, and fails the test when the
+// operator does not end well. Its log is shown when the test has failed.
+//
+// Two operators at work in one namespace refuse each other nothing but get in each other's way. So a parallel test
+// names the namespaces to watch, see Space.Operate; one that does not must run alone.
+func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
+	t.Helper()
+	p := e.launch(t, args)
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Errorf("the operator did not end well: %v", err)
+		}
+	})
+	return p
+}
+
+// Doomed is an operator that a test lets crash, or come to its end by itself. How it ends is the test's to judge.
+type Doomed struct {
+	*operator.Process
+}
+
+// Doomed runs the operator like Env.Operator, but for how it ends. It does not outlive the test.
+func (e *Env) Doomed(t *testing.T, args ...string) *Doomed {
+	t.Helper()
+	p := e.launch(t, args)
+	t.Cleanup(func() { _ = p.Kill() }) // Most have ended already.
+	return &Doomed{p}
+}
+
+// portAttempts is how often an operator is started when somebody else has taken the port that was chosen for it.
+const portAttempts = 3
+
+// launch starts an operator. After the test, and after what is to be cleaned up later, its log is looked at.
+func (e *Env) launch(t *testing.T, args []string) *operator.Process {
+	t.Helper()
+	log, err := os.CreateTemp(e.dir, "freehold-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		checkLog(t, log)
+		_ = log.Close()
+	})
+	run := newRun(args)
+	options := operator.Options{
+		Binary: e.binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
+	}
+	for attempt := 1; ; attempt++ {
+		p, err := operator.Start(t.Context(), options)
+		if err == nil {
+			e.records.addRun(run)
+			return p
+		}
+		if text := readLog(t, log); attempt == portAttempts || !strings.Contains(text, "address already in use") {
+			t.Fatal(err)
+		}
+	}
+}
+
+// logShown is how much of an operator's log a failed test shows, in bytes.
+const logShown = 16 << 10
+
+// checkLog fails the test when the operator has panicked, recovered from it or not, and shows the end of the log when
+// the test has failed.
+func checkLog(t *testing.T, log *os.File) {
+	t.Helper()
+	text := readLog(t, log)
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "Observed a panic") || strings.HasPrefix(line, "fatal error:") {
+			t.Errorf("the operator has panicked: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the operator's log:\n%s", text[max(0, len(text)-logShown):])
+	}
+}
+
+func readLog(t *testing.T, log *os.File) string {
+	t.Helper()
+	text, err := os.ReadFile(log.Name())
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
