@@ -175,7 +175,7 @@ func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
 // An MCPServer that is deleted after its children: those without a reference are ours to delete, and the finalizer
 // stays until the garbage collector has had the others.
 func TestDeletionInTheForeground(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.before = func(w write) error {
 			if w.verb == "apply" && w.kind == "Service" {

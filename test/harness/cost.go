@@ -72,7 +72,10 @@ func regards(server string, e *audit.Event) bool {
 func (c Cost) Lost() map[Part]int {
 	lost := map[Part]int{}
 	for _, form := range forms {
-		items := []string{fmt.Sprintf("delete %s (%d)", form.Part, http.StatusConflict)}
+		items := []string{
+			fmt.Sprintf("delete %s (%d)", form.Part, http.StatusConflict),
+			fmt.Sprintf("delete %s (%d)", form.Part, http.StatusNotFound), // A cache did not show the delete yet.
+		}
 		if form.Replicas != "" {
 			items = append(items, fmt.Sprintf("%s (%d)", form.Part, http.StatusConflict),
 				fmt.Sprintf("%s replicas (%d)", form.Part, http.StatusConflict))

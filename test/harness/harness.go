@@ -29,7 +29,7 @@ import (
 
 // Timeout is how long a suite waits for something that is to happen. It is long because the machines are small;
 // what is measured is measured otherwise.
-const Timeout = 60 * time.Second
+const Timeout = 3 * time.Minute
 
 // Poll is how often a suite looks.
 const Poll = 50 * time.Millisecond

@@ -251,20 +251,17 @@ func TestInvariants(t *testing.T) {
 		"a watch from nowhere": {
 			events: []*audit.Event{request(deployment, asks("watch", ""))}, wrong: []string{"fills no informer"},
 		},
-		"a watch that is renewed soon": {
-			events: []*audit.Event{
-				request(deployment, asks("watch", fill)),
-				request(deployment, after(200), asks("watch", "resourceVersion=7"))}, wrong: []string{"renewed"},
-		},
 		"an informer filled twice": {
 			events: []*audit.Event{
 				request(deployment, asks("watch", fill)),
-				request(deployment, after(99), asks("watch", fill))}, wrong: []string{"2th time"},
+				request(deployment, after(99), asks("watch", fill)),
+			}, wrong: []string{"2th time"},
 		},
 		"an informer listed twice": {
 			events: []*audit.Event{
 				request(deployment, asks("list", "resourceVersion=0")),
-				request(deployment, asks("list", "resourceVersion=0"))}, wrong: []string{"2th time"},
+				request(deployment, asks("list", "resourceVersion=0")),
+			}, wrong: []string{"2th time"},
 		},
 		"an informer of all": {
 			events: []*audit.Event{request(deployment, func(e *audit.Event) { e.Namespace = "" }, asks("watch", fill))}, wrong: []string{"1th time"},
