@@ -165,9 +165,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.sync(klog.NewContext(watching, logger), key) {
 	case retrySoon, retryBackoff:
-		if wait, ok := c.retries.next(key); ok {
-			c.queue.AddAfter(key, wait)
-		}
+		c.queue.AddAfter(key, c.retries.next(key))
 	case retryCatchUp:
 		c.queue.AddAfter(key, catchUpCheck)
 	default:

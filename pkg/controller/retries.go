@@ -31,17 +31,18 @@ func newRetries(clock clock.PassiveClock) *retries {
 	}
 }
 
-// next returns how long to wait for the next retry; ok is false when one is waited for already.
-func (r *retries) next(key cache.ObjectName) (wait time.Duration, ok bool) {
+// next returns how long to wait for the next retry. While one is due already it is what remains of that wait: the queue
+// holds one wake-up for a key, and a sooner one may have taken its place.
+func (r *retries) next(key cache.ObjectName) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
-	if now.Before(r.due[key]) {
-		return 0, false
+	if remaining := r.due[key].Sub(now); remaining > 0 {
+		return remaining
 	}
-	wait = r.limiter.When(key)
+	wait := r.limiter.When(key)
 	r.due[key] = now.Add(wait)
-	return wait, true
+	return wait
 }
 
 // forget begins anew for a key with which all is well.
