@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -22,6 +23,9 @@ import (
 
 // TestMain fails when a test leaves a goroutine behind.
 func TestMain(m *testing.M) {
+	// The second handler makes sure that there is a while between two errors. It knows the time of the first from the
+	// real clock, and a goroutine in a bubble would wait until the clock of the bubble has come there.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it is there to be set
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 

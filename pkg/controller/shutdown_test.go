@@ -12,7 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -48,26 +53,58 @@ func TestShutdownFinishesWhatHasBegun(t *testing.T) {
 	})
 }
 
-// An API server that does not answer keeps the controller for no longer than a while.
-func TestShutdownDoesNotWaitForEver(t *testing.T) {
+// silentAccounts is a client whose apply of a ServiceAccount ends only with its context. Fake clients heed none.
+type silentAccounts struct {
+	kubernetes.Interface
+	begun chan time.Time
+	ended chan time.Time
+}
+
+// IsWatchListSemanticsUnSupported tells the informers what the fake client would tell them.
+func (silentAccounts) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (c silentAccounts) CoreV1() corev1client.CoreV1Interface {
+	return silentCore{c.Interface.CoreV1(), c}
+}
+
+type silentCore struct {
+	corev1client.CoreV1Interface
+	accounts silentAccounts
+}
+
+func (c silentCore) ServiceAccounts(namespace string) corev1client.ServiceAccountInterface {
+	return silentAccount{c.CoreV1Interface.ServiceAccounts(namespace), c.accounts}
+}
+
+type silentAccount struct {
+	corev1client.ServiceAccountInterface
+	accounts silentAccounts
+}
+
+func (c silentAccount) Apply(
+	ctx context.Context, _ *corev1ac.ServiceAccountApplyConfiguration, _ metav1.ApplyOptions,
+) (*corev1.ServiceAccount, error) {
+	c.accounts.begun <- time.Now()
+	<-ctx.Done()
+	c.accounts.ended <- time.Now()
+	return nil, ctx.Err()
+}
+
+// A request that has no answer when the controller is asked to end is waited for, but not for ever.
+func TestShutdownBreaksOffWhatHasNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
-		begun := make(chan struct{}, 100)
-		s.before = func(write) error {
-			begun <- struct{}{}
-			<-time.After(drainTimeout + time.Minute)
-			return context.DeadlineExceeded
-		}
-		o := start(t, s, nil)
-		<-begun
+		client := silentAccounts{Interface: s.core, begun: make(chan time.Time, 10), ended: make(chan time.Time, 10)}
+		o := start(t, s, func(c *Config) { c.Core = client })
+		<-client.begun
+		<-time.After(time.Minute)
 		asked := time.Now()
 		o.end()
-		// The fake clients do not heed the end of a context, so this one request is waited for.
-		if took := time.Since(asked); took > drainTimeout+2*time.Minute {
-			t.Errorf("it took %s to end", took)
+		if got := (<-client.ended).Sub(asked); got != drainTimeout {
+			t.Errorf("the request was broken off after %s, want %s", got, drainTimeout)
 		}
-		if left := len(begun); left > 1 {
-			t.Errorf("%d more requests were sent", left)
+		if got := time.Since(asked); got != drainTimeout {
+			t.Errorf("it took %s to end, want %s", got, drainTimeout)
 		}
 	})
 }
@@ -81,7 +118,11 @@ func TestShutdownBeforeTheCachesAreFilled(t *testing.T) {
 		o := start(t, s, nil)
 		<-time.After(time.Minute)
 		o.expect(nil, "caches that are not filled")
+		asked := time.Now()
 		o.end()
+		if took := time.Since(asked); took > time.Second {
+			t.Errorf("it took %s to end", took)
+		}
 	})
 }
 
