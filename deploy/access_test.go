@@ -74,8 +74,8 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 			allow(writer.Kind.Group, resource, "list", "watch", "create", "patch", "delete")
 		}
 	}
-	// Observed.
-	allow("", "pods", "list", "watch")
+	// Observed, and deleted for a restart that is not to wait.
+	allow("", "pods", "list", "watch", "delete")
 	// Told.
 	allow("events.k8s.io", "events", "create", "patch")
 	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.

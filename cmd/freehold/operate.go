@@ -60,6 +60,9 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 
+	standing := c.Conflicts
+	conflicts.standing.Store(&standing)
+
 	group, ctx := errgroup.WithContext(ctx)
 	lease := leaderelection.NewLeaderHealthzAdaptor(o.leaseDuration)
 	serveEndpoints(ctx, group, o, lease.Check)

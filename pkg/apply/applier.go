@@ -33,11 +33,12 @@ func NewApplier(observer Observer) *Applier {
 // Written tells which of this applier's own writes a cache has yet to show.
 func (a *Applier) Written() *Written { return a.written }
 
-// Sync brings one object in line with one writer's intent. It sends at most one request, and none when the
-// object is already so or when the same intent was refused and nothing has changed since.
+// Sync brings one object in line with one writer's intent. It sends one apply, and none when the object is already
+// so or when the same intent was refused and nothing has changed since. Where a claim has to change hands, an edit of
+// managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	out := w.sync(ctx, a.memo, req)
-	if out.Err == nil && out.Action != ActionNone {
+	if out.Wrote() {
 		a.written.record(req.Object, out.Live)
 	}
 	a.Note(ctx, out)
@@ -48,6 +49,9 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 // decides on without asking a writer.
 func (a *Applier) Note(ctx context.Context, out Outcome) {
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
+	for _, change := range out.Claims {
+		log.Info("Fields changed hands", "cause", change.Cause, "fields", change.Fields)
+	}
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:
 		log.Info("Write refused", "class", ClassOf(out.Err), "err", out.Err)
@@ -60,6 +64,9 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		a.observer.Observe(out)
 	}
 }
+
+// Conflicts returns the conflicts that stand.
+func (a *Applier) Conflicts() []*ConflictError { return a.memo.conflicts() }
 
 // Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an
 // object that is already being deleted. The error, if any, is a *Refusal.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
@@ -214,9 +215,7 @@ func TestRefusalHoldsOneWriter(t *testing.T) {
 	b, live := refused(t, apply.ClassConflict)
 	b.refuse = nil
 	number := newWriter(t, replicas, b.target())
-	want := web("a:1")
-	want.Spec = nil
-	want.Labels = nil
+	want := appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
 	out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: want})
 	if out.Err != nil || out.Action != apply.ActionApplied {
 		t.Errorf("the other writer: %s, %v", out.Action, out.Err)

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"sync"
 
@@ -71,6 +72,21 @@ func (m *memo) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
+}
+
+// conflicts returns the refusals that are conflicts.
+func (m *memo) conflicts() []*ConflictError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var standing []*ConflictError
+	for _, entries := range m.entries {
+		for i := range entries {
+			if conflict, ok := errors.AsType[*ConflictError](entries[i].refusal); ok {
+				standing = append(standing, conflict)
+			}
+		}
+	}
+	return standing
 }
 
 // find returns the place of a writer's memory of an object, or -1.

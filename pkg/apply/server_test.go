@@ -116,7 +116,7 @@ func (s *server) target() target {
 // stamping is a target with the source on the object.
 func (s *server) stamping() target {
 	to := s.target()
-	to.StampSource = true
+	to.Source = apply.SourceAnnotation
 	return to
 }
 

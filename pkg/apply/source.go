@@ -44,14 +44,14 @@ func ParseSource(text string) (s Source, ok bool) {
 	return s, true
 }
 
-// sourceOf returns the source that the object was last written from, if it tells.
-func sourceOf(live metav1.Object) (Source, bool) {
-	return ParseSource(live.GetAnnotations()[SourceAnnotation])
+// sourceOf returns the source that the object was last written from, if it tells by that annotation.
+func sourceOf(live metav1.Object, annotation string) (Source, bool) {
+	return ParseSource(live.GetAnnotations()[annotation])
 }
 
 // staleAgainst tells whether the object was written from a newer generation of the same source. An object
 // that tells no source, or another one, is not newer: it has lost its annotation or outlived its source.
-func (s Source) staleAgainst(live metav1.Object) bool {
-	written, ok := sourceOf(live)
+func (s Source) staleAgainst(live metav1.Object, annotation string) bool {
+	written, ok := sourceOf(live, annotation)
 	return ok && written.UID == s.UID && written.Generation > s.Generation
 }

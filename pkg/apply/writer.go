@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -13,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -24,6 +26,7 @@ type Configuration[A any] interface {
 	WithUID(types.UID) A
 	WithResourceVersion(string) A
 	WithAnnotations(map[string]string) A
+	GetAPIVersion() *string
 }
 
 // Target says how objects of one kind are written and read back. L is the object's type, A that of its apply
@@ -33,11 +36,32 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	Apply func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error)
 	// Extract returns what the manager owns: a generated ExtractX, or ExtractXStatus, function.
 	Extract func(live L, manager string) (A, error)
+	// Edits says how managedFields are edited.
+	Edits Edits[L]
+	// Schema tells the types of fields: a generated NewTypeConverter.
+	Schema managedfields.TypeConverter
 	// Settle, if set, may take values over into an intent from what the manager already owns, where a
 	// difference is not worth a write. It must be a pure function of its arguments.
 	Settle func(want, owned A)
-	// StampSource adds SourceAnnotation to the intent, and holds writes from an older generation back.
-	StampSource bool
+	// Source is the annotation that is added to the intent to tell what it was rendered from, such as
+	// SourceAnnotation. With it, writes from an older generation are held back. Empty for none.
+	Source string
+	// Mark is a field that nobody but the manager writes. An object that has it although the manager owns nothing of it
+	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
+	// annotation.
+	Mark fieldpath.Path
+	// Marked tells whether an object has the mark.
+	Marked func(live L) bool
+}
+
+// Edits says how managedFields are edited: when a claim is given up, taken or restored.
+type Edits[L metav1.Object] struct {
+	// Manager is the name under which it is done. It owns no fields.
+	Manager string
+	// Send sends an edit as a JSON patch: the method Patch of a typed client of the namespace.
+	Send func(ctx context.Context, namespace, name string, patch []byte, options metav1.PatchOptions) (L, error)
+	// Clock tells since when a claim stands.
+	Clock clock.PassiveClock
 }
 
 // Writer writes the intents of one field manager to the objects of one kind.
@@ -64,6 +88,11 @@ type Request struct {
 	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer
 	// may say so.
 	LetGo bool
+	// Yield tells, by their paths, which fields the writer leaves to others. It does not name them, and those of them
+	// that it owns it gives up: their values stay. An object that does not exist is created with them. Nil for none.
+	Yield func(path string) bool
+	// Take tells which contested fields are taken from their owners. Nil for none.
+	Take func(from ownership.Owner, path string) bool
 }
 
 // Action is what was done.
@@ -76,6 +105,8 @@ const (
 	ActionCreated Action = "Created"
 	// ActionApplied means that the intent was applied to an existing object.
 	ActionApplied Action = "Applied"
+	// ActionClaimed means that fields changed hands and that the object then was as the intent wants it.
+	ActionClaimed Action = "Claimed"
 	// ActionRefused means that a request was sent and refused.
 	ActionRefused Action = "Refused"
 )
@@ -90,8 +121,15 @@ type Outcome struct {
 	Action Action
 	// Err is nil when the object is as the intent wants it. Otherwise it is a *Refusal or a *ConflictError.
 	Err error
-	// Live is the object after the write, or as it was given when nothing was sent.
+	// Live is the object after the last request that was accepted, or as it was given when there was none.
 	Live metav1.Object
+	// Claims are the fields that changed hands on the way.
+	Claims []ClaimChange
+}
+
+// Wrote tells whether the object was changed.
+func (o Outcome) Wrote() bool {
+	return len(o.Claims) > 0 || o.Action != ActionNone && o.Action != ActionRefused
 }
 
 type writer[L metav1.Object, A Configuration[A]] struct {
@@ -107,170 +145,135 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 	if _, ok := registry.Writer(manager.Name, manager.Kind, manager.Subresource); !ok {
 		return nil, fmt.Errorf("field manager %q is not registered for %s", manager.Name, manager.Kind)
 	}
+	if key := target.Source; key != "" {
+		target.Mark = fieldmanager.Path("metadata", "annotations", key)
+		target.Marked = func(live L) bool { return live.GetAnnotations()[key] != "" }
+	}
 	return &writer[L, A]{manager: manager, target: target}, nil
 }
 
 func (w *writer[L, A]) Name() string { return w.manager.Name }
 
+// attempt is a request on its way.
+type attempt[L, A any] struct {
+	Request
+	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist.
+	live L
+	// want is the intent without what is left to others, to be completed by what is not rendered: source and
+	// preconditions.
+	want A
+	// intent is the digest of what was rendered, without what is left to others.
+	intent [sha256.Size]byte
+	// last is what became of the same intent before.
+	last memory
+	out  Outcome
+}
+
 func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcome {
-	out := Outcome{Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live}
-	want, ok := req.Config.(A)
-	if !ok {
-		out.Err = w.refuse(req, ClassTerminal, fmt.Sprintf("the intent is a %T, this writer takes %T", req.Config, want))
-		return out
+	a := &attempt[L, A]{Request: req, out: Outcome{
+		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
+	}}
+	if err := w.prepare(a); err != nil {
+		return w.refuse(a, ClassTerminal, err.Error())
 	}
-	rendered, err := json.Marshal(want)
-	if err != nil {
-		out.Err = w.refuse(req, ClassTerminal, "the intent cannot be encoded: "+err.Error())
-		return out
-	}
-	last, _ := memo.recall(w.manager.Name, req.Object)
-	a := attempt[A]{Request: req, want: want, intent: sha256.Sum256(rendered)}
-	if last.intent != a.intent {
-		last = memory{}
+	if last, _ := memo.recall(w.manager.Name, req.Object); last.intent == a.intent {
+		a.last = last
 	}
 	if req.Live == nil {
-		return w.create(ctx, memo, a, last, out)
+		return w.create(ctx, memo, a)
 	}
-	live, ok := req.Live.(L)
-	if !ok {
-		out.Err = w.refuse(req, ClassTerminal, fmt.Sprintf("the object is a %T, this writer takes %T", req.Live, live))
-		return out
-	}
-	return w.change(ctx, memo, a, last, live, out)
+	return w.change(ctx, memo, a)
 }
 
-// attempt is a request on its way.
-type attempt[A any] struct {
-	Request
-	// want is the intent, to be completed by what is not rendered: source and preconditions.
-	want A
-	// intent is the digest of what was rendered.
-	intent [sha256.Size]byte
+// prepare takes the request apart.
+func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
+	var ok bool
+	if a.want, ok = a.Config.(A); !ok {
+		return fmt.Errorf("the intent is a %T, this writer takes %T", a.Config, a.want)
+	}
+	if a.Live != nil {
+		if a.live, ok = a.Live.(L); !ok {
+			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
+		}
+		if a.Yield != nil {
+			left, err := without(w.target.Schema, a.want, a.Yield)
+			if err != nil {
+				return err
+			}
+			a.want = left
+		}
+	}
+	rendered, err := json.Marshal(a.want)
+	if err != nil {
+		return fmt.Errorf("the intent cannot be encoded: %w", err)
+	}
+	a.intent = sha256.Sum256(rendered)
+	return nil
 }
 
-// create writes an object that does not exist. last is what became of the same intent before.
-func (w *writer[L, A]) create(ctx context.Context, memo *memo, a attempt[A], last memory, out Outcome) Outcome {
-	if last.refusal != nil && last.uid == "" {
-		out.Err = last.refusal
-		return out
+// create writes an object that does not exist.
+func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	if a.last.refusal != nil && a.last.uid == "" {
+		a.out.Err = a.last.refusal
+		return a.out
+	}
+	if nothing, err := empty(a.want); err != nil || nothing {
+		return a.out
 	}
 	omitZeros(a.want, *new(L))
-	if w.target.StampSource {
-		a.want.WithAnnotations(map[string]string{SourceAnnotation: a.Source.String()})
-	}
+	w.stamp(a.want, a.Source)
 	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this
 	// version is always outdated. So the apply can create and nothing else.
 	a.want.WithResourceVersion("1")
 	return w.send(ctx, memo, a)
 }
 
-// change brings an existing object in line. last is what became of the same intent before.
-func (w *writer[L, A]) change(ctx context.Context, memo *memo, a attempt[A], last memory, live L, out Outcome) Outcome {
-	if live.GetDeletionTimestamp() != nil && !a.LetGo {
-		out.Err = w.refuse(a.Request, ClassGone, "it is being deleted")
-		return out
+// stamp completes an intent by its source, if the target has one.
+func (w *writer[L, A]) stamp(want A, source Source) {
+	if w.target.Source != "" {
+		want.WithAnnotations(map[string]string{w.target.Source: source.String()})
 	}
-	if w.target.StampSource && a.Source.staleAgainst(live) {
-		out.Err = w.refuse(a.Request, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
-			live.GetAnnotations()[SourceAnnotation], a.Source.Generation))
-		return out
-	}
-	claim := ownership.Fingerprint(ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource))
-	if last.uid != "" && last.uid == live.GetUID() {
-		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
-		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
-		if last.refusal == nil && (last.claim == claim || a.LetGo) && !a.Confirm {
-			return out
-		}
-		if last.refusal != nil && last.standing == ownership.Standing(live) {
-			out.Err = last.refusal
-			return out
-		}
-	}
-	omitZeros(a.want, live)
-	same, err := w.compare(a.want, live, claim != 0, a.Source)
-	if err != nil {
-		out.Err = w.refuse(a.Request, ClassTerminal, err.Error())
-		return out
-	}
-	if same && !a.Confirm {
-		memo.remember(w.manager.Name, a.Object, memory{uid: live.GetUID(), intent: a.intent, claim: claim})
-		return out
-	}
-	a.want.WithUID(live.GetUID()).WithResourceVersion(live.GetResourceVersion())
-	return w.send(ctx, memo, a)
 }
 
-// compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
-// takes over, and by the source, which stays the one that is live unless something else differs.
-func (w *writer[L, A]) compare(want A, live L, owns bool, source Source) (same bool, err error) {
-	if owns {
-		owned, err := w.target.Extract(live, w.manager.Name)
-		if err != nil {
-			return false, fmt.Errorf("the fields owned by %s cannot be read: %w", w.manager.Name, err)
-		}
-		if w.target.Settle != nil {
-			w.target.Settle(want, owned)
-		}
-		if w.target.StampSource {
-			// Without a source of ours on the object the comparison is with the one that we would write, so that
-			// one that was taken away comes back.
-			expected := source
-			if written, stamped := sourceOf(live); stamped && written.UID == source.UID {
-				expected = written
-			}
-			want.WithAnnotations(map[string]string{SourceAnnotation: expected.String()})
-		}
-		if same, err = equal(want, owned); err != nil || same {
-			return same, err
-		}
-	}
-	if w.target.StampSource {
-		want.WithAnnotations(map[string]string{SourceAnnotation: source.String()})
-	}
-	return false, nil
-}
-
-// equal compares two configurations by what would be sent.
-func equal[A any](a, b A) (bool, error) {
-	left, err := json.Marshal(a)
-	if err != nil {
-		return false, err
-	}
-	right, err := json.Marshal(b)
-	if err != nil {
-		return false, err
-	}
-	return bytes.Equal(left, right), nil
-}
-
-func (w *writer[L, A]) send(ctx context.Context, memo *memo, a attempt[A]) Outcome {
-	out := Outcome{Writer: w.manager.Name, Object: a.Object, Action: ActionApplied, Live: a.Live}
-	if a.Live == nil {
-		out.Action = ActionCreated
-	}
+// send applies the intent and remembers what became of it.
+func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
 	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err == nil {
-		out.Live = answer
-		claim := ownership.Fingerprint(ownership.ApplyEntry(answer, w.manager.Name, w.manager.Subresource))
-		memo.remember(w.manager.Name, a.Object, memory{uid: answer.GetUID(), intent: a.intent, claim: claim})
-		return out
+		a.out.Action = ActionApplied
+		if a.Live == nil {
+			a.out.Action = ActionCreated
+		}
+		a.live, a.out.Live = answer, answer
+		w.remember(memo, a)
+		return a.out
 	}
-	out.Action = ActionRefused
-	out.Err = classify(err, w.manager.Name, a.Object, a.Live)
-	if Policies()[ClassOf(out.Err)].Retry != RetryOnChange {
-		memo.forget(w.manager.Name, a.Object)
-		return out
-	}
-	refused := memory{intent: a.intent, refusal: out.Err}
-	if a.Live != nil {
-		refused.uid, refused.standing = a.Live.GetUID(), ownership.Standing(a.Live)
-	}
-	memo.remember(w.manager.Name, a.Object, refused)
-	return out
+	return w.refused(memo, a, classify(err, w.manager.Name, a.Object, a.out.Live))
 }
 
-func (w *writer[L, A]) refuse(req Request, class Class, reason string) error {
-	return &Refusal{Class: class, Writer: w.manager.Name, Object: req.Object, Reason: reason}
+// remember notes that an object is as the intent wants it.
+func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
+	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
+	memo.remember(w.manager.Name, a.Object, memory{uid: a.live.GetUID(), intent: a.intent, claim: claim})
+}
+
+// refused ends an attempt that the API server has refused. A refusal that only a change of the object or of the intent
+// can undo is remembered.
+func (w *writer[L, A]) refused(memo *memo, a *attempt[L, A], refusal error) Outcome {
+	a.out.Action, a.out.Err = ActionRefused, refusal
+	if Policies()[ClassOf(refusal)].Retry != RetryOnChange {
+		memo.forget(w.manager.Name, a.Object)
+		return a.out
+	}
+	what := memory{intent: a.intent, refusal: refusal}
+	if a.out.Live != nil {
+		what.uid, what.standing = a.out.Live.GetUID(), ownership.Standing(a.out.Live)
+	}
+	memo.remember(w.manager.Name, a.Object, what)
+	return a.out
+}
+
+// refuse ends an attempt without a request.
+func (w *writer[L, A]) refuse(a *attempt[L, A], class Class, reason string) Outcome {
+	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: reason}
+	return a.out
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -54,9 +55,13 @@ func newCaches(
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	packer, err := newPacker()
+	if err != nil {
+		return nil, err
+	}
 	c := &caches{byNamespace: map[string]*scope{}}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, trimmer{registry}, namespace, resync)
+		s, err := newScope(core, servers, trimmer{registry}, packer, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -66,11 +71,12 @@ func newCaches(
 }
 
 func newScope(
-	core kubernetes.Interface, servers versioned.Interface, trim trimmer, namespace string, resync time.Duration,
+	core kubernetes.Interface, servers versioned.Interface, trim trimmer, packer *packer,
+	namespace string, resync time.Duration,
 ) (*scope, error) {
 	s := &scope{
 		core: informers.NewSharedInformerFactoryWithOptions(core, resync,
-			informers.WithNamespace(namespace), informers.WithTransform(trim.child)),
+			informers.WithNamespace(namespace), informers.WithTransform(packer.after(trim.child))),
 		pods: informers.NewSharedInformerFactoryWithOptions(core, resync,
 			informers.WithNamespace(namespace), informers.WithTransform(trim.pod),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -168,8 +174,9 @@ func (c *caches) child(ref apply.ObjectRef) metav1.Object {
 	if err != nil || !exists {
 		return nil
 	}
-	obj, ok := item.(metav1.Object)
-	if !ok {
+	obj, err := item.(*packed).unpack(ref.Kind)
+	if err != nil {
+		utilruntime.HandleError(err)
 		return nil
 	}
 	return obj

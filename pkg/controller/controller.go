@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -74,6 +75,7 @@ type Controller struct {
 	// configMaps are those that MCPServers refer to.
 	configMaps *configMaps
 	adoptions  adoptions
+	caps       *caps
 }
 
 // New returns a controller that has not started to watch.
@@ -85,7 +87,7 @@ func New(config Config) (*Controller, error) {
 		config.Clock = clock.RealClock{}
 	}
 	registry := vocabulary.Registry()
-	clients, err := newClients(registry, config.Core, config.Servers)
+	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +103,7 @@ func New(config Config) (*Controller, error) {
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
 		retries: newRetries(config.Clock),
+		caps:    newCaps(config.Clock),
 	}
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
 	if err := c.addHandlers(); err != nil {
@@ -108,6 +111,9 @@ func New(config Config) (*Controller, error) {
 	}
 	return c, nil
 }
+
+// Conflicts returns the disagreements with other field managers that stand.
+func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
 
 // Run watches and works until the context ends, and returns when everything that it started has ended. The
 // error tells why it could not start. A controller runs once.
@@ -203,7 +209,7 @@ func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHa
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = unknown.Obj
 		}
-		if accessor, ok := obj.(metav1.Object); ok {
+		if accessor, err := meta.Accessor(obj); err == nil {
 			wake(accessor)
 		}
 	}

@@ -6,11 +6,15 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -57,15 +61,15 @@ func (p *pass) refusals() []status.Finding {
 			f.Condition = v1beta1.ConditionFieldsOwned
 		}
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
-			f.Message = describe(conflict)
+			f.Message = p.describe(conflict)
 		}
 		found = append(found, f)
 	}
 	return found
 }
 
-// describe tells a conflict in one line: the first contested field, who holds it, and the way out.
-func describe(c *apply.ConflictError) string {
+// describe tells a conflict in one line: the first contested field, who holds it, and the two ways out.
+func (p *pass) describe(c *apply.ConflictError) string {
 	first := c.Fields[0]
 	holder := "another field manager"
 	if len(first.Owners) > 0 {
@@ -75,7 +79,77 @@ func describe(c *apply.ConflictError) string {
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
+	fields := contestedFields(c)
 	return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value. "+
-		"Either make that manager give the field up, or make the MCPServer ask for the same value.",
-		holder, first.Path, c.Object, more, c.Writer)
+		"To take it: %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
+		holder, first.Path, c.Object, more, c.Writer,
+		p.annotate(vocabulary.Take, fields), p.annotate(vocabulary.Yield, fields))
+}
+
+// contestedFields are selectors for the fields of a conflict.
+func contestedFields(c *apply.ConflictError) []string {
+	fields := make([]string, 0, len(c.Fields))
+	for _, f := range c.Fields {
+		fields = append(fields, selector{object: c.Object.String(), path: f.Path}.String())
+	}
+	return fields
+}
+
+// annotate is the command that asks for fields to be taken or yielded.
+func (p *pass) annotate(annotation string, fields []string) string {
+	command := fmt.Sprintf("kubectl annotate -n %s %s", p.key.Namespace, serverRef(p.key))
+	before := p.server.Annotations[annotation]
+	if annotation == vocabulary.Yield {
+		// What is left to others already stays so.
+		for _, s := range parseSelectors(before) {
+			if !slices.Contains(fields, s.String()) {
+				fields = append(fields, s.String())
+			}
+		}
+	}
+	text := strings.Join(fields, ",")
+	again := ""
+	if annotation == vocabulary.Take && text == before {
+		// A request is carried out once, so to write it again it has to go first.
+		again = fmt.Sprintf("%s %s- && ", command, annotation)
+	}
+	return fmt.Sprintf("%s%s --overwrite %s", again, command, shellQuoted(annotation+"="+text))
+}
+
+// shellQuoted makes a text one word for a POSIX shell.
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Reasons of the events that tell of fields that changed hands.
+const (
+	ReasonFieldsTaken    = "FieldsTaken"
+	ReasonFieldsReleased = "FieldsReleased"
+	ReasonOwnershipLost  = "OwnershipLost"
+)
+
+// announce tells of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
+func (p *pass) announce(out apply.Outcome) {
+	if p.config.Recorder == nil {
+		return
+	}
+	for _, change := range out.Claims {
+		first := change.Fields[0]
+		what := first.Path
+		if n := len(change.Fields) - 1; n > 0 {
+			what += fmt.Sprintf(" (+%d more fields)", n)
+		}
+		severity, reason, note := corev1.EventTypeNormal, "", ""
+		switch change.Cause {
+		case apply.CauseTaken:
+			reason = ReasonFieldsTaken
+			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
+		case apply.CauseYielded:
+			reason = ReasonFieldsReleased
+			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
+		case apply.CauseRestored:
+			severity, reason = corev1.EventTypeWarning, ReasonOwnershipLost
+			note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+
+				"restored from a copy", out.Writer, what, out.Object)
+		}
+		p.config.Recorder.Eventf(p.server, nil, severity, reason, "Apply", "%s", note)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
+	"k8s.io/utils/clock"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -34,7 +36,7 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 			refusal := refusalOf(class)
 			// What is not told of comes first, and must not hide what is.
 			silent := refusalOf(apply.ClassStale)
-			p := &pass{refused: []error{errors.New("of another kind"), &silent, &refusal}}
+			p := &pass{refused: []error{errors.New("of another kind"), &silent, &refusal}, server: newServer("web")}
 			got := p.refusals()
 			if policy.Reason == "" {
 				if len(got) != 0 {
@@ -69,7 +71,7 @@ func TestConflictsAreDescribed(t *testing.T) {
 		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager holds .a of`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
+			p := &pass{server: newServer("web"), refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
 			got := p.refusals()
 			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
 				t.Errorf("findings %v, want one with %q", got, test.want)
@@ -104,7 +106,7 @@ func TestNoticesAndProblems(t *testing.T) {
 // Every manager of the vocabulary has a writer, and every kind of child a way to be deleted.
 func TestEveryManagerHasAWriter(t *testing.T) {
 	registry := vocabulary.Registry()
-	clients, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{})
+	clients, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +129,13 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 	}
 
 	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: vocabulary.ConfigMap, Object: "other"})
-	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}); err != nil {
+	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err != nil {
 		t.Errorf("a further manager of a kind that has a client: %v", err)
 	}
 	unknown := vocabulary.ConfigMap
 	unknown.Kind = "Secret"
 	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: unknown})
-	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {
+	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {
 		t.Errorf("error %v, want one about a manager without a client", err)
 	}
 }

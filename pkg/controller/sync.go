@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +38,19 @@ type pass struct {
 	*Controller
 	key    cache.ObjectName
 	server *v1beta1.MCPServer
-	// live are the objects as this pass left them, where that is newer than the caches.
+	// live are the objects as this pass saw or left them.
 	live map[apply.ObjectRef]metav1.Object
 	// refused are the writes that were not made or not accepted.
 	refused []error
-	retry   retry
+	// resolution is how conflicts are to be settled.
+	resolution *resolution
+	// capped are numbers of replicas that were set from outside and do not stay.
+	capped []status.Finding
+	// made tells that an object was made, or is still to be made.
+	made  bool
+	retry retry
+	// wake is when to look again in any case; 0 for not.
+	wake time.Duration
 }
 
 // sync brings one MCPServer's children and status about. It reads from caches alone.
@@ -56,12 +65,19 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		c.forget(ctx, key)
 		return retryNever
 	}
-	p := &pass{Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{}}
+	p := &pass{
+		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
+		resolution: newResolution(server),
+	}
 	if server.DeletionTimestamp != nil {
 		p.finalize(ctx)
 		return p.retry
 	}
 	p.run(ctx)
+	if p.wake > 0 {
+		// A wake-up that comes sooner takes its place; whoever is then looked at asks for what is left of the wait.
+		c.queue.AddAfter(key, p.wake)
+	}
 	return p.retry
 }
 
@@ -72,6 +88,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		c.applier.Forget(ref)
+		c.caps.forget(ref)
 	}
 }
 
@@ -131,7 +148,13 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		observation.Notices = notices(result.Notices)
 		observation.SharedSessions = result.SharedSessions
 		p.writeAll(ctx, result.Intents)
+		for _, t := range p.tiers() {
+			p.scale(ctx, t, wantedReplicas(result.Intents, t.writer), result.SinglePod)
+		}
+		p.restart(ctx)
 		p.prune(ctx, result.Absent)
+		observation.Notices = append(observation.Notices, p.cappings()...)
+		observation.Requests = p.resolution.findings(p.retry == retryNever && !p.made)
 		observation.URL = render.URL(p.server)
 	}
 	observation.Refusals = p.refusals()
@@ -145,10 +168,10 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent) {
 		if ref.Kind == vocabulary.Deployment && p.object(ref) == nil && !p.backendReady() {
 			// A runner that starts before its backend is ready exits at once. The StatefulSet's event
 			// brings us back here.
+			p.made = true
 			continue
 		}
-		if countsReplicas(intent.Writer) && p.object(ref) == nil {
-			// The workload itself was refused a moment ago, and a number of replicas alone does not make one.
+		if countsReplicas(intent.Writer) {
 			continue
 		}
 		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config})
@@ -174,6 +197,9 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		p.take(out)
 		return out
 	}
+	if req.Object.Kind != vocabulary.MCPServer {
+		p.resolution.complete(&req)
+	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.take(out)
 	return out
@@ -181,10 +207,13 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 
 // take draws the conclusions from an outcome.
 func (p *pass) take(out apply.Outcome) {
+	if out.Wrote() {
+		p.live[out.Object] = out.Live
+	}
+	p.made = p.made || out.Action == apply.ActionCreated
+	p.resolution.note(out)
+	p.announce(out)
 	if out.Err == nil {
-		if out.Action != apply.ActionNone {
-			p.live[out.Object] = out.Live
-		}
 		return
 	}
 	p.refused = append(p.refused, out.Err)
@@ -198,11 +227,22 @@ func (p *pass) take(out apply.Outcome) {
 
 func (p *pass) retryAs(r retry) { p.retry = max(p.retry, r) }
 
+// wakeAfter makes the MCPServer be looked at again after a wait.
+func (p *pass) wakeAfter(wait time.Duration) {
+	if p.wake == 0 || wait < p.wake {
+		p.wake = wait
+	}
+}
+
 // prune deletes objects that the MCPServer had under an earlier spec.
 func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
 	for _, unwanted := range absent {
 		ref := childRef(unwanted.Kind, p.key.Namespace, unwanted.Name)
-		if live := p.object(ref); live != nil && p.mine(live) {
+		live := p.object(ref)
+		switch {
+		case live == nil:
+			p.applier.Forget(ref)
+		case p.mine(live):
 			p.delete(ctx, ref, live)
 		}
 	}
@@ -238,7 +278,11 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == vocabulary.MCPServer {
 		return p.server
 	}
-	return p.caches.child(ref)
+	live := p.caches.child(ref)
+	if live != nil {
+		p.live[ref] = live
+	}
+	return live
 }
 
 // mine tells whether an object was made for this MCPServer: it controls it, or an MCPServer of its name did, or

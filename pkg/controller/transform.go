@@ -63,7 +63,8 @@ func (t trimmer) ours(obj metav1.Object) bool {
 	})
 }
 
-// pod is a cache.TransformFunc that keeps of a pod what a status is computed from.
+// pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what an immediate restart
+// looks at.
 func (t trimmer) pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -72,9 +73,12 @@ func (t trimmer) pod(obj any) (any, error) {
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp,
+			Labels: pod.Labels, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if at, ok := pod.Annotations[v1beta1.AnnotationRestartedAt]; ok {
+		slim.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: at}
 	}
 	for i := range pod.Status.ContainerStatuses {
 		container := &pod.Status.ContainerStatuses[i]

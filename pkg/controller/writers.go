@@ -7,20 +7,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -32,7 +41,10 @@ type clients struct {
 	registry *fieldmanager.Registry
 	writers  map[writerKey]apply.Writer
 	deleters map[schema.GroupKind]deleter
-	errs     []error
+	// schema and clock go into every target that is added.
+	schema managedfields.TypeConverter
+	clock  clock.PassiveClock
+	errs   []error
 }
 
 type writerKey struct {
@@ -54,44 +66,56 @@ func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name s
 type typedClient[L, A any] interface {
 	Apply(ctx context.Context, config A, options metav1.ApplyOptions) (L, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (L, error)
 }
 
 // newClients connects every manager of the vocabulary with the typed client of its kind.
 func newClients(
-	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface,
+	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface, clock clock.PassiveClock,
 ) (*clients, error) {
-	c := &clients{registry: registry, writers: map[writerKey]apply.Writer{}, deleters: map[schema.GroupKind]deleter{}}
+	c := &clients{
+		registry: registry, writers: map[writerKey]apply.Writer{}, deleters: map[schema.GroupKind]deleter{},
+		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme),
+	}
 	mcpServers := servers.ToolhiveV1beta1().MCPServers
-	add(c, vocabulary.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
+	server := add(c, vocabulary.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
 		Extract: toolhivev1beta1ac.ExtractMCPServer,
+		Mark:    fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer)),
+		Marked:  func(live *v1beta1.MCPServer) bool { return slices.Contains(live.Finalizers, v1beta1.Finalizer) },
 	})
-	addWriters(c, vocabulary.MCPServer, "status", apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
-		Apply: func(ctx context.Context, namespace string, config *toolhivev1beta1ac.MCPServerApplyConfiguration, options metav1.ApplyOptions) (*v1beta1.MCPServer, error) {
-			return mcpServers(namespace).ApplyStatus(ctx, config, options)
-		},
-		Extract: toolhivev1beta1ac.ExtractMCPServerStatus,
-	})
+	server.Apply = func(ctx context.Context, namespace string, config *toolhivev1beta1ac.MCPServerApplyConfiguration, options metav1.ApplyOptions) (*v1beta1.MCPServer, error) {
+		return mcpServers(namespace).ApplyStatus(ctx, config, options)
+	}
+	server.Extract = toolhivev1beta1ac.ExtractMCPServerStatus
+	server.Mark = fieldmanager.Path("status", "observedGeneration")
+	server.Marked = func(live *v1beta1.MCPServer) bool { return live.Status.ObservedGeneration != 0 }
+	addWriters(c, vocabulary.MCPServer, "status", server)
+
+	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	add(c, vocabulary.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
-		Extract: appsv1ac.ExtractDeployment, Settle: render.SettleProxy, StampSource: true,
+		Extract: appsv1ac.ExtractDeployment, Settle: render.SettleProxy, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
-		Extract: appsv1ac.ExtractStatefulSet, Settle: render.SettleBackend, StampSource: true,
+		Extract: appsv1ac.ExtractStatefulSet, Settle: render.SettleBackend, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
-		Extract: corev1ac.ExtractService, StampSource: true,
+		Extract: corev1ac.ExtractService, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.ConfigMap, core.CoreV1().ConfigMaps, apply.Target[*corev1.ConfigMap, *corev1ac.ConfigMapApplyConfiguration]{
-		Extract: corev1ac.ExtractConfigMap, StampSource: true,
+		Extract: corev1ac.ExtractConfigMap, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.ServiceAccount, core.CoreV1().ServiceAccounts, apply.Target[*corev1.ServiceAccount, *corev1ac.ServiceAccountApplyConfiguration]{
-		Extract: corev1ac.ExtractServiceAccount, StampSource: true,
+		Extract: corev1ac.ExtractServiceAccount, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.Role, core.RbacV1().Roles, apply.Target[*rbacv1.Role, *rbacv1ac.RoleApplyConfiguration]{
-		Extract: rbacv1ac.ExtractRole, StampSource: true,
+		Extract: rbacv1ac.ExtractRole, Source: apply.SourceAnnotation,
 	})
 	add(c, vocabulary.RoleBinding, core.RbacV1().RoleBindings, apply.Target[*rbacv1.RoleBinding, *rbacv1ac.RoleBindingApplyConfiguration]{
-		Extract: rbacv1ac.ExtractRoleBinding, StampSource: true,
+		Extract: rbacv1ac.ExtractRoleBinding, Source: apply.SourceAnnotation,
 	})
+	c.deleters[podKind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+		return core.CoreV1().Pods(namespace).Delete(ctx, name, options)
+	}
 	for _, manager := range registry.Writers() {
 		if _, ok := c.writers[writerKey{manager.Name, manager.Kind}]; !ok && manager.Name != vocabulary.Ownership {
 			c.errs = append(c.errs, fmt.Errorf("field manager %q has no client for %s", manager.Name, manager.Kind))
@@ -100,10 +124,17 @@ func newClients(
 	return c, errors.Join(c.errs...)
 }
 
-// add makes the writers of all managers of a kind, and its deleter.
+// add makes the writers of all managers of a kind, and its deleter. It returns the target that they write to.
 func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *clients, kind schema.GroupKind, namespaced func(namespace string) C, target apply.Target[L, A],
-) {
+) apply.Target[L, A] {
+	target.Schema = c.schema
+	target.Edits = apply.Edits[L]{
+		Manager: vocabulary.Ownership, Clock: c.clock,
+		Send: func(ctx context.Context, namespace, name string, patch []byte, options metav1.PatchOptions) (L, error) {
+			return namespaced(namespace).Patch(ctx, name, types.JSONPatchType, patch, options)
+		},
+	}
 	target.Apply = func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error) {
 		return namespaced(namespace).Apply(ctx, config, options)
 	}
@@ -111,6 +142,7 @@ func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 		return namespaced(namespace).Delete(ctx, name, options)
 	}
 	addWriters(c, kind, "", target)
+	return target
 }
 
 func addWriters[L metav1.Object, A apply.Configuration[A]](
@@ -122,8 +154,8 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 		}
 		of := target
 		if countsReplicas(manager.Name) {
-			// One number has no template to settle, and no claim on the annotation that tells the source.
-			of.Settle, of.StampSource = nil, false
+			// One number has no template to settle, and changes with other generations than the rest.
+			of.Settle, of.Source = nil, vocabulary.ReplicasSource
 		}
 		w, err := apply.NewWriter(c.registry, manager, of)
 		if err != nil {

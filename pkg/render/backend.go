@@ -52,8 +52,7 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 			WithTemplate(template)))
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {
-		r.want(vocabulary.BackendReplicas, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
-			WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*replicas)))
+		r.want(vocabulary.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))
 	}
 }
 

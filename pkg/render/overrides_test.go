@@ -118,10 +118,8 @@ func TestRestartRequest(t *testing.T) {
 		"none":    {},
 		"rolling": {annotations: map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05+02:00"}, want: "2026-01-02T03:04:05+02:00"},
 		"immediate": {
-			map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05Z", v1beta1.AnnotationRestartStrategy: "immediate"},
-			"2026-01-02T03:04:05Z",
-			&Problem{"SpecValid", "RestartIsRolling", "The annotation mcpserver.toolhive.stacklok.dev/restart-strategy is immediate; " +
-				"proxies are restarted one after the other all the same."},
+			annotations: map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05Z", v1beta1.AnnotationRestartStrategy: "immediate"},
+			want:        "2026-01-02T03:04:05Z",
 		},
 		"no time": {
 			map[string]string{v1beta1.AnnotationRestartedAt: "now"},

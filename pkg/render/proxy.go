@@ -5,6 +5,7 @@ package render
 
 import (
 	"cmp"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -50,16 +51,24 @@ func (r *renderer) deployment(checksum string) {
 	r.want(vocabulary.Proxy, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
-		WithAnnotations(overrides.Annotations).
+		WithAnnotations(workloadAnnotations(overrides.Annotations)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, checksum))))
 
 	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
 		r.noteSessionStorage(*replicas)
-		r.want(vocabulary.ProxyReplicas, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
-			WithSpec(appsv1ac.DeploymentSpec().WithReplicas(*replicas)))
+		r.want(vocabulary.ProxyReplicas, kindDeployment, name, Replicas(kindDeployment, name, r.namespace, replicas))
 	}
+}
+
+// workloadAnnotations are the user's, without the one that the writer of spec.replicas owns.
+func workloadAnnotations(user map[string]string) map[string]string {
+	if _, ok := user[vocabulary.ReplicasSource]; ok {
+		user = maps.Clone(user)
+		delete(user, vocabulary.ReplicasSource)
+	}
+	return user
 }
 
 func (r *renderer) proxyTemplate(

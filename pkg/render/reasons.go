@@ -49,8 +49,6 @@ const (
 	ReasonFieldsIgnored = "FieldsIgnored"
 	// ReasonRestartRequestIgnored is a restart request that is not an RFC 3339 time.
 	ReasonRestartRequestIgnored = "RestartRequestIgnored"
-	// ReasonRestartIsRolling is a restart strategy that is carried out as a rolling restart.
-	ReasonRestartIsRolling = "RestartIsRolling"
 )
 
 // Reasons of other conditions.

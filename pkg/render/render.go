@@ -62,7 +62,10 @@ func Render(in Input, opts Options) (*Result, error) {
 	if len(r.problems) > 0 {
 		return nil, &InvalidError{Problems: r.problems}
 	}
-	return &Result{Intents: r.intents, Absent: r.absent, Notices: r.notices, SharedSessions: r.sessionRedis() != nil}, nil
+	return &Result{
+		Intents: r.intents, Absent: r.absent, Notices: r.notices,
+		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil,
+	}, nil
 }
 
 // want adds an intent.

@@ -9,9 +9,20 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// strategyImmediate is the restart strategy by which ToolHive's operator deletes the proxy's pods. It lacks
-// the right to, and so does Freehold.
+// strategyImmediate is the restart strategy by which the proxy's pods are deleted at once, instead of being replaced
+// one after the other.
 const strategyImmediate = "immediate"
+
+// ImmediateRestart returns the time at which a restart was asked for that is not to wait for new pods, and how it was
+// written; ok is false when there was none.
+func ImmediateRestart(server *v1beta1.MCPServer) (at time.Time, written string, ok bool) {
+	written, ok = restartRequest(server)
+	if !ok || server.Annotations[v1beta1.AnnotationRestartStrategy] != strategyImmediate {
+		return time.Time{}, "", false
+	}
+	at, err := time.Parse(time.RFC3339, written)
+	return at, written, err == nil
+}
 
 // restartRequest is the time at which a restart of the proxy was asked for, as it was written, and whether
 // one was. The value on the pod template is the request's own and not the time of its handling: the same
@@ -33,11 +44,5 @@ func (r *renderer) noteRestart() {
 		r.notice(v1beta1.ConditionSpecValid, ReasonRestartRequestIgnored,
 			"The annotation %s is %s, which is not an RFC 3339 time; nothing is restarted.",
 			v1beta1.AnnotationRestartedAt, quote(at))
-		return
-	}
-	if r.server.Annotations[v1beta1.AnnotationRestartStrategy] == strategyImmediate {
-		r.notice(v1beta1.ConditionSpecValid, ReasonRestartIsRolling,
-			"The annotation %s is %s; proxies are restarted one after the other all the same.",
-			v1beta1.AnnotationRestartStrategy, strategyImmediate)
 	}
 }

@@ -70,6 +70,8 @@ type Result struct {
 	Intents []Intent
 	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec.
 	Absent []ObjectRef
+	// SinglePod tells that each of the workloads may have one pod at most, whoever asks for more.
+	SinglePod bool
 	// SharedSessions tells that the proxy keeps its sessions in a store that all its pods share.
 	SharedSessions bool
 	// Notices are things that work otherwise than they were written and that the user should know of.

@@ -106,6 +106,8 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		// Nothing was tried, so what is known of earlier writes still stands.
 		set.keep(v1beta1.ConditionFieldsOwned)
 		set.keep(v1beta1.ConditionApplied)
+		set.keep(v1beta1.ConditionFieldsTaken)
+		set.keep(v1beta1.ConditionFieldsYielded)
 	} else {
 		set.add(Finding{
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
@@ -113,7 +115,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		})
 		set.add(Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
 	}
-	for _, group := range [][]Finding{o.Notices, o.Refusals, o.Invalid} {
+	for _, group := range [][]Finding{o.Notices, o.Requests, o.Refusals, o.Invalid} {
 		set.override(group)
 	}
 	return set.sorted()

@@ -23,6 +23,8 @@ type Observation struct {
 	Invalid []Finding
 	// Notices are conditions that do not keep the MCPServer from being served.
 	Notices []Finding
+	// Requests are conditions that tell what became of what the MCPServer's author asks for beside its spec.
+	Requests []Finding
 	// Refusals are writes of children that were refused and that the user should know of.
 	Refusals []Finding
 	// Deployment of the proxy; nil when it does not exist.

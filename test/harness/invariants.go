@@ -122,6 +122,8 @@ func (i Invariants) judgeWrite(e *audit.Event) string {
 	switch {
 	case e.Group == "events.k8s.io" && e.Resource == "events" && (e.Verb == "create" || e.Verb == "patch"):
 		return ""
+	case e.Group == "" && e.Resource == "pods" && e.Verb == "delete": // an immediate restart
+		return judgeDelete(e)
 	case e.Group == "coordination.k8s.io" && e.Resource == "leases" && (e.Verb == "create" || e.Verb == "update"):
 		return ""
 	}

@@ -37,6 +37,11 @@ const (
 const (
 	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set.
 	ConditionFieldsOwned = "FieldsOwned"
+	// ConditionFieldsTaken tells what became of the request to take contested fields from their owners. It is there
+	// while the MCPServer has such a request.
+	ConditionFieldsTaken = "FieldsTaken"
+	// ConditionFieldsYielded tells which fields are left to others. It is there while the MCPServer asks for it.
+	ConditionFieldsYielded = "FieldsYielded"
 	// ConditionSpecValid is False while the spec holds something that cannot work.
 	ConditionSpecValid = "SpecValid"
 	// ConditionApplied is False while a child cannot be written for another reason than a conflict.
@@ -58,6 +63,8 @@ func OwnedConditions() []string {
 		ConditionAuthzPrimaryUpstreamProviderIgnored,
 		ConditionExternalAuthConfigValidated,
 		ConditionFieldsOwned,
+		ConditionFieldsTaken,
+		ConditionFieldsYielded,
 		ConditionGroupRefValidated,
 		ConditionOIDCConfigRefValidated,
 		ConditionPodTemplateValid,

@@ -31,6 +31,17 @@ const (
 	Ownership = "freehold-ownership"
 )
 
+// Annotations of Freehold.
+const (
+	// ReplicasSource on a workload tells from which generation of which MCPServer spec.replicas was last written, or
+	// given up. It is to the writers of replicas what apply.SourceAnnotation is to the others.
+	ReplicasSource = "freehold.dev/replicas-source"
+	// Take on an MCPServer asks for contested fields to be taken from their owners, once.
+	Take = "freehold.dev/take"
+	// Yield on an MCPServer asks for fields to be left to others, for as long as it stands.
+	Yield = "freehold.dev/yield"
+)
+
 // Kinds that Freehold writes.
 var (
 	MCPServer      = v1beta1.Kind(v1beta1.MCPServerKind)
@@ -79,13 +90,13 @@ func Registry() *fieldmanager.Registry {
 			Name: Backend, Kind: StatefulSet, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas", Claim: within(replicasPath()),
+			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Proxy, Kind: Deployment, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas", Claim: within(replicasPath()),
+			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Service, Kind: ServiceKind, Summary: "all that is set",
@@ -121,10 +132,15 @@ func metadata() []fieldpath.Path {
 
 func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas") }
 
+// replicasClaim is the number, and the annotation that tells what it was written from.
+func replicasClaim() fieldmanager.Claim {
+	return within(replicasPath(), fieldmanager.Path("metadata", "annotations", ReplicasSource))
+}
+
 func workloadClaim() fieldmanager.Claim {
 	return fieldmanager.Claim{
 		Within: append(metadata(), fieldmanager.Path("spec")),
-		Except: []fieldpath.Path{replicasPath()},
+		Except: replicasClaim().Within,
 	}
 }
 

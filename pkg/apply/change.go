@@ -1,0 +1,156 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// change brings an existing object in line.
+func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	if a.live.GetDeletionTimestamp() != nil && !a.LetGo {
+		return w.refuse(a, ClassGone, "it is being deleted")
+	}
+	if w.target.Source != "" && a.Source.staleAgainst(a.live, w.target.Source) {
+		return w.refuse(a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
+			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
+	}
+	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
+	if a.last.uid != "" && a.last.uid == a.live.GetUID() {
+		switch {
+		case a.last.refusal == nil && w.stands(a, claim):
+			return a.out
+		case a.last.refusal != nil && a.last.standing == ownership.Standing(a.live):
+			a.out.Err = a.last.refusal
+			return w.take(ctx, memo, a)
+		}
+	}
+	if err := w.claim(ctx, a, claim == 0); err != nil {
+		return w.refused(memo, a, err)
+	}
+	w.finish(ctx, memo, a)
+	return w.take(ctx, memo, a)
+}
+
+// finish applies the intent unless the object is already so.
+func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	omitZeros(a.want, a.live)
+	same, err := w.compare(a)
+	switch {
+	case err != nil:
+		return w.refuse(a, ClassTerminal, err.Error())
+	case same && !a.Confirm:
+		w.remember(memo, a)
+		return a.out
+	}
+	// The compare-and-swap.
+	a.want.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
+	return w.send(ctx, memo, a)
+}
+
+// stands tells whether what was written before still is so.
+func (w *writer[L, A]) stands(a *attempt[L, A], claim uint64) bool {
+	if a.LetGo {
+		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
+		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
+		return true
+	}
+	return a.last.claim == claim && !a.Confirm
+}
+
+// compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
+// takes over, and by the source, which stays the one that is live unless something else differs.
+func (w *writer[L, A]) compare(a *attempt[L, A]) (same bool, err error) {
+	owns := ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) != nil
+	if !owns {
+		nothing, err := empty(a.want)
+		if err != nil || nothing {
+			return nothing, err
+		}
+		w.stamp(a.want, a.Source)
+		return false, nil
+	}
+	owned, err := w.target.Extract(a.live, w.manager.Name)
+	if err != nil {
+		return false, fmt.Errorf("the fields owned by %s cannot be read: %w", w.manager.Name, err)
+	}
+	if w.target.Settle != nil {
+		w.target.Settle(a.want, owned)
+	}
+	// Without a source of ours on the object the comparison is with the one that we would write, so that one that was
+	// taken away comes back. A claim that was given up counts as a change: an older view must not bring it back.
+	expected := a.Source
+	if written, stamped := sourceOf(a.live, w.target.Source); stamped && written.UID == a.Source.UID && !gaveUp(a.out.Claims) {
+		expected = written
+	}
+	w.stamp(a.want, expected)
+	if same, err = equal(a.want, owned); err == nil && !same {
+		w.stamp(a.want, a.Source)
+	}
+	return same, err
+}
+
+func gaveUp(changes []ClaimChange) bool {
+	for _, c := range changes {
+		if c.Cause == CauseYielded {
+			return true
+		}
+	}
+	return false
+}
+
+// equal compares two configurations by what would be sent.
+func equal[A any](a, b A) (bool, error) {
+	left, err := json.Marshal(a)
+	if err != nil {
+		return false, err
+	}
+	right, err := json.Marshal(b)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(left, right), nil
+}
+
+// empty tells whether a configuration names no field.
+func empty(config any) (bool, error) {
+	object, err := decoded(config)
+	if err != nil {
+		return false, err
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return false, errors.New("the intent does not name its object")
+	}
+	for field := range object {
+		if field != "apiVersion" && field != "kind" && field != "metadata" {
+			return false, nil
+		}
+	}
+	for field := range metadata {
+		if field != "name" && field != "namespace" {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// decoded is a configuration as it would be read from a request.
+func decoded(config any) (map[string]any, error) {
+	body, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	// Numbers become int64 where they can, as in the keys of managedFields.
+	return object, utiljson.Unmarshal(body, &object)
+}

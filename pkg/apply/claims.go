@@ -1,0 +1,193 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// Cause is why fields changed hands.
+type Cause string
+
+const (
+	// CauseTaken means that contested fields were taken from their owners, as Request.Take asked.
+	CauseTaken Cause = "Taken"
+	// CauseYielded means that fields were given up, as Request.Yield asked.
+	CauseYielded Cause = "Yielded"
+	// CauseRestored means that the writer had lost its claim and has it again.
+	CauseRestored Cause = "Restored"
+)
+
+// ClaimChange is an edit of managedFields that was made.
+type ClaimChange struct {
+	// Cause of the change.
+	Cause Cause
+	// Fields that changed hands.
+	Fields []ownership.Moved
+}
+
+// claim makes the writer own what it owned before and lost, and no more of what it leaves to others. lost tells that
+// it owns nothing.
+func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) error {
+	if w.target.Marked != nil && (lost || a.LetGo) && w.target.Marked(a.live) {
+		edit, err := w.restoration(a)
+		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
+			return err
+		}
+	}
+	if a.Yield != nil {
+		edit, err := ownership.Release(a.live, w.holder(a), a.Yield)
+		if err := w.edit(ctx, a, CauseYielded, edit, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoration is the edit that gives a lost claim back.
+func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
+	wanted, err := decoded(a.want)
+	if err != nil {
+		return nil, err
+	}
+	claim, err := ownable(w.target.Schema, wanted)
+	if err != nil {
+		return nil, err
+	}
+	live, err := decoded(a.live)
+	if err != nil {
+		return nil, err
+	}
+	// The API server leaves these out of an object that it answers a typed client with.
+	live["apiVersion"], live["kind"] = wanted["apiVersion"], wanted["kind"]
+	all, err := ownable(w.target.Schema, live)
+	if err != nil {
+		return nil, err
+	}
+	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.Mark, claim, all)
+}
+
+// take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to
+// an attempt that did not end with a conflict.
+func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	conflict, contested := errors.AsType[*ConflictError](a.out.Err)
+	if !contested || a.Take == nil {
+		return a.out
+	}
+	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path string) bool {
+		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path }) && a.Take(from, path)
+	})
+	if edit == nil && err == nil {
+		return a.out
+	}
+	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
+		return w.refused(memo, a, err)
+	}
+	a.out.Action, a.out.Err = ActionNone, nil
+	omitZeros(a.want, a.live)
+	return w.finish(ctx, memo, a)
+}
+
+// edit sends an edit of managedFields, if there is one to be made.
+func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, edit *ownership.Edit, err error) error {
+	if edit == nil && err == nil {
+		return nil
+	}
+	var patch []byte
+	if err == nil {
+		patch, err = edit.Patch(a.live)
+	}
+	if err != nil {
+		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+	}
+	edits := w.target.Edits
+	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
+	if err != nil {
+		return classify(err, w.manager.Name, a.Object, a.live)
+	}
+	a.live, a.out.Live, a.out.Action = answer, answer, ActionClaimed
+	a.out.Claims = append(a.out.Claims, ClaimChange{Cause: cause, Fields: edit.Moved})
+	return nil
+}
+
+func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
+	h := ownership.Holder{Manager: w.manager.Name, Subresource: w.manager.Subresource}
+	if version := a.want.GetAPIVersion(); version != nil {
+		h.APIVersion = *version
+	}
+	return h
+}
+
+// without returns a configuration without the fields that are left to others.
+func without[A any](schema managedfields.TypeConverter, config A, leave func(path string) bool) (A, error) {
+	var left A
+	object, err := decoded(config)
+	if err != nil {
+		return left, err
+	}
+	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+	if err != nil {
+		return left, err
+	}
+	all, err := typed.ToFieldSet()
+	if err != nil {
+		return left, err
+	}
+	given := &fieldpath.Set{}
+	all.Iterate(func(path fieldpath.Path) {
+		if leave(path.String()) {
+			given.Insert(path.Copy())
+		}
+	})
+	if given.Empty() {
+		return config, nil
+	}
+	body, err := json.Marshal(typed.RemoveItems(given).AsValue().Unstructured())
+	if err != nil {
+		return left, err
+	}
+	left = reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
+	return left, json.Unmarshal(body, left)
+}
+
+// unowned are the fields that nobody can own.
+var unowned = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("apiVersion"),
+	fieldpath.MakePathOrDie("kind"),
+	fieldpath.MakePathOrDie("metadata"),
+	fieldpath.MakePathOrDie("metadata", "name"),
+	fieldpath.MakePathOrDie("metadata", "namespace"),
+	fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
+	fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+	fieldpath.MakePathOrDie("metadata", "deletionGracePeriodSeconds"),
+	fieldpath.MakePathOrDie("metadata", "selfLink"),
+	fieldpath.MakePathOrDie("metadata", "uid"),
+	fieldpath.MakePathOrDie("metadata", "generation"),
+	fieldpath.MakePathOrDie("metadata", "managedFields"),
+	fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+)
+
+// ownable returns the fields of an object that can be owned.
+func ownable(schema managedfields.TypeConverter, object map[string]any) (*fieldpath.Set, error) {
+	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+	if err != nil {
+		return nil, err
+	}
+	all, err := typed.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	return all.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields"))).Difference(unowned), nil
+}

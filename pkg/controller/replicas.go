@@ -1,0 +1,205 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// replicasPath is the field that is written by a writer of its own, and by scalers.
+const replicasPath = ".spec.replicas"
+
+func isReplicas(path string) bool { return path == replicasPath }
+
+// tier is a workload whose number of pods has a writer of its own.
+type tier struct {
+	writer string
+	object apply.ObjectRef
+}
+
+func (p *pass) tiers() []tier {
+	return []tier{
+		{vocabulary.BackendReplicas, childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))},
+		{vocabulary.ProxyReplicas, childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))},
+	}
+}
+
+// scale writes a tier's number of replicas: as the spec says; or, where it says nothing, not at all, and a number that
+// was written before stays but is nobody's any more. singlePod holds it at one at most, whoever asks for more.
+func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfiguration, singlePod bool) {
+	live := p.object(t.object)
+	if live == nil {
+		return // The workload itself was refused, or waits; a number of replicas alone does not make one.
+	}
+	if !p.mine(live) {
+		return // Its main writer has told so.
+	}
+	number, scaled := replicasOf(live), t.config(nil)
+	owner := ownersOfReplicas(live, t.writer)
+	req := apply.Request{Object: t.object, Config: wanted}
+	switch {
+	case singlePod && number > 1:
+		if wait := p.caps.wait(t.object); wait > 0 {
+			p.wakeAfter(wait)
+			p.capped = append(p.capped, capping(t.object, number, owner.others))
+			return
+		}
+		one := int32(1)
+		req.Config = t.config(&one)
+		req.Take = func(_ ownership.Owner, path string) bool { return isReplicas(path) }
+	case wanted != nil:
+	case singlePod && owner.ours:
+		req.Config = t.config(&number)
+	default:
+		req.Config, req.Yield = scaled, isReplicas
+	}
+	out := p.write(ctx, t.writer, req)
+	if singlePod && number > 1 && out.Err == nil && out.Wrote() {
+		p.caps.made(t.object)
+		p.capped = append(p.capped, capping(t.object, number, owner.others))
+	}
+}
+
+func (t tier) config(replicas *int32) runtime.ApplyConfiguration {
+	return render.Replicas(t.object.Kind, t.object.Name, t.object.Namespace, replicas)
+}
+
+func replicasOf(live metav1.Object) int32 {
+	var replicas *int32
+	switch workload := live.(type) {
+	case *appsv1.Deployment:
+		replicas = workload.Spec.Replicas
+	case *appsv1.StatefulSet:
+		replicas = workload.Spec.Replicas
+	}
+	if replicas == nil {
+		return 1 // the API server's default
+	}
+	return *replicas
+}
+
+// owners of spec.replicas.
+type replicasOwners struct {
+	ours   bool
+	others []ownership.Owner
+}
+
+func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
+	var found replicasOwners
+	for _, o := range ownership.Owners(live, replicasPath) {
+		if o.Manager == writer {
+			found.ours = true
+		} else {
+			found.others = append(found.others, o)
+		}
+	}
+	return found
+}
+
+// capping tells of a number of replicas that was set from outside and does not stay.
+func capping(object apply.ObjectRef, number int32, by []ownership.Owner) status.Finding {
+	who := "somebody"
+	if len(by) > 0 {
+		who = "field manager " + by[0].String()
+	}
+	return status.Finding{
+		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: render.ReasonStdioTransportCapAt1,
+		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to 1: a server with transport stdio talks to one "+
+			"proxy through one pod. Scale it no further than 1.", who, replicasPath, object, number),
+	}
+}
+
+// cappings are the findings about numbers of replicas that were set from outside. One that was told before is told
+// until the MCPServer changes: a scaler that tries again and again is one piece of news.
+func (p *pass) cappings() []status.Finding {
+	if len(p.capped) > 0 {
+		return p.capped
+	}
+	before := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
+	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != p.server.Generation {
+		return nil
+	}
+	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
+}
+
+const (
+	// minCapWait and maxCapWait bound how often a number of replicas that somebody keeps setting is set back.
+	minCapWait = time.Second
+	maxCapWait = 5 * time.Minute
+)
+
+// caps makes sure that somebody who keeps setting a number of replicas does not make us keep setting it back: the first
+// time it is set back at once, then after waits that grow, until there was peace for as long as the longest wait.
+type caps struct {
+	limiter workqueue.TypedRateLimiter[apply.ObjectRef]
+	clock   clock.PassiveClock
+
+	mu  sync.Mutex
+	due map[apply.ObjectRef]time.Time
+}
+
+func newCaps(clock clock.PassiveClock) *caps {
+	return &caps{
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[apply.ObjectRef](minCapWait, maxCapWait),
+		clock:   clock,
+		due:     map[apply.ObjectRef]time.Time{},
+	}
+}
+
+// wait returns how long to wait before a number is set back.
+func (c *caps) wait(object apply.ObjectRef) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due, known := c.due[object]
+	if !known {
+		return 0
+	}
+	wait := due.Sub(c.clock.Now())
+	if wait < -maxCapWait {
+		c.limiter.Forget(object)
+		delete(c.due, object)
+	}
+	return max(0, wait)
+}
+
+// made notes that a number was set back.
+func (c *caps) made(object apply.ObjectRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.due[object] = c.clock.Now().Add(c.limiter.When(object))
+}
+
+func (c *caps) forget(object apply.ObjectRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limiter.Forget(object)
+	delete(c.due, object)
+}
+
+// wantedReplicas returns the intent of a writer of replicas, or nil when the spec names no number.
+func wantedReplicas(intents []render.Intent, writer string) runtime.ApplyConfiguration {
+	i := slices.IndexFunc(intents, func(i render.Intent) bool { return i.Writer == writer })
+	if i < 0 {
+		return nil
+	}
+	return intents[i].Config
+}

@@ -1,0 +1,181 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// Reasons of the conditions that tell what became of a request to take or to yield.
+const (
+	ReasonTaken         = "Taken"
+	ReasonNothingToTake = "NothingToTake"
+	ReasonYielded       = "Yielded"
+	ReasonNotYieldable  = "NotYieldable"
+)
+
+// resolution is how an MCPServer's author settles conflicts: by taking fields, once, or by leaving them to others.
+type resolution struct {
+	previous []metav1.Condition
+
+	takeRequest string
+	take        selectors
+	taken       []string
+
+	yield selectors
+	// yields tells, for each of them, whether it stands for a field that Freehold would set.
+	yields []bool
+}
+
+func newResolution(server *v1beta1.MCPServer) *resolution {
+	r := &resolution{previous: server.Status.Conditions, takeRequest: server.Annotations[vocabulary.Take]}
+	if r.takeRequest != "" && !r.spent() {
+		r.take = parseSelectors(r.takeRequest)
+	}
+	r.yield = parseSelectors(server.Annotations[vocabulary.Yield])
+	r.yields = make([]bool, len(r.yield))
+	return r
+}
+
+// spent tells whether the request to take was carried out. The condition that tells the user is the record: it outlives
+// the process, and it goes when the annotation goes.
+func (r *resolution) spent() bool {
+	condition := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
+	return condition != nil && strings.HasPrefix(condition.Message, r.answerTo())
+}
+
+// answerTo begins the message about the request to take, so that it is told which one it is about.
+func (r *resolution) answerTo() string { return fmt.Sprintf("%s=%q: ", vocabulary.Take, r.takeRequest) }
+
+// complete adds to a request for a child what the author asks for.
+func (r *resolution) complete(req *apply.Request) {
+	object := req.Object
+	if len(r.yield) > 0 && req.Take == nil {
+		given := req.Yield
+		req.Yield = func(path string) bool { return given != nil && given(path) || r.yielded(object, path) }
+	}
+	if len(r.take) > 0 && req.Take == nil {
+		req.Take = func(from ownership.Owner, path string) bool {
+			return slices.ContainsFunc(r.take, func(s selector) bool { return s.owned(object, path, from) })
+		}
+	}
+}
+
+func (r *resolution) yielded(object apply.ObjectRef, path string) bool {
+	if !yieldable(object, path) {
+		return false
+	}
+	found := false
+	for i, s := range r.yield {
+		if s.field(object, path) {
+			r.yields[i], found = true, true
+		}
+	}
+	return found
+}
+
+// keptPaths are fields of workloads and Services on which more depends than their values: what tells whose the object
+// is and from what it was written, and what keeps a proxyrunner from writing it.
+var keptPaths = selectors{
+	{path: ".metadata.ownerReferences"},
+	{path: ".metadata.annotations." + apply.SourceAnnotation},
+	{path: ".metadata.annotations." + vocabulary.ReplicasSource},
+	{path: ".spec.selector"},
+	{path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
+	{path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
+}
+
+// yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
+// proxyrunner may not: an MCPServer must not run with less protection than it asks for.
+func yieldable(object apply.ObjectRef, path string) bool {
+	switch object.Kind {
+	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(keptPaths, func(s selector) bool { return s.field(object, path) })
+}
+
+// note keeps in mind what was taken.
+func (r *resolution) note(out apply.Outcome) {
+	for _, change := range out.Claims {
+		if change.Cause != apply.CauseTaken || len(r.take) == 0 {
+			continue
+		}
+		for _, field := range change.Fields {
+			r.taken = append(r.taken, fmt.Sprintf("%s of %s from %s", field.Path, out.Object, field.From))
+		}
+	}
+}
+
+// findings are the conditions about the requests. complete tells that every object was there and could be looked at;
+// until then what was told before still stands.
+func (r *resolution) findings(complete bool) []status.Finding {
+	return append(r.aboutTaking(complete), r.aboutYielding(complete)...)
+}
+
+func (r *resolution) aboutTaking(complete bool) []status.Finding {
+	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken}
+	switch {
+	case r.takeRequest == "":
+		return nil
+	case len(r.taken) > 0:
+		slices.Sort(r.taken)
+		f.Status, f.Reason = metav1.ConditionTrue, ReasonTaken
+		f.Message = r.answerTo() + "took " + strings.Join(r.taken, ", ")
+		return []status.Finding{f}
+	case len(r.take) > 0 && complete:
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonNothingToTake
+		f.Message = r.answerTo() + "no contested field fits; to ask again, remove the annotation first"
+		return []status.Finding{f}
+	default:
+		return r.unchanged(v1beta1.ConditionFieldsTaken)
+	}
+}
+
+func (r *resolution) aboutYielding(complete bool) []status.Finding {
+	if len(r.yield) == 0 {
+		return nil
+	}
+	if !complete {
+		return r.unchanged(v1beta1.ConditionFieldsYielded)
+	}
+	var left, refused []string
+	for i, s := range r.yield {
+		if r.yields[i] {
+			left = append(left, s.String())
+		} else {
+			refused = append(refused, s.String())
+		}
+	}
+	f := status.Finding{
+		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionTrue, Reason: ReasonYielded,
+		Message: "left to others: " + strings.Join(left, ", "),
+	}
+	if len(refused) > 0 {
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonNotYieldable
+		f.Message = fmt.Sprintf("%s %s: no field that Freehold sets and can leave to others. It can leave those of "+
+			"Deployments, StatefulSets and Services, but for owner references, selectors and its own annotations",
+			vocabulary.Yield, strings.Join(refused, ", "))
+	}
+	return []status.Finding{f}
+}
+
+func (r *resolution) unchanged(conditionType string) []status.Finding {
+	if c := meta.FindStatusCondition(r.previous, conditionType); c != nil {
+		return []status.Finding{{Condition: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}}
+	}
+	return nil
+}

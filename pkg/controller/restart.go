@@ -1,0 +1,44 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// podKind is the kind of what is deleted for an immediate restart.
+var podKind = schema.GroupKind{Kind: "Pod"}
+
+// restart deletes the proxy's pods for which the author of the MCPServer does not want to wait.
+//
+// The Deployment bears the request on its pod template, so that its rollout is the restart, and a pod tells by the same
+// annotation whether it is one of the new ones. Of the others those go that are older than the request. The ReplicaSet
+// may replace them before the rollout takes its pods away; what it makes is younger, and is left to the rollout.
+func (p *pass) restart(ctx context.Context) {
+	at, written, asked := render.ImmediateRestart(p.server)
+	if !asked || at.After(p.config.Clock.Now()) {
+		return
+	}
+	deployment, ok := p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
+	if !ok || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
+		return // It does not bear the request yet, or somebody else decides over it.
+	}
+	for _, pod := range p.caches.proxyPods(p.key) {
+		if supersededBy(pod, written) && pod.CreationTimestamp.Time.Before(at) {
+			p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
+		}
+	}
+}
+
+func supersededBy(pod *corev1.Pod, request string) bool {
+	return pod.Annotations[v1beta1.AnnotationRestartedAt] != request
+}

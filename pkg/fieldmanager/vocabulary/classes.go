@@ -1,0 +1,67 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vocabulary
+
+import "strings"
+
+// ManagerClass is a kind of field manager. Names of managers are free text; metrics need a small set.
+type ManagerClass string
+
+const (
+	// ClassKubectl is a human with kubectl.
+	ClassKubectl ManagerClass = "kubectl"
+	// ClassScaler is whatever else writes the scale subresource, such as an HorizontalPodAutoscaler or KEDA, or changes
+	// resources, such as a VerticalPodAutoscaler.
+	ClassScaler ManagerClass = "scaler"
+	// ClassGitOps is a tool that keeps a cluster as a repository says.
+	ClassGitOps ManagerClass = "gitops"
+	// ClassToolHive is ToolHive's own operator, or its proxyrunner.
+	ClassToolHive ManagerClass = "toolhive"
+	// ClassKubernetes is a component of the control plane, or the API server itself.
+	ClassKubernetes ManagerClass = "kubernetes"
+	// ClassFreehold is another writer of Freehold's.
+	ClassFreehold ManagerClass = "freehold"
+	// ClassOther is anybody else.
+	ClassOther ManagerClass = "other"
+	// ClassUnknown is nobody whom the object names.
+	ClassUnknown ManagerClass = "unknown"
+)
+
+// managerPrefixes tell the class of a manager by how its name begins; the first one that fits counts.
+var managerPrefixes = []struct {
+	prefix string
+	class  ManagerClass
+}{
+	{"kubectl", ClassKubectl},
+	{"keda", ClassScaler},
+	{"vpa-", ClassScaler},
+	{"argocd", ClassGitOps},
+	{"helm", ClassGitOps},
+	{"kustomize-controller", ClassGitOps},
+	{"flux", ClassGitOps},
+	{"thv-", ClassToolHive},
+	{"toolhive", ClassToolHive},
+	{"freehold-", ClassFreehold},
+	{"kube-", ClassKubernetes},
+	{"before-first-apply", ClassKubernetes},
+	{"ancient-changes", ClassKubernetes},
+}
+
+// ClassOf returns the class of a manager that writes through a subresource, "" being the object itself.
+func ClassOf(manager, subresource string) ManagerClass {
+	class := ClassOther
+	if manager == "" {
+		class = ClassUnknown
+	}
+	for _, known := range managerPrefixes {
+		if strings.HasPrefix(manager, known.prefix) {
+			class = known.class
+			break
+		}
+	}
+	if subresource == "scale" && class != ClassKubectl {
+		return ClassScaler
+	}
+	return class
+}
