@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -48,6 +47,9 @@ func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A])
 	switch {
 	case err != nil:
 		return w.refuse(a, ClassTerminal, err.Error())
+	case same && !a.Confirm && ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) == nil:
+		memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
+		return a.out
 	case same && !a.Confirm:
 		w.remember(memo, a)
 		return a.out
@@ -72,9 +74,8 @@ func (w *writer[L, A]) stands(a *attempt[L, A], claim uint64) bool {
 func (w *writer[L, A]) compare(a *attempt[L, A]) (same bool, err error) {
 	owns := ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) != nil
 	if !owns {
-		nothing, err := empty(a.want)
-		if err != nil || nothing {
-			return nothing, err
+		if a.empty {
+			return true, nil
 		}
 		w.stamp(a.want, a.Source)
 		return false, nil
@@ -121,27 +122,20 @@ func equal[A any](a, b A) (bool, error) {
 	return bytes.Equal(left, right), nil
 }
 
-// empty tells whether a configuration names no field.
-func empty(config any) (bool, error) {
-	object, err := decoded(config)
-	if err != nil {
-		return false, err
+// namesNothing tells whether an encoded configuration names no field.
+func namesNothing(encoded []byte) bool {
+	var object map[string]any
+	if err := json.Unmarshal(encoded, &object); err != nil {
+		return false
 	}
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		return false, errors.New("the intent does not name its object")
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, known := range []string{"apiVersion", "kind", "metadata"} {
+		delete(object, known)
 	}
-	for field := range object {
-		if field != "apiVersion" && field != "kind" && field != "metadata" {
-			return false, nil
-		}
+	for _, known := range []string{"name", "namespace"} {
+		delete(metadata, known)
 	}
-	for field := range metadata {
-		if field != "name" && field != "namespace" {
-			return false, nil
-		}
-	}
-	return true, nil
+	return len(object) == 0 && len(metadata) == 0
 }
 
 // decoded is a configuration as it would be read from a request.

@@ -164,6 +164,8 @@ type attempt[L, A any] struct {
 	want A
 	// intent is the digest of what was rendered, without what is left to others.
 	intent [sha256.Size]byte
+	// empty tells that it names no field.
+	empty bool
 	// last is what became of the same intent before.
 	last memory
 	out  Outcome
@@ -195,19 +197,30 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 		if a.live, ok = a.Live.(L); !ok {
 			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
 		}
-		if a.Yield != nil {
-			left, err := without(w.target.Schema, a.want, a.Yield)
-			if err != nil {
-				return err
-			}
-			a.want = left
-		}
 	}
+	if err := a.digest(); err != nil || a.Live == nil || a.Yield == nil || a.empty {
+		return err
+	}
+	left, err := without(w.target.Schema, a.want, a.Yield)
+	if err != nil {
+		return err
+	}
+	a.want = left
+	return a.digest()
+}
+
+// maxEmpty is how long the encoding of a configuration without fields can be, in bytes: its object's kind, name and
+// namespace are all there is.
+const maxEmpty = 512
+
+// digest identifies what is wanted.
+func (a *attempt[L, A]) digest() error {
 	rendered, err := json.Marshal(a.want)
 	if err != nil {
 		return fmt.Errorf("the intent cannot be encoded: %w", err)
 	}
 	a.intent = sha256.Sum256(rendered)
+	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
 	return nil
 }
 
@@ -217,8 +230,8 @@ func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A])
 		a.out.Err = a.last.refusal
 		return a.out
 	}
-	if nothing, err := empty(a.want); err != nil || nothing {
-		return a.out
+	if a.empty {
+		return a.out // What names nothing makes no object.
 	}
 	omitZeros(a.want, *new(L))
 	w.stamp(a.want, a.Source)

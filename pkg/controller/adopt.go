@@ -40,7 +40,7 @@ func (a *adoptions) forget(server cache.ObjectName) { a.confirmed.Delete(server)
 func (p *pass) unowned() string {
 	var found []string
 	for _, ref := range children(p.key) {
-		live := p.caches.child(ref)
+		live := p.object(ref)
 		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.mine(live) {
 			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
 		}

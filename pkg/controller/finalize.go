@@ -54,7 +54,7 @@ func (p *pass) finalize(ctx context.Context) {
 func (p *pass) strays() []apply.ObjectRef {
 	var attached, strays []apply.ObjectRef
 	for _, ref := range children(p.key) {
-		live := p.caches.child(ref)
+		live := p.object(ref)
 		switch {
 		case live == nil || live.GetDeletionTimestamp() != nil:
 		case metav1.IsControlledBy(live, p.server):

@@ -28,6 +28,9 @@ const atOnce = 16
 // shown is how many violations of the invariants are shown in full.
 const shown = 20
 
+// updateNumbers writes what the suites counted into the documentation.
+var updateNumbers = flag.Bool("update-numbers", false, "write the numbers of this run into docs/ownership.md")
+
 // env is the control plane of all tests of this package.
 var env *harness.Env
 
@@ -56,6 +59,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+	if *updateNumbers && code == 0 {
+		if err := env.Numbers.Publish("../../docs/ownership.md"); err != nil {
+			fmt.Fprintln(os.Stderr, "the numbers are not written:", err)
+			code = 1
+		}
+	}
 	if err := env.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
 		return 1
@@ -79,6 +88,8 @@ func checkInvariants(ctx context.Context) error {
 		}
 		fmt.Println(v)
 	}
+	env.Numbers.Add("requests of operators looked at in the audit log", requests)
+	env.Numbers.Add("requests of operators that should not have been", len(violations))
 	if len(violations) > 0 {
 		return fmt.Errorf("--- FAIL: %d requests of the operator should not have been", len(violations))
 	}

@@ -43,6 +43,8 @@ type Env struct {
 	Servers versioned.Interface
 	// Audit reads what reached the API server.
 	Audit *audit.Reader
+	// Numbers are what the suites count.
+	Numbers Numbers
 
 	dir        string
 	binary     string

@@ -90,13 +90,13 @@ func Registry() *fieldmanager.Registry {
 			Name: Backend, Kind: StatefulSet, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas", Claim: replicasClaim(),
+			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas and its source annotation", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Proxy, Kind: Deployment, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas", Claim: replicasClaim(),
+			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas and its source annotation", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Service, Kind: ServiceKind, Summary: "all that is set",
