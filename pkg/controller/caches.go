@@ -20,7 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
-	toolhivelisters "github.com/freehold-dev/freehold/generated/listers/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -42,7 +41,6 @@ type scope struct {
 	pods     informers.SharedInformerFactory
 	toolhive toolhiveinformers.SharedInformerFactory
 
-	servers     toolhivelisters.MCPServerLister
 	serverStore cache.SharedIndexInformer
 	podStore    cache.SharedIndexInformer
 	childStores map[schema.GroupKind]cache.SharedIndexInformer
@@ -83,10 +81,9 @@ func newScope(
 				o.LabelSelector = labels.SelectorFromSet(render.AnyProxySelector()).String()
 			})),
 		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync,
-			toolhiveinformers.WithNamespace(namespace)),
+			toolhiveinformers.WithNamespace(namespace), toolhiveinformers.WithTransform(packer.after(whole))),
 	}
-	mcpServers := s.toolhive.Toolhive().V1beta1().MCPServers()
-	s.servers, s.serverStore = mcpServers.Lister(), mcpServers.Informer()
+	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
 	s.podStore = s.pods.Core().V1().Pods().Informer()
 	if err := s.podStore.AddIndexers(cache.Indexers{byProxy: proxyOfPod}); err != nil {
 		return nil, fmt.Errorf("cannot index pods: %w", err)
@@ -151,35 +148,53 @@ func (c *caches) scope(namespace string) *scope {
 	return c.byNamespace[metav1.NamespaceAll]
 }
 
+// serves tells whether there is an MCPServer.
+func (c *caches) serves(key cache.ObjectName) bool { return c.packed(serverRef(key)) != nil }
+
 // server returns an MCPServer, or nil when there is none.
 func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
-	s := c.scope(key.Namespace)
-	if s == nil {
-		return nil
-	}
-	server, err := s.servers.MCPServers(key.Namespace).Get(key.Name)
-	if err != nil {
-		return nil
-	}
+	server, _ := c.object(serverRef(key)).(*v1beta1.MCPServer)
 	return server
 }
 
-// child returns an object made for an MCPServer, or whatever else has its name, or nil when there is none.
-func (c *caches) child(ref apply.ObjectRef) metav1.Object {
-	s := c.scope(ref.Namespace)
-	if s == nil {
+// object returns an MCPServer or an object made for one, or whatever else has its name, or nil when there is none.
+func (c *caches) object(ref apply.ObjectRef) metav1.Object {
+	found := c.packed(ref)
+	if found == nil {
 		return nil
 	}
-	item, exists, err := s.childStores[ref.Kind].GetStore().GetByKey(ref.NamespacedName.String())
-	if err != nil || !exists {
-		return nil
-	}
-	obj, err := item.(*packed).unpack(ref.Kind)
+	obj, err := found.unpack(ref.Kind)
 	if err != nil {
 		utilruntime.HandleError(err)
 		return nil
 	}
 	return obj
+}
+
+func (c *caches) packed(ref apply.ObjectRef) *packed {
+	store := c.store(ref)
+	if store == nil {
+		return nil
+	}
+	item, exists, err := store.GetByKey(ref.NamespacedName.String())
+	if err != nil || !exists {
+		return nil
+	}
+	found, _ := item.(*packed)
+	return found
+}
+
+// store returns the cache of an object's kind and namespace, or nil when that is not watched.
+func (c *caches) store(ref apply.ObjectRef) cache.Store {
+	s := c.scope(ref.Namespace)
+	switch {
+	case s == nil:
+		return nil
+	case ref.Kind == vocabulary.MCPServer:
+		return s.serverStore.GetStore()
+	default:
+		return s.childStores[ref.Kind].GetStore()
+	}
 }
 
 // proxyPods returns the pods of an MCPServer's proxy.
@@ -203,15 +218,11 @@ func (c *caches) proxyPods(key cache.ObjectName) []*corev1.Pod {
 
 // version returns how far the cache of an object's kind has come.
 func (c *caches) version(ref apply.ObjectRef) string {
-	s := c.scope(ref.Namespace)
-	if s == nil {
+	store := c.store(ref)
+	if store == nil {
 		return ""
 	}
-	store := s.serverStore
-	if ref.Kind != vocabulary.MCPServer {
-		store = s.childStores[ref.Kind]
-	}
-	return store.GetStore().LastStoreSyncResourceVersion()
+	return store.LastStoreSyncResourceVersion()
 }
 
 func groupOf(apiVersion string) string {

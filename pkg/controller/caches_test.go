@@ -31,7 +31,7 @@ func TestHandlerWakes(t *testing.T) {
 func TestUnwatchedNamespace(t *testing.T) {
 	watch := func(c *Config) { c.Namespaces = []string{"market"} }
 	operate(t, []runtime.Object{newServer("web")}, watch, func(t *testing.T, o *operating) {
-		if o.caches.server(key("web")) != nil || o.caches.child(webDeployment) != nil ||
+		if o.caches.server(key("web")) != nil || o.caches.object(webDeployment) != nil ||
 			o.caches.proxyPods(key("web")) != nil || o.caches.version(webDeployment) != "" {
 			t.Error("something of it is cached")
 		}

@@ -224,7 +224,7 @@ func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHa
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object) {
 	for _, name := range candidates(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
-		if c.caches.server(key) != nil {
+		if c.caches.serves(key) {
 			c.queue.Add(key)
 		}
 	}

@@ -6,6 +6,7 @@ package controller
 import (
 	"bytes"
 	"compress/flate"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
@@ -52,8 +54,18 @@ type message interface {
 	Unmarshal(content []byte) error
 }
 
-// newChild makes an empty object of each kind that is made for MCPServers.
-var newChild = map[schema.GroupKind]func() message{
+// serverMessage is an MCPServer, whose wire format is JSON, as a message.
+type serverMessage struct{ *v1beta1.MCPServer }
+
+// Marshal implements message.
+func (m serverMessage) Marshal() ([]byte, error) { return json.Marshal(m.MCPServer) }
+
+// Unmarshal implements message.
+func (m serverMessage) Unmarshal(content []byte) error { return json.Unmarshal(content, m.MCPServer) }
+
+// newMessage makes an empty object of each kind that is packed.
+var newMessage = map[schema.GroupKind]func() message{
+	vocabulary.MCPServer:      func() message { return serverMessage{&v1beta1.MCPServer{}} },
 	vocabulary.Deployment:     func() message { return &appsv1.Deployment{} },
 	vocabulary.StatefulSet:    func() message { return &appsv1.StatefulSet{} },
 	vocabulary.ServiceKind:    func() message { return &corev1.Service{} },
@@ -84,10 +96,17 @@ func newPacker() (*packer, error) {
 func (p *packer) after(transform func(any) (any, error)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		obj, err := transform(obj)
-		if whole, ok := obj.(message); ok && err == nil {
-			return p.pack(whole)
+		if err != nil {
+			return obj, err
 		}
-		return obj, err
+		switch whole := obj.(type) {
+		case *v1beta1.MCPServer:
+			return p.pack(serverMessage{whole})
+		case message:
+			return p.pack(whole)
+		default:
+			return obj, nil
+		}
 	}
 }
 
@@ -131,9 +150,9 @@ var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewRead
 
 // unpack returns the object, which is of the given kind.
 func (p *packed) unpack(kind schema.GroupKind) (metav1.Object, error) {
-	empty, ok := newChild[kind]
+	empty, ok := newMessage[kind]
 	if !ok {
-		return nil, fmt.Errorf("no cache of children holds any %s", kind)
+		return nil, fmt.Errorf("no cache holds any %s", kind)
 	}
 	inflater := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(inflater)
@@ -147,6 +166,9 @@ func (p *packed) unpack(kind schema.GroupKind) (metav1.Object, error) {
 	whole := empty()
 	if err := whole.Unmarshal(content); err != nil {
 		return nil, fmt.Errorf("cannot decode %s %s: %w", kind, p.name, err)
+	}
+	if server, ok := whole.(serverMessage); ok {
+		return server.MCPServer, nil
 	}
 	return whole, nil
 }

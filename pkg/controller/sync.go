@@ -278,7 +278,7 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == vocabulary.MCPServer {
 		return p.server
 	}
-	live := p.caches.child(ref)
+	live := p.caches.object(ref)
 	if live != nil {
 		p.live[ref] = live
 	}

@@ -20,6 +20,9 @@ import (
 // the way of a child has no label to select it by; what is not an MCPServer's is reduced to its identity.
 type trimmer struct{ registry *fieldmanager.Registry }
 
+// whole is a cache.TransformFunc that leaves an object as it is.
+func whole(obj any) (any, error) { return obj, nil }
+
 // child is a cache.TransformFunc for the kinds that are made for MCPServers.
 func (t trimmer) child(obj any) (any, error) {
 	accessor, ok := obj.(metav1.Object)
