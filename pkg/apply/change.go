@@ -146,5 +146,6 @@ func decoded(config any) (map[string]any, error) {
 	}
 	var object map[string]any
 	// Numbers become int64 where they can, as in the keys of managedFields.
-	return object, utiljson.Unmarshal(body, &object)
+	err = utiljson.Unmarshal(body, &object)
+	return object, err
 }

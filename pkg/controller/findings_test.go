@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-
 	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"

@@ -53,7 +53,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	if !p.mine(live) {
 		return // Its main writer has told so.
 	}
-	number, scaled := replicasOf(live), t.config(nil)
+	number := replicasOf(live)
 	owner := ownersOfReplicas(live, t.writer)
 	req := apply.Request{Object: t.object, Config: wanted}
 	switch {
@@ -70,7 +70,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	case singlePod && owner.ours:
 		req.Config = t.config(&number)
 	default:
-		req.Config, req.Yield = scaled, isReplicas
+		req.Config, req.Yield = t.config(nil), isReplicas
 	}
 	out := p.write(ctx, t.writer, req)
 	if singlePod && number > 1 && out.Err == nil && out.Wrote() {

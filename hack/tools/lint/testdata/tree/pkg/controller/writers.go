@@ -26,7 +26,11 @@ func Bind(ctx context.Context, c kubernetes.Interface, s versioned.Interface) {
 	_ = func(o metav1.DeleteOptions) error { return c.CoreV1().Pods("").Delete(ctx, "", o) }
 	_ = s.ToolhiveV1beta1().MCPServers("").ApplyStatus
 
-	_, _ = c.CoreV1().Pods("").Patch(ctx, "", types.ApplyPatchType, nil, metav1.PatchOptions{}) // want write write
-	_, _ = c.CoreV1().Pods("").UpdateStatus(ctx, nil, metav1.UpdateOptions{})                   // want never-write write
-	_ = metav1.ApplyOptions{Force: true}                                                        // want force
+	_ = func(o metav1.PatchOptions) (*corev1.Pod, error) {
+		return c.CoreV1().Pods("").Patch(ctx, "", types.JSONPatchType, nil, o)
+	}
+
+	_, _ = c.CoreV1().Pods("").Patch(ctx, "", types.ApplyYAMLPatchType, nil, metav1.PatchOptions{}) // want write
+	_, _ = c.CoreV1().Pods("").UpdateStatus(ctx, nil, metav1.UpdateOptions{})                       // want never-write write
+	_ = metav1.ApplyOptions{Force: true}                                                            // want force
 }
