@@ -99,8 +99,8 @@ func (i Invariants) judge(e *audit.Event, reads *reads, ending map[string]bool) 
 		return "it is forbidden; a test that wants this says so with Env.Expect(Forbidden)"
 	}
 	switch {
-	case e.Code == http.StatusForbidden && e.IsWrite() && len(e.Body) == 0:
-		return "" // It was denied by authorization, before anybody read what it was.
+	case unread(e):
+		return ""
 	case e.DryRun:
 		return "a dry run"
 	case e.IsWrite():
@@ -116,6 +116,16 @@ func (i Invariants) judge(e *audit.Event, reads *reads, ending map[string]bool) 
 		return ""
 	}
 	return why
+}
+
+// unread tells whether a write was refused before anybody read what it was: by authorization, by priority and fairness,
+// or because the API server was on its way down.
+func unread(e *audit.Event) bool {
+	switch e.Code {
+	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return e.IsWrite() && len(e.Body) == 0
+	}
+	return false
 }
 
 func (i Invariants) judgeWrite(e *audit.Event) string {

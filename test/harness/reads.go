@@ -16,12 +16,15 @@ type reads struct {
 	runs []Run
 	// filled counts, by informer, the requests that filled it.
 	filled map[string]int
+	// continued counts, by informer, the watches that go on from where one ended. Each may turn out to begin at a
+	// version that the API server has forgotten, and then the informer is filled anew.
+	continued map[string]int
 	// edits counts the writes of MCPServers by others, by namespace.
 	edits map[string]int
 }
 
 func newReads(runs []Run) *reads {
-	return &reads{runs: runs, filled: map[string]int{}, edits: map[string]int{}}
+	return &reads{runs: runs, filled: map[string]int{}, continued: map[string]int{}, edits: map[string]int{}}
 }
 
 // edited tells of a write of an MCPServer by somebody else. It may be the cause of a new watch of a ConfigMap.
@@ -56,7 +59,7 @@ func (r *reads) judge(e *audit.Event) string {
 	case e.Verb == "list" && version != "0":
 		return "a list that is not the beginning of an informer"
 	case e.Verb == "list", query.Get("sendInitialEvents") == "true":
-		allowed := len(r.running(e))
+		allowed := len(r.running(e)) + r.continued[informer]
 		if e.Group == "" && e.Resource == "configmaps" && strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
 			// One that an MCPServer refers to is watched when the reference appears.
 			allowed += r.edits[e.Namespace]
@@ -68,6 +71,8 @@ func (r *reads) judge(e *audit.Event) string {
 		}
 	case version == "" || version == "0":
 		return "a watch that fills no informer and continues none"
+	default:
+		r.continued[informer]++
 	}
 	return ""
 }
