@@ -7,34 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
-
-// counted returns the values of the counter by writer, kind and outcome.
-func counted(t *testing.T) map[[3]string]float64 {
-	t.Helper()
-	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[[3]string]float64{}
-	for _, family := range families {
-		if family.GetName() != "freehold_writes_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, pair := range metric.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
-			}
-			values[[3]string{labels["writer"], labels["kind"], labels["outcome"]}] = metric.GetCounter().GetValue()
-		}
-	}
-	return values
-}
 
 func TestEveryOutcomeIsCounted(t *testing.T) {
 	observer := newOutcomes()
@@ -63,7 +39,7 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 		tell(apply.ActionNone, &apply.Refusal{Class: class})
 		expect("held")
 	}
-	if diff := cmp.Diff(want, counted(t)); diff != "" {
+	if diff := cmp.Diff(want, gathered(t, "freehold_writes_total", "outcome")); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 }

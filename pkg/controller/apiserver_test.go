@@ -97,9 +97,12 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	return s
 }
 
-// patch is the reaction to an apply.
+// patch is the reaction to an apply, and to an edit of managedFields.
 func (s *apiServer) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchActionImpl)
+	if patch.PatchType == types.JSONPatchType {
+		return s.edit(patch)
+	}
 	body := &unstructured.Unstructured{}
 	if err := json.Unmarshal(patch.Patch, &body.Object); err != nil {
 		s.t.Errorf("body: %v", err)

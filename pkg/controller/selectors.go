@@ -28,7 +28,8 @@ func parseSelectors(text string) selectors {
 	var parsed selectors
 	for _, entry := range split(text) {
 		var s selector
-		if object, rest, found := strings.Cut(entry, ":"); found && strings.Contains(object, "/") {
+		// A path may have both signs in it too, within a key.
+		if object, rest, found := strings.Cut(entry, ":"); found && strings.Contains(object, "/") && !strings.HasPrefix(entry, ".") {
 			s.object, entry = object, rest
 		}
 		if strings.HasPrefix(entry, ".") {
