@@ -86,8 +86,8 @@ func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) O
 	if !contested || a.Take == nil {
 		return a.out
 	}
-	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path string) bool {
-		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path }) && a.Take(from, path)
+	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
 	})
 	if edit == nil && err == nil {
 		return a.out
@@ -131,7 +131,7 @@ func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
 }
 
 // without returns a configuration without the fields that are left to others.
-func without[A any](schema managedfields.TypeConverter, config A, leave func(path string) bool) (A, error) {
+func without[A any](schema managedfields.TypeConverter, config A, leave func(path fieldpath.Path) bool) (A, error) {
 	var left A
 	object, err := decoded(config)
 	if err != nil {
@@ -147,7 +147,7 @@ func without[A any](schema managedfields.TypeConverter, config A, leave func(pat
 	}
 	given := &fieldpath.Set{}
 	all.Iterate(func(path fieldpath.Path) {
-		if leave(path.String()) {
+		if leave(path) {
 			given.Insert(path.Copy())
 		}
 	})

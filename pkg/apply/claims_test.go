@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -23,11 +24,13 @@ const (
 	number   = ".spec.replicas"
 )
 
-func isImage(path string) bool { return path == webImage }
+func isImage(path fieldpath.Path) bool { return path.String() == webImage }
 
 func yieldImage(req *apply.Request) { req.Yield = isImage }
 
-func takeAll(req *apply.Request) { req.Take = func(ownership.Owner, string) bool { return true } }
+func takeAll(req *apply.Request) {
+	req.Take = func(ownership.Owner, fieldpath.Path) bool { return true }
+}
 
 // scaled is an intent of the writer of replicas; 0 names none.
 func scaled(to int32) *configuration {
@@ -101,7 +104,9 @@ func TestYieldTakesUpAgainWhatIsNotLeftAnyMore(t *testing.T) {
 func TestYieldOfWhatIsNotHeld(t *testing.T) {
 	s := newStore(t, replicas, stamped)
 	s.stored = after(t, content.Name, web("a:1"))
-	leave := func(req *apply.Request) { req.Yield = func(path string) bool { return path == number } }
+	leave := func(req *apply.Request) {
+		req.Yield = func(path fieldpath.Path) bool { return path.String() == number }
+	}
 	for range 2 {
 		s.ends(s.sync(scaled(0), leave), apply.ActionNone, "")
 	}
@@ -112,7 +117,9 @@ func TestYieldOfWhatIsNotHeld(t *testing.T) {
 
 // The last field that is given up takes the whole entry along. Where a source is stamped, that is what remains.
 func TestYieldOfTheLastField(t *testing.T) {
-	leave := func(req *apply.Request) { req.Yield = func(path string) bool { return path == number } }
+	leave := func(req *apply.Request) {
+		req.Yield = func(path fieldpath.Path) bool { return path.String() == number }
+	}
 	for name, test := range map[string]struct {
 		configure func(*target)
 		action    apply.Action
@@ -176,8 +183,8 @@ func TestTakeOfNothingThatIsContested(t *testing.T) {
 	s := seized(t)
 	var asked []string
 	other := func(req *apply.Request) {
-		req.Take = func(from ownership.Owner, path string) bool {
-			asked = append(asked, path+" from "+from.Manager)
+		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
+			asked = append(asked, path.String()+" from "+from.Manager)
 			return from.Manager == "helm"
 		}
 	}
@@ -201,7 +208,7 @@ func TestTakeFromOneOfTwo(t *testing.T) {
 	}
 	s.requests = nil
 	out := s.sync(web("a:2"), func(req *apply.Request) {
-		req.Take = func(from ownership.Owner, _ string) bool { return from.Manager == "kubectl-set" }
+		req.Take = func(from ownership.Owner, _ fieldpath.Path) bool { return from.Manager == "kubectl-set" }
 	})
 	s.ends(out, apply.ActionRefused, apply.ClassConflict, takenImage)
 	s.expect("the other one is in the way", "apply content", "edit ownership", "apply content")

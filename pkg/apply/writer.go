@@ -90,9 +90,9 @@ type Request struct {
 	LetGo bool
 	// Yield tells, by their paths, which fields the writer leaves to others. It does not name them, and those of them
 	// that it owns it gives up: their values stay. An object that does not exist is created with them. Nil for none.
-	Yield func(path string) bool
+	Yield func(path fieldpath.Path) bool
 	// Take tells which contested fields are taken from their owners. Nil for none.
-	Take func(from ownership.Owner, path string) bool
+	Take func(from ownership.Owner, path fieldpath.Path) bool
 }
 
 // Action is what was done.

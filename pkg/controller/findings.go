@@ -140,6 +140,9 @@ func (p *pass) announce(out apply.Outcome) {
 		severity, reason, note := corev1.EventTypeNormal, "", ""
 		switch change.Cause {
 		case apply.CauseTaken:
+			if len(p.resolution.take) == 0 {
+				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.
+			}
 			reason = ReasonFieldsTaken
 			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
 		case apply.CauseYielded:

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -28,7 +29,7 @@ import (
 // replicasPath is the field that is written by a writer of its own, and by scalers.
 const replicasPath = ".spec.replicas"
 
-func isReplicas(path string) bool { return path == replicasPath }
+func isReplicas(path fieldpath.Path) bool { return path.String() == replicasPath }
 
 // tier is a workload whose number of pods has a writer of its own.
 type tier struct {
@@ -65,7 +66,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 		}
 		one := int32(1)
 		req.Config = t.config(&one)
-		req.Take = func(_ ownership.Owner, path string) bool { return isReplicas(path) }
+		req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
 	case wanted != nil:
 	case singlePod && owner.ours:
 		req.Config = t.config(&number)

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -64,16 +65,16 @@ func (r *resolution) complete(req *apply.Request) {
 	object := req.Object
 	if len(r.yield) > 0 && req.Take == nil {
 		given := req.Yield
-		req.Yield = func(path string) bool { return given != nil && given(path) || r.yielded(object, path) }
+		req.Yield = func(path fieldpath.Path) bool { return given != nil && given(path) || r.yielded(object, path) }
 	}
 	if len(r.take) > 0 && req.Take == nil {
-		req.Take = func(from ownership.Owner, path string) bool {
+		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
 			return slices.ContainsFunc(r.take, func(s selector) bool { return s.owned(object, path, from) })
 		}
 	}
 }
 
-func (r *resolution) yielded(object apply.ObjectRef, path string) bool {
+func (r *resolution) yielded(object apply.ObjectRef, path fieldpath.Path) bool {
 	if !yieldable(object, path) {
 		return false
 	}
@@ -99,7 +100,7 @@ var keptPaths = selectors{
 
 // yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
-func yieldable(object apply.ObjectRef, path string) bool {
+func yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 	switch object.Kind {
 	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
 	default:

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -63,7 +64,7 @@ func TestWhatIsYieldable(t *testing.T) {
 		{"RoleBinding", ".subjects", false},
 		{"ServiceAccount", ".imagePullSecrets", false},
 	} {
-		if got := yieldable(object(test.kind, "web"), test.path); got != test.want {
+		if got := yieldable(object(test.kind, "web"), pathOf(t, test.path)); got != test.want {
 			t.Errorf("%s of a %s can be left to others: %t", test.path, test.kind, got)
 		}
 	}
@@ -77,15 +78,15 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 	for path, want := range map[string]bool{
 		".metadata.labels.a": true, ".spec.replicas": true, ".spec.paused": false, ".spec.selector": false,
 	} {
-		if got := own.Yield(path); got != want {
+		if got := own.Yield(pathOf(t, path)); got != want {
 			t.Errorf("%s is left to others: %t", path, got)
 		}
 	}
 	other := apply.Request{Object: childRef(vocabulary.StatefulSet, "shop", "web")}
-	if r.complete(&other); other.Yield(".metadata.labels.a") || other.Take != nil {
+	if r.complete(&other); other.Yield(pathOf(t, ".metadata.labels.a")) || other.Take != nil {
 		t.Error("the request reaches an object that it does not name")
 	}
-	capped := apply.Request{Object: webDeployment, Take: func(ownership.Owner, string) bool { return false }}
+	capped := apply.Request{Object: webDeployment, Take: func(ownership.Owner, fieldpath.Path) bool { return false }}
 	if r.complete(&capped); capped.Yield != nil {
 		t.Error("what a writer takes by itself is left to others")
 	}
@@ -147,8 +148,8 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"yielded": {
 			server: asking("", ".spec.paused , deployment.apps/web:.spec.replicas"),
 			prepare: func(r *resolution) {
-				r.yielded(webDeployment, ".spec.paused")
-				r.yielded(webDeployment, ".spec.replicas")
+				r.yielded(webDeployment, pathOf(t, ".spec.paused"))
+				r.yielded(webDeployment, pathOf(t, ".spec.replicas"))
 			},
 			want: []string{"FieldsYielded True Yielded left to others: .spec.paused, deployment.apps/web:.spec.replicas"},
 		},
@@ -177,7 +178,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 // A request that was carried out takes nothing more.
 func TestSpentRequestTakesNothing(t *testing.T) {
 	req := apply.Request{Object: webDeployment}
-	if newResolution(asking(".spec", "")).complete(&req); req.Take == nil || !req.Take(ownership.Owner{Manager: "helm"}, ".spec.replicas") {
+	if newResolution(asking(".spec", "")).complete(&req); req.Take == nil || !req.Take(ownership.Owner{Manager: "helm"}, pathOf(t, ".spec.replicas")) {
 		t.Error("a new request takes nothing")
 	}
 	spent := metav1.Condition{Type: v1beta1.ConditionFieldsTaken, Message: `freehold.dev/take=".spec": took it`}

@@ -6,6 +6,8 @@ package controller
 import (
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -63,16 +65,21 @@ func split(text string) []string {
 }
 
 // field tells whether a field of an object is selected by its path.
-func (s selector) field(object apply.ObjectRef, path string) bool {
+func (s selector) field(object apply.ObjectRef, path fieldpath.Path) bool {
 	if s.path == "" || s.object != "" && s.object != object.String() {
 		return false
 	}
-	below, found := strings.CutPrefix(path, s.path)
-	return found && (below == "" || below[0] == '.' || below[0] == '[')
+	// Not by the beginning of the text: a key such as app.kubernetes.io/name has dots of its own.
+	for i := range path {
+		if path[:i+1].String() == s.path {
+			return true
+		}
+	}
+	return false
 }
 
 // owned tells whether a field of an object is selected, by its path or by who holds it.
-func (s selector) owned(object apply.ObjectRef, path string, by ownership.Owner) bool {
+func (s selector) owned(object apply.ObjectRef, path fieldpath.Path, by ownership.Owner) bool {
 	if s.manager == "" {
 		return s.field(object, path)
 	}

@@ -4,10 +4,14 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -67,6 +71,42 @@ func FuzzSelectors(f *testing.F) {
 	})
 }
 
+// pathOf reads a path as conflicts tell it. What is below a map of free keys is one key, dots and all.
+func pathOf(t *testing.T, text string) fieldpath.Path {
+	t.Helper()
+	var path fieldpath.Path
+	for rest := text; rest != ""; {
+		if key, ok := strings.CutPrefix(rest, "["); ok {
+			fields, below, _ := strings.Cut(key, "]")
+			var list value.FieldList
+			for field := range strings.SplitSeq(fields, ",") {
+				name, encoded, _ := strings.Cut(field, "=")
+				decoded, err := value.FromJSON([]byte(encoded))
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, value.Field{Name: name, Value: decoded})
+			}
+			path, rest = append(path, fieldpath.PathElement{Key: &list}), below
+			continue
+		}
+		name := strings.TrimPrefix(rest, ".")
+		end := strings.IndexAny(name, ".[")
+		above := ""
+		if len(path) > 0 {
+			above = ptr.Deref(path[len(path)-1].FieldName, "")
+		}
+		if end < 0 || slices.Contains([]string{"labels", "annotations", "data"}, above) {
+			end = len(name)
+		}
+		path, rest = append(path, fieldpath.PathElement{FieldName: ptr.To(name[:end])}), name[end:]
+	}
+	if path.String() != text {
+		t.Fatalf("%s was read as %s", text, path)
+	}
+	return path
+}
+
 func TestSelectorOfFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry, path string
@@ -78,6 +118,8 @@ func TestSelectorOfFields(t *testing.T) {
 		"a field of an item":       {".spec.ports[port=80]", ".spec.ports[port=80].name", true},
 		"a field above":            {".spec.template.spec", ".spec.template", false},
 		"a longer name":            {".spec.rep", ".spec.replicas", false},
+		"a key":                    {".metadata.labels.app.kubernetes.io/name", ".metadata.labels.app.kubernetes.io/name", true},
+		"the beginning of a key":   {".metadata.labels.app", ".metadata.labels.app.kubernetes.io/name", false},
 		"another field":            {".spec.replicas", ".spec.paused", false},
 		"of the object":            {"deployment.apps/web:.spec", ".spec.replicas", true},
 		"of another kind":          {"statefulset.apps/web:.spec", ".spec.replicas", false},
@@ -87,7 +129,7 @@ func TestSelectorOfFields(t *testing.T) {
 		"a manager of the objects": {"deployment.apps/web:helm", ".spec.replicas", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := parseSelectors(test.entry)[0].field(webDeployment, test.path); got != test.want {
+			if got := parseSelectors(test.entry)[0].field(webDeployment, pathOf(t, test.path)); got != test.want {
 				t.Errorf("%s selects %s: %t", test.entry, test.path, got)
 			}
 		})
@@ -109,7 +151,7 @@ func TestSelectorOfOwners(t *testing.T) {
 		"deployment.apps/web:":         false,
 		"statefulset.apps/web:.status": false,
 	} {
-		if got := parseSelectors(entry)[0].owned(webDeployment, ".spec.replicas", helm); got != want {
+		if got := parseSelectors(entry)[0].owned(webDeployment, pathOf(t, ".spec.replicas"), helm); got != want {
 			t.Errorf("%s selects the replicas of helm: %t", entry, got)
 		}
 	}

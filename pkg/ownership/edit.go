@@ -68,7 +68,7 @@ func (e *Edit) Patch(obj metav1.Object) ([]byte, error) {
 
 // Release makes the holder give up the fields for which give returns true. Their values stay, and whoever else owns
 // them goes on doing so. It returns nil when the holder owns none of them.
-func Release(obj metav1.Object, holder Holder, give func(path string) bool) (*Edit, error) {
+func Release(obj metav1.Object, holder Holder, give func(path fieldpath.Path) bool) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func Release(obj metav1.Object, holder Holder, give func(path string) bool) (*Ed
 
 // Transfer gives the holder the fields for which take returns true, from every other manager that owns them. It
 // returns nil when nobody else owns any of them.
-func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner Owner, path string) bool) (*Edit, error) {
+func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner Owner, path fieldpath.Path) bool) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner O
 			continue
 		}
 		from := owner(&d.entries[i])
-		fields := selected(d.sets[i], func(path string) bool { return take(from, path) })
+		fields := selected(d.sets[i], func(path fieldpath.Path) bool { return take(from, path) })
 		d.move(i, fields)
 		taken = taken.Union(fields)
 	}
@@ -242,10 +242,10 @@ func (d *draft) edit() (*Edit, error) {
 }
 
 // selected returns the members of a set whose paths are wanted.
-func selected(set *fieldpath.Set, want func(path string) bool) *fieldpath.Set {
+func selected(set *fieldpath.Set, want func(path fieldpath.Path) bool) *fieldpath.Set {
 	found := &fieldpath.Set{}
 	set.Iterate(func(path fieldpath.Path) {
-		if want(path.String()) {
+		if want(path) {
 			found.Insert(path.Copy())
 		}
 	})

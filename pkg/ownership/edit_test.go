@@ -108,8 +108,8 @@ func moves(edit *ownership.Edit) []string {
 }
 
 // anyOf selects fields by their paths.
-func anyOf(paths ...string) func(string) bool {
-	return func(path string) bool { return slices.Contains(paths, path) }
+func anyOf(paths ...string) func(fieldpath.Path) bool {
+	return func(path fieldpath.Path) bool { return slices.Contains(paths, path.String()) }
 }
 
 // Fields of every sort, and entries with just them.
@@ -194,17 +194,19 @@ func expectEdit(t *testing.T, obj *metav1.ObjectMeta, edit *ownership.Edit, err 
 }
 
 func TestTransfer(t *testing.T) {
-	all := func(ownership.Owner, string) bool { return true }
-	of := func(manager, subresource string) func(ownership.Owner, string) bool {
-		return func(o ownership.Owner, _ string) bool { return o.Manager == manager && o.Subresource == subresource }
+	all := func(ownership.Owner, fieldpath.Path) bool { return true }
+	of := func(manager, subresource string) func(ownership.Owner, fieldpath.Path) bool {
+		return func(o ownership.Owner, _ fieldpath.Path) bool {
+			return o.Manager == manager && o.Subresource == subresource
+		}
 	}
-	field := func(path string) func(ownership.Owner, string) bool {
-		return func(_ ownership.Owner, p string) bool { return p == path }
+	field := func(path string) func(ownership.Owner, fieldpath.Path) bool {
+		return func(_ ownership.Owner, p fieldpath.Path) bool { return p.String() == path }
 	}
 	for name, test := range map[string]struct {
 		before []metav1.ManagedFieldsEntry
 		holder ownership.Holder
-		take   func(ownership.Owner, string) bool
+		take   func(ownership.Owner, fieldpath.Path) bool
 		moved  []string
 		after  map[string][]string
 	}{
@@ -268,7 +270,7 @@ func TestTransfer(t *testing.T) {
 // An entry that is made is dated and complete; one that was there is kept as it was but for its fields.
 func TestTransferKeepsEntries(t *testing.T) {
 	obj := seen(at(managed("a", update, "", ofImage), noon), at(managed("b", apply, "scale", ofNumber), noon))
-	edit, err := ownership.Transfer(obj, holder, later, func(_ ownership.Owner, path string) bool { return path == image })
+	edit, err := ownership.Transfer(obj, holder, later, func(_ ownership.Owner, path fieldpath.Path) bool { return path.String() == image })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +322,7 @@ func TestUnreadableEntriesAreNotRewritten(t *testing.T) {
 	for name, try := range map[string]func() (*ownership.Edit, error){
 		"release": func() (*ownership.Edit, error) { return ownership.Release(obj, holder, anyOf(number)) },
 		"transfer": func() (*ownership.Edit, error) {
-			return ownership.Transfer(obj, holder, later, func(ownership.Owner, string) bool { return true })
+			return ownership.Transfer(obj, holder, later, func(ownership.Owner, fieldpath.Path) bool { return true })
 		},
 		"restore": func() (*ownership.Edit, error) {
 			return ownership.Restore(obj, holder, later, mark, fieldpath.NewSet(mark), fieldpath.NewSet(mark))

@@ -1,0 +1,361 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
+	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// velero is a tool that restores objects from copies.
+const velero = "velero"
+
+// loss is a way in which an object comes to be without the entries of ours in its managedFields.
+type loss struct {
+	// lose does it to one part of an MCPServer.
+	lose func(t *testing.T, space *harness.Space, server string, part harness.Part)
+	// children tells that it is done to children alone: to restore the MCPServer would make it another one.
+	children bool
+	// halt keeps the operator from seeing how it is done, and gives it back.
+	halt func(t *testing.T, space *harness.Space, running *operator.Process) (resume func())
+	// keepers are managers that may keep what is not ours.
+	keepers []string
+}
+
+var losses = map[string]loss{
+	"reset": {
+		lose: resetFields,
+		halt: func(*testing.T, *harness.Space, *operator.Process) func() { return func() {} },
+		// Whoever comes first when nobody owns anything is given the rest.
+		keepers: []string{ownership.BeforeFirstApply},
+	},
+	"reset-while-down": {lose: resetFields, halt: whileDown, keepers: []string{ownership.BeforeFirstApply}},
+	"restored":         {lose: restoreCopy, children: true, halt: whileFrozen, keepers: []string{velero}},
+	"restored-while-down": {
+		lose: restoreCopy, children: true, halt: whileDown, keepers: []string{velero},
+	},
+	"first-apply-of-another": {
+		lose: func(t *testing.T, space *harness.Space, server string, part harness.Part) {
+			resetFields(t, space, server, part)
+			space.MustApply(t, team, part, server, false, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{foreignKey: "here"}},
+			})
+		},
+		halt: whileDown, keepers: []string{ownership.BeforeFirstApply, team},
+	},
+}
+
+// resetFields takes all claims away in the way that the API offers for it.
+func resetFields(t *testing.T, space *harness.Space, server string, part harness.Part) {
+	t.Helper()
+	space.MustPatch(t, harness.Hand, part, server, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+}
+
+// restoreCopy deletes an object and makes it anew from a copy, with labels, annotations and owner references.
+func restoreCopy(t *testing.T, space *harness.Space, server string, part harness.Part) {
+	t.Helper()
+	restored := space.MustObject(t, part, server)
+	background := metav1.DeletePropagationBackground
+	err := space.Objects(part).Delete(t.Context(), restored.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(restored.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(restored.Object, "status")
+	if ip, _, _ := unstructured.NestedString(restored.Object, "spec", "clusterIP"); ip != "" && ip != "None" {
+		unstructured.RemoveNestedField(restored.Object, "spec", "clusterIP")
+		unstructured.RemoveNestedField(restored.Object, "spec", "clusterIPs")
+	}
+	harness.Eventually(t, "the copy is there", func(ctx context.Context) error {
+		_, err := space.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
+		return err
+	})
+}
+
+func whileDown(t *testing.T, space *harness.Space, running *operator.Process) func() {
+	t.Helper()
+	harness.Stop(t, running)
+	return func() { space.Operate(t) }
+}
+
+func whileFrozen(t *testing.T, _ *harness.Space, running *operator.Process) func() {
+	t.Helper()
+	if err := running.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := running.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLostClaims takes the claims of all writers away. Each gets back just what it had, at the price of one edit of
+// managedFields, no field is left without an owner that had one, and a later edit of the MCPServer meets no conflict.
+func TestLostClaims(t *testing.T) {
+	t.Parallel()
+	for name, l := range losses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space := env.Space(t)
+			running := space.Operate(t)
+			server := space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 2),
+				harness.InlineAuthorization, harness.Environment("GONE", "1"), harness.Environment("KEPT", "2")))
+			space.AwaitSettled(t, name)
+			awaitCalm(t, space, name)
+			before := objectsOf(t, space, name)
+			claims, unowned := allClaims(before), allOwnerless(t, before)
+
+			resume := l.halt(t, space, running)
+			mark := space.Mark(t)
+			parts := harness.PartsOf(server)
+			if l.children {
+				parts = slices.DeleteFunc(parts, func(p harness.Part) bool { return p == harness.ServerItself })
+			}
+			for _, part := range parts {
+				l.lose(t, space, name, part)
+			}
+			resume()
+			awaitClaims(t, space, name, claims)
+			awaitLostEvent(t, space, name)
+			space.AwaitSettled(t, name)
+			// One edit for each writer and object.
+			want := harness.Cost{}
+			for _, part := range parts {
+				item := string(part)
+				if part == harness.ServerItself {
+					item = "finalizer"
+				}
+				want[item] += len(harness.Managers(server, part))
+			}
+			checkLossCost(t, space, name, mark, want)
+			l.check(t, space, name, claims, unowned)
+
+			mark = space.Mark(t)
+			space.Edit(t, name, func(s *v1beta1.MCPServer) {
+				s.Spec.Image = repairedImage
+				s.Spec.Env = slices.DeleteFunc(s.Spec.Env, func(v v1beta1.EnvVar) bool { return v.Name == "GONE" })
+			})
+			space.AwaitSettled(t, name)
+			awaitNoConflict(t, space, name)
+			checkLossCost(t, space, name, mark, harness.Once("runconfig", "backend", "proxy"))
+			checkEdited(t, space, name)
+			l.check(t, space, name, nil, unowned)
+			env.Numbers.Add("objects whose claims were lost and restored", len(parts))
+		})
+	}
+}
+
+// check looks at who owns what: our writers what they had, if that is given, and in any case nothing but what they
+// claim; the keepers some of the rest, and no field nobody unless nobody owned it before.
+func (l loss) check(
+	t *testing.T, space *harness.Space, name string, claims map[harness.Part]map[string][]string, unowned map[harness.Part][]string,
+) {
+	t.Helper()
+	objects := objectsOf(t, space, name)
+	if diff := cmp.Diff(claims, allClaims(objects)); claims != nil && diff != "" {
+		t.Errorf("what our writers own has changed (-before +after):\n%s", diff)
+	}
+	for part, now := range allOwnerless(t, objects) {
+		lost := slices.DeleteFunc(now, func(path string) bool {
+			// The one field of an MCPServer that the API server always sets, to what is as good as nothing: whoever
+			// reads it into a Go type does not see it.
+			harmless := part == harness.ServerItself && path == ".spec.trustProxyHeaders"
+			return harmless || slices.Contains(unowned[part], path)
+		})
+		if len(lost) > 0 {
+			t.Errorf("fields of %s are left without an owner: %v", part, lost)
+		}
+	}
+	for part, object := range objects {
+		object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return slices.Contains(l.keepers, e.Manager) && (e.Operation == metav1.ManagedFieldsOperationUpdate || e.Manager == team)
+		}))
+		objects[part] = object
+	}
+	for _, wrong := range strayOwners(serverOf(t, objects), objects) {
+		t.Error(wrong)
+	}
+}
+
+func objectsOf(t *testing.T, space *harness.Space, name string) map[harness.Part]*unstructured.Unstructured {
+	t.Helper()
+	objects, err := space.ObjectsOf(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// checkEdited looks whether the edit has reached the backend.
+func checkEdited(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	backend, err := env.Core.AppsV1().StatefulSets(space.Name).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcp := backend.Spec.Template.Spec.Containers[0]
+	names := map[string]bool{}
+	for _, v := range mcp.Env {
+		names[v.Name] = true
+	}
+	if mcp.Image != repairedImage || names["GONE"] || !names["KEPT"] {
+		t.Errorf("the edit was not carried out: image %s, variables %v", mcp.Image, names)
+	}
+}
+
+// awaitClaims waits until each of our writers owns just what it owned before.
+func awaitClaims(t *testing.T, space *harness.Space, name string, want map[harness.Part]map[string][]string) {
+	t.Helper()
+	harness.Eventually(t, "all writers own what they did", func(ctx context.Context) error {
+		objects, err := space.ObjectsOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, allClaims(objects)); diff != "" {
+			return fmt.Errorf("(-before +after):\n%s", diff)
+		}
+		return nil
+	})
+}
+
+// awaitLostEvent waits for the event that tells of the loss.
+func awaitLostEvent(t *testing.T, space *harness.Space, name string) {
+	t.Helper()
+	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
+		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Regarding.Name == name && e.Reason == "OwnershipLost" && e.Type == "Warning" {
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+}
+
+// allClaims are the paths that our writers own, by part and writer.
+func allClaims(objects map[harness.Part]*unstructured.Unstructured) map[harness.Part]map[string][]string {
+	all := map[harness.Part]map[string][]string{}
+	for part, object := range objects {
+		all[part] = map[string][]string{}
+		for _, entry := range object.GetManagedFields() {
+			if !claims.Knows(entry.Manager) {
+				continue
+			}
+			writer := fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.Subresource)
+			fields, err := ownership.Fields(&entry)
+			if err != nil {
+				all[part][writer] = []string{err.Error()}
+				continue
+			}
+			all[part][writer] = paths(fields)
+		}
+	}
+	return all
+}
+
+func paths(set *fieldpath.Set) []string {
+	var found []string
+	set.Iterate(func(path fieldpath.Path) { found = append(found, path.String()) })
+	slices.Sort(found)
+	return found
+}
+
+var (
+	coreSchema   = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	serverSchema = toolhiveac.NewTypeConverter(toolhivescheme.Scheme)
+)
+
+// schemaOf tells the types of a part's fields.
+func schemaOf(part harness.Part) managedfields.TypeConverter {
+	if part == harness.ServerItself {
+		return serverSchema
+	}
+	return coreSchema
+}
+
+// systemFields are those that nobody can own, and the status.
+var systemFields = []string{
+	".apiVersion", ".kind", ".status", ".metadata.name", ".metadata.namespace", ".metadata.uid", ".metadata.resourceVersion",
+	".metadata.generation", ".metadata.creationTimestamp", ".metadata.managedFields",
+}
+
+// allOwnerless are the leaves of objects that nobody owns, by part. On any object these are defaults of the API server.
+func allOwnerless(t *testing.T, objects map[harness.Part]*unstructured.Unstructured) map[harness.Part][]string {
+	t.Helper()
+	all := map[harness.Part][]string{}
+	for part, object := range objects {
+		typed, err := schemaOf(part).ObjectToTyped(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields, err := typed.ToFieldSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields = fields.Leaves()
+		for _, entry := range object.GetManagedFields() {
+			owned, err := ownership.Fields(&entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields = fields.Difference(owned)
+		}
+		all[part] = slices.DeleteFunc(paths(fields), func(path string) bool {
+			return slices.ContainsFunc(systemFields, func(system string) bool {
+				rest, found := strings.CutPrefix(path, system)
+				return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+			})
+		})
+	}
+	return all
+}
+
+// checkLossCost holds the writes since the mark against what they should be. There may be an event for each of them,
+// and not more than three writes of the status.
+func checkLossCost(t *testing.T, space *harness.Space, name string, since audit.Mark, want harness.Cost) {
+	t.Helper()
+	awaitCalm(t, space, name)
+	edits := 0
+	for _, n := range want {
+		edits += n
+	}
+	cost := harness.CostOf(name, space.Writes(t, since))
+	if cost["event"] > edits || cost["status"] > 3 {
+		t.Errorf("there were %d writes of events and %d of the status", cost["event"], cost["status"])
+	}
+	for part, count := range cost.Lost() {
+		if others := space.WritesByOthers(t, since, part, name); count > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
+		}
+	}
+	if diff := cmp.Diff(want, cost.Without("event", "status")); diff != "" {
+		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
+	}
+}
