@@ -7,15 +7,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -59,7 +56,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	req := apply.Request{Object: t.object, Config: wanted}
 	switch {
 	case singlePod && number > 1:
-		if wait := p.caps.wait(t.object); wait > 0 {
+		if wait := p.caps.left(t.object); wait > 0 {
 			p.wakeAfter(wait)
 			p.capped = append(p.capped, capping(t.object, number, owner.others))
 			return
@@ -75,7 +72,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	}
 	out := p.write(ctx, t.writer, req)
 	if singlePod && number > 1 && out.Err == nil && out.Wrote() {
-		p.caps.made(t.object)
+		p.caps.begin(t.object)
 		p.capped = append(p.capped, capping(t.object, number, owner.others))
 	}
 }
@@ -147,54 +144,6 @@ const (
 	minCapWait = time.Second
 	maxCapWait = 5 * time.Minute
 )
-
-// caps makes sure that somebody who keeps setting a number of replicas does not make us keep setting it back: the first
-// time it is set back at once, then after waits that grow, until there was peace for as long as the longest wait.
-type caps struct {
-	limiter workqueue.TypedRateLimiter[apply.ObjectRef]
-	clock   clock.PassiveClock
-
-	mu  sync.Mutex
-	due map[apply.ObjectRef]time.Time
-}
-
-func newCaps(clock clock.PassiveClock) *caps {
-	return &caps{
-		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[apply.ObjectRef](minCapWait, maxCapWait),
-		clock:   clock,
-		due:     map[apply.ObjectRef]time.Time{},
-	}
-}
-
-// wait returns how long to wait before a number is set back.
-func (c *caps) wait(object apply.ObjectRef) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	due, known := c.due[object]
-	if !known {
-		return 0
-	}
-	wait := due.Sub(c.clock.Now())
-	if wait < -maxCapWait {
-		c.limiter.Forget(object)
-		delete(c.due, object)
-	}
-	return max(0, wait)
-}
-
-// made notes that a number was set back.
-func (c *caps) made(object apply.ObjectRef) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.due[object] = c.clock.Now().Add(c.limiter.When(object))
-}
-
-func (c *caps) forget(object apply.ObjectRef) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limiter.Forget(object)
-	delete(c.due, object)
-}
 
 // wantedReplicas returns the intent of a writer of replicas, or nil when the spec names no number.
 func wantedReplicas(intents []render.Intent, writer string) runtime.ApplyConfiguration {

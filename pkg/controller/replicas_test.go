@@ -26,14 +26,14 @@ func TestCaps(t *testing.T) {
 	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	expect := func(want time.Duration, why string) {
 		t.Helper()
-		if got := c.wait(webDeployment); got != want {
+		if got := c.left(webDeployment); got != want {
 			t.Fatalf("%s: wait for %s, want %s", why, got, want)
 		}
 	}
 	expect(0, "the first time")
 	want := minCapWait
 	for range 12 {
-		c.made(webDeployment)
+		c.begin(webDeployment)
 		expect(want, "it was just set back")
 		pass(want / 2)
 		expect(want-want/2, "half of the wait is over")
@@ -44,21 +44,21 @@ func TestCaps(t *testing.T) {
 	if want != maxCapWait {
 		t.Fatalf("the wait has grown to %s, want %s", want, maxCapWait)
 	}
-	if other := webDeployment; c.wait(childRef(vocabulary.StatefulSet, other.Namespace, other.Name)) != 0 {
+	if other := webDeployment; c.left(childRef(vocabulary.StatefulSet, other.Namespace, other.Name)) != 0 {
 		t.Error("another object waits along")
 	}
 
 	pass(maxCapWait)
 	expect(0, "peace, not long enough yet")
-	c.made(webDeployment)
+	c.begin(webDeployment)
 	expect(maxCapWait, "it goes on as before")
 	pass(2*maxCapWait + time.Second)
 	expect(0, "peace for long")
-	c.made(webDeployment)
+	c.begin(webDeployment)
 	expect(minCapWait, "it begins anew")
 	c.forget(webDeployment)
 	expect(0, "forgotten")
-	c.made(webDeployment)
+	c.begin(webDeployment)
 	expect(minCapWait, "forgotten, it begins anew")
 }
 
