@@ -30,6 +30,12 @@ func classify(err error, writer string, ref ObjectRef, live metav1.Object) error
 		return &refusal
 	}
 	if causes := conflictCauses(status.Status()); len(causes) > 0 {
+		if live == nil {
+			// There is an object, and it was not seen yet: whose it is, and who owns what of it, is to be judged once it
+			// is. The refusal of a creation would otherwise stand when that object has gone again.
+			refusal.Class = ClassMoved
+			return &refusal
+		}
 		refusal.Class = ClassConflict
 		return &ConflictError{Refusal: refusal, Fields: contested(causes, writer, live)}
 	}

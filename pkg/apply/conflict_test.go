@@ -76,7 +76,7 @@ func TestConflictNamesAPathOnce(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	b.refuse = status
 	var conflict *apply.ConflictError
-	if out := b.sync(nil, web("a:1"), 1); !errors.As(out.Err, &conflict) {
+	if out := b.sync(after(t, content.Name, web("a:1")), web("a:2"), 1); !errors.As(out.Err, &conflict) {
 		t.Fatalf("error %v is no conflict", out.Err)
 	}
 	want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
@@ -85,18 +85,26 @@ func TestConflictNamesAPathOnce(t *testing.T) {
 	}
 }
 
-// The cache may be older than the conflict, or the object unknown; the paths are told all the same.
+// The cache may be older than the conflict; the paths are told all the same.
 func TestConflictWithAnUnseenOwner(t *testing.T) {
-	for name, live := range map[string]*deployment{
-		"an object without the entry": after(t, content.Name, web("a:1")), "an unknown object": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
-			if diff := cmp.Diff(want, conflicting(t, live).Fields); diff != "" {
-				t.Errorf("fields in conflict (-want +got):\n%s", diff)
-			}
-		})
+	want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
+	if diff := cmp.Diff(want, conflicting(t, after(t, content.Name, web("a:1"))).Fields); diff != "" {
+		t.Errorf("fields in conflict (-want +got):\n%s", diff)
 	}
+}
+
+// A creation that is refused for a conflict has met an object that was not seen yet. It is no conflict that stands: the
+// object may be somebody else's, and when it is gone before it was seen, the creation has to be tried again.
+func TestConflictOnCreation(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	b.refuse = answered(t, "conflict")
+	if out := b.sync(nil, web("a:1"), 1); apply.ClassOf(out.Err) != apply.ClassMoved {
+		t.Errorf("error %v is of class %s, want %s", out.Err, apply.ClassOf(out.Err), apply.ClassMoved)
+	}
+	b.expect(1, "the object was not seen yet")
+	b.refuse = nil
+	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.expect(1, "the object is gone")
 }
 
 // We are not in conflict with ourselves, whatever the cache shows.

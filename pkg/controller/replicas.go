@@ -71,10 +71,16 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 		req.Config, req.Yield = t.config(nil), isReplicas
 	}
 	out := p.write(ctx, t.writer, req)
-	if singlePod && number > 1 && out.Err == nil && out.Wrote() {
-		p.caps.begin(t.object)
-		p.capped = append(p.capped, capping(t.object, number, owner.others))
+	if !singlePod || number <= 1 || !out.Wrote() {
+		return
 	}
+	if out.Err == nil {
+		p.caps.begin(t.object)
+	}
+	if owner.ours && len(owner.others) == 0 && p.toldCapping() != nil {
+		return // An earlier pass took the number, told from whom, and was too late to set it back.
+	}
+	p.capped = append(p.capped, capping(t.object, number, owner.others))
 }
 
 func (t tier) config(replicas *int32) runtime.ApplyConfiguration {
@@ -132,11 +138,20 @@ func (p *pass) cappings() []status.Finding {
 	if len(p.capped) > 0 {
 		return p.capped
 	}
+	before := p.toldCapping()
+	if before == nil {
+		return nil
+	}
+	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
+}
+
+// toldCapping is what was told of the MCPServer as it is now; nil for nothing.
+func (p *pass) toldCapping() *metav1.Condition {
 	before := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != p.server.Generation {
 		return nil
 	}
-	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
+	return before
 }
 
 const (
