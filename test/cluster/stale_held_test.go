@@ -1,0 +1,161 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/faultproxy"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestStaleBetweenCheckAndWrite holds a write when the operator has looked at the object and found that it may write.
+// Before it is let go, another operator has carried out a later edit. The write is refused and changes nothing.
+func TestStaleBetweenCheckAndWrite(t *testing.T) {
+	t.Parallel()
+	for _, part := range []harness.Part{harness.RunConfig, harness.Backend, harness.Proxy} {
+		for _, moment := range []string{"change", "creation"} {
+			t.Run(string(part)+" "+moment, func(t *testing.T) {
+				t.Parallel()
+				holdBack(t, part, moment == "creation")
+			})
+		}
+	}
+}
+
+const heldBackImage = "example.com/mcp:held-back"
+
+func holdBack(t *testing.T, part harness.Part, creation bool) {
+	t.Helper()
+	space := env.Space(t)
+	versions, known := record(t, space), specs{}
+	proxy := space.Proxy(t, faultproxy.Options{})
+	space.OperateThrough(t, proxy)
+	const name = "web"
+	resource := harness.FormOf(part).Resource
+	server := httpServer(name, harness.Environment(editedVariable, "0"), harness.Replicas(1, 1))
+	edit := func(image string) int64 {
+		edited := space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = image })
+		known.add(edited)
+		return edited.Generation
+	}
+	var hold *faultproxy.Hold
+	if creation {
+		hold = proxy.Hold(faultproxy.Patches(resource.Group, resource.Resource))
+		server.Spec.Image = heldBackImage
+		known.add(space.Create(t, server))
+	} else {
+		known.add(space.Create(t, server))
+		space.AwaitSettled(t, name)
+		hold = proxy.Hold(faultproxy.Patches(resource.Group, resource.Resource))
+		edit(heldBackImage)
+	}
+	select {
+	case <-hold.Caught():
+	case <-time.After(harness.Timeout):
+		t.Fatal("the operator does not write")
+	}
+	newer := edit(repairedImage)
+	space.Operate(t)
+	harness.Eventually(t, "the other operator carries the later edit out", func(ctx context.Context) error {
+		object, err := space.Object(ctx, part, name)
+		if err != nil {
+			return err
+		}
+		if source, _ := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation]); source.Generation != newer {
+			return fmt.Errorf("it is of generation %d", source.Generation)
+		}
+		return nil
+	})
+	hold.Release()
+	harness.Eventually(t, "the write that was held is answered", func(context.Context) error {
+		if len(hold.Answers()) < hold.Count() {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if answers := hold.Answers(); slices.ContainsFunc(answers, func(code int) bool { return code != http.StatusConflict }) {
+		t.Errorf("what was held was answered with %v", answers)
+	}
+	space.AwaitSettled(t, name)
+	space.Quiet(t, space.Mark(t), harness.Calm)
+	versions.check(t, known)
+	all, _ := versions.look()
+	for _, v := range all {
+		if v.part == part && differences(v, v1beta1.MCPServerSpec{Image: heldBackImage, Env: server.Spec.Env}) == "" {
+			t.Errorf("what was held came through: resourceVersion %s is %v", v.object.GetResourceVersion(), v.object)
+		}
+	}
+}
+
+// TestStaleLeftovers makes an MCPServer anew whose predecessor left its children behind. They tell of a generation that
+// the new one is far from, but of another MCPServer, and are written.
+func TestStaleLeftovers(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	const name = "phoenix"
+	before := httpServer(name, harness.Environment(editedVariable, "0"), harness.Replicas(2, 2))
+	space.Create(t, before)
+	space.AwaitSettled(t, name)
+	var last *v1beta1.MCPServer
+	for i := range 5 {
+		last = space.Edit(t, name, func(s *v1beta1.MCPServer) {
+			s.Spec.Image = fmt.Sprintf("example.com/mcp:old-%d", i)
+			harness.Replicas(1+int32(i%2), 1+int32(i%2))(s)
+		})
+	}
+	space.AwaitSettled(t, name)
+	parts := []harness.Part{harness.RunConfig, harness.Backend, harness.Proxy}
+	old := map[harness.Part]metav1.Object{}
+	for _, part := range parts {
+		old[part] = space.MustObject(t, part, name)
+		for key, source := range sourcesOf(part, old[part]) {
+			if source.UID != last.UID || source.Generation < 2 {
+				t.Fatalf("%s tells by %s that it is from %v, not from a late generation of %s", part, key, source, last.UID)
+			}
+		}
+	}
+	space.Delete(t, name, metav1.DeletePropagationOrphan)
+	space.AwaitGone(t, name)
+
+	again := space.Create(t, httpServer(name, harness.Environment(editedVariable, "new"), harness.Replicas(2, 2)))
+	space.AwaitSettled(t, name)
+	for _, part := range parts {
+		object := space.MustObject(t, part, name)
+		if object.GetUID() != old[part].GetUID() {
+			t.Errorf("%s was not left behind", part)
+		}
+		for key, source := range sourcesOf(part, object) {
+			if want := (apply.Source{UID: again.UID, Generation: 1}); source != want {
+				t.Errorf("%s tells by %s that it is from %v, not %v", part, key, source, want)
+			}
+		}
+	}
+	checkOwnership(t, space, name)
+}
+
+// sourcesOf returns what an object tells of where it is from, by annotation.
+func sourcesOf(part harness.Part, object metav1.Object) map[string]apply.Source {
+	keys := []string{apply.SourceAnnotation}
+	if harness.FormOf(part).Replicas != "" {
+		keys = append(keys, vocabulary.ReplicasSource)
+	}
+	found := map[string]apply.Source{}
+	for _, key := range keys {
+		found[key], _ = apply.ParseSource(object.GetAnnotations()[key])
+	}
+	return found
+}
