@@ -99,7 +99,7 @@ func pathOf(t *testing.T, text string) fieldpath.Path {
 		if end < 0 || slices.Contains([]string{"labels", "annotations", "data"}, above) {
 			end = len(name)
 		}
-		path, rest = append(path, fieldpath.PathElement{FieldName: ptr.To(name[:end])}), name[end:]
+		path, rest = append(path, fieldpath.PathElement{FieldName: new(name[:end])}), name[end:]
 	}
 	if path.String() != text {
 		t.Fatalf("%s was read as %s", text, path)

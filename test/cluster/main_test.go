@@ -6,7 +6,8 @@
 // operators asked the API server for is held against the invariants, see harness.Invariants.
 //
 // The environment variable FREEHOLD_IDLE is how long TestQuiet watches a fleet that has all it needs, as a Go
-// duration. Default: 30s. What Freehold promises is 2m.
+// duration. Default: 30s. What Freehold promises is 2m. FREEHOLD_PROPERTY_CHECKS is how many stories TestProperty tells.
+// Default: 12.
 package cluster
 
 import (

@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -105,11 +106,7 @@ func (r *recorder) take(part harness.Part, event watch.Event) {
 func (r *recorder) look() (versions []version, observed map[string]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	observed = map[string]int64{}
-	for name, generation := range r.observed {
-		observed[name] = generation
-	}
-	return slices.Clone(r.versions), observed
+	return slices.Clone(r.versions), maps.Clone(r.observed)
 }
 
 // check fails the test unless the versions are as staleness allows, and returns how many there are.

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,7 +138,7 @@ var kubectlCommands = map[string]otherWriter{
 			`--patch=[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]`),
 		then: standings{value: func(before, _ any) any {
 			rule := map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "verbs": []any{"get"}}
-			return append(before.([]any)[:len(before.([]any)):len(before.([]any))], rule)
+			return append(slices.Clip(before.([]any)), rule)
 		}, owners: []string{"kubectl-patch Update"}},
 		class: vocabulary.ClassKubectl,
 		end: func(t *testing.T, s *scene) {
@@ -231,7 +232,7 @@ func appliesByForce(fields string) step {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
 		s.kubectl.Do(t, harness.Call{
-			Args:  append(serverSide[:len(serverSide):len(serverSide)], "--force-conflicts"),
+			Args:  append(slices.Clip(serverSide), "--force-conflicts"),
 			Input: s.manifest(fields),
 		})
 	}

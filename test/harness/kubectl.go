@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,7 +62,7 @@ type Call struct {
 func (k *Kubectl) Try(ctx context.Context, call Call) (output string, err error) {
 	environment := k.environment
 	if call.Editor != "" {
-		environment = append(environment[:len(environment):len(environment)], "KUBE_EDITOR="+call.Editor)
+		environment = append(slices.Clip(environment), "KUBE_EDITOR="+call.Editor)
 	}
 	return run(ctx, environment, call.Input, filepath.Join(k.dir, "kubectl"), call.Args...)
 }

@@ -1,0 +1,154 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// storyCase is a story that is worth to be told each time.
+type storyCase struct {
+	transport v1beta1.Transport
+	deeds     []storyDeed
+	// conflicts is how many conflicts stand, counted each time that the operator has come to rest; transfers is how
+	// often it edits managedFields.
+	conflicts, transfers int
+}
+
+// storyCases are stories that TestProperty seldom comes upon, and those that its failures were shrunk to.
+var storyCases = map[string]storyCase{
+	"a co-owner holds on when the value changes": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actShare, Field: "backend image", By: team, Wait: true},
+			{Do: actImage, Which: 2, Wait: true},
+			{Do: actImage, Which: 0, Wait: true},
+			{Do: actImage, Which: 2, Wait: true},
+			{Do: actTake, By: team, Wait: true},
+		},
+		conflicts: 2, transfers: 1,
+	},
+	"what is left to others does not follow the spec until it is asked for again": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actYield, Field: "backend image", Wait: true},
+			{Do: actImage, Which: 1, Wait: true},
+			{Do: actForce, Field: "backend image", By: team, Which: 1, Wait: true},
+			{Do: actReset, Field: "backend image", Wait: true},
+			{Do: actSettle, Wait: true},
+		},
+		// The reset leaves nobody who is known to have set the image. Its value is kept all the same: once it is asked for
+		// again, that is a conflict with before-first-apply.
+		conflicts: 1, transfers: 2,
+	},
+	"a scaler takes the number while pods may be many, and loses it when there may be one only": {
+		transport: v1beta1.TransportSSE,
+		deeds: []storyDeed{
+			{Do: actBackends, Which: 1, Wait: true},
+			{Do: actScale, Field: "backend replicas", By: "kube-controller-manager", Which: 2, Wait: true},
+			{Do: actTransport, Which: 1, Wait: true},
+		},
+		conflicts: 1, transfers: 1,
+	},
+	"a number of replicas that is left to others is held at one all the same": {
+		transport: v1beta1.TransportStdio,
+		deeds: []storyDeed{
+			{Do: actReplicas, Which: 1, Wait: true},
+			{Do: actYield, Field: "proxy replicas", Wait: true},
+			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 2, Wait: true},
+			{Do: actForce, Field: "proxy replicas", By: team, Which: 1, Wait: true},
+		},
+		transfers: 4,
+	},
+	"a conflict goes with its object": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actForce, Field: "proxy image", By: "argocd-controller", Wait: true},
+			{Do: actForce, Field: "affinity", By: "argocd-controller", Wait: true},
+			{Do: actDelete, Field: "proxy image"},
+			{Do: actDelete, Field: "affinity", Wait: true},
+		},
+		conflicts: 3,
+	},
+	"two claims to one field, and one of them given up": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actForce, Field: "proxy grace", By: team, Wait: true},
+			{Do: actShare, Field: "proxy grace", By: "argocd-controller", Wait: true},
+			{Do: actGiveUp, Field: "proxy grace", By: team, Wait: true},
+			{Do: actGiveUp, Field: "proxy grace", By: "argocd-controller", Wait: true},
+		},
+		conflicts: 3,
+	},
+	"an unset number is released from a conflict": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actReplicas, Which: 2, Wait: true},
+			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 0, Wait: true},
+			{Do: actReplicas, Wait: true},
+			{Do: actReplicas, Which: 2, Wait: true},
+			{Do: actTake, Field: "proxy replicas", Wait: true},
+		},
+		conflicts: 2, transfers: 1,
+	},
+	"the API server has taken away what it had filled in for others": {
+		transport: v1beta1.TransportSSE,
+		deeds: []storyDeed{
+			{Do: actSet, Field: "affinity", By: harness.Hand, Which: 0, Wait: true},
+			{Do: actSet, Field: "affinity", By: harness.Hand, Which: 1, Wait: true},
+			{Do: actForce, Field: "affinity", By: "argocd-controller", Which: 0, Wait: true},
+			{Do: actGiveUp, Field: "affinity", By: "argocd-controller", Wait: true},
+		},
+		conflicts: 2,
+	},
+	// By the time that the operator made its own, somebody's apply had made the object, and then it was deleted. The refusal
+	// was taken for a conflict that stands, and the object was never made again.
+	"an object that others made goes before it was seen": {
+		transport: v1beta1.TransportStdio,
+		deeds: []storyDeed{
+			{Do: actDelete, Field: "document"},
+			{Do: actApply, Field: "document", By: "argocd-controller", Which: 1},
+			{Do: actDelete, Field: "document", Wait: true},
+			{Do: actDelete, Field: "document"},
+			{Do: actApply, Field: "document", By: "argocd-controller"},
+			{Do: actDelete, Field: "document", Wait: true},
+		},
+	},
+	"what is atomic is taken as a whole": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actSet, Field: "rules", By: harness.Hand},
+			{Do: actForce, Field: "selector", By: team},
+			{Do: actRemove, Field: "document", By: harness.Hand, Wait: true},
+			{Do: actTransport, Which: 1, Wait: true},
+			{Do: actTransport, Which: 2, Wait: true},
+		},
+		conflicts: 4,
+	},
+}
+
+// TestStories plays the known stories.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	space.Operate(t)
+	history := recordHistory(t, space)
+	name := storyNames()
+	for what, c := range storyCases {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := &story{space: space, history: history, name: name()}
+			if err := s.tell(t.Context(), harness.Server(s.name, c.transport), c.deeds); err != nil {
+				t.Fatalf("MCPServer %s: %v", s.name, err)
+			}
+			if s.conflicts != c.conflicts || s.transfers != c.transfers {
+				t.Errorf("%d conflicts stood, and managedFields were edited %d times; it should be %d and %d",
+					s.conflicts, s.transfers, c.conflicts, c.transfers)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// contest is what a writer of ours and others disagree about in one object.
+type contest struct {
+	// object and writer are named as the condition names them.
+	object, writer string
+	// paths are the contested fields, and owners who else holds them.
+	paths  []string
+	owners map[string][]ownership.Owner
+}
+
+// disagreements tells how an MCPServer's objects differ from what a fresh one of the same spec would have without its
+// status saying so, and what the status says that is not so. It also counts the conflicts that there are.
+//
+// A difference may be left to others because the author asked for that; or others own the field, and then condition
+// FieldsOwned has to tell; or it is in an object that its writer cannot write for such a reason.
+func (s *story) disagreements(ctx context.Context) (wrong []string, standing int, err error) {
+	objects, err := s.space.ObjectsOf(ctx, s.name)
+	if err != nil {
+		return nil, 0, err
+	}
+	server, err := s.space.Servers.Get(ctx, s.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	rendered, err := render.Render(render.Input{Server: server}, render.Options{})
+	if err != nil {
+		return nil, 0, err
+	}
+	var contests []contest
+	for _, intent := range rendered.Intents {
+		part, object := partNamed(objects, intent)
+		if object == nil {
+			wrong = append(wrong, fmt.Sprintf("there is no %s %s", intent.Kind, intent.Name))
+			continue
+		}
+		c := contest{
+			object: objectName(harness.FormOf(part), s.name), writer: intent.Writer, owners: map[string][]ownership.Owner{},
+		}
+		differing, err := s.differing(server, part, object, intent)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, path := range differing {
+			if by := otherOwners(object, path, intent.Writer); len(by) > 0 {
+				c.paths, c.owners[path] = append(c.paths, path), by
+			}
+		}
+		switch {
+		case len(c.paths) > 0:
+			contests = append(contests, c)
+		case len(differing) > 0:
+			wrong = append(wrong, fmt.Sprintf("%s of %s are not as they should be, and nobody else owns them", differing, c.object))
+		}
+	}
+	if rendered.SinglePod {
+		wrong = append(wrong, tooMany(objects)...)
+	}
+	return append(wrong, untold(server, contests)...), len(contests), nil
+}
+
+func partNamed(objects map[harness.Part]*unstructured.Unstructured, intent render.Intent) (harness.Part, *unstructured.Unstructured) {
+	for part, object := range objects {
+		if harness.FormOf(part).Kind == intent.Kind && object.GetName() == intent.Name {
+			return part, object
+		}
+	}
+	return "", nil
+}
+
+// tooMany tells which workloads of a server with transport stdio have too many pods.
+func tooMany(objects map[harness.Part]*unstructured.Unstructured) []string {
+	var wrong []string
+	for _, part := range []harness.Part{harness.Backend, harness.Proxy} {
+		if object := objects[part]; object != nil {
+			if number, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); number > 1 {
+				wrong = append(wrong, fmt.Sprintf("the %s of a server with transport stdio has %d replicas", part, number))
+			}
+		}
+	}
+	return wrong
+}
+
+// differing are the fields in which an object is not as the intent wants it, but for those that are left to others and
+// those that carry no behaviour and ride along.
+func (s *story) differing(
+	server *v1beta1.MCPServer, part harness.Part, object *unstructured.Unstructured, intent render.Intent,
+) ([]string, error) {
+	body, err := json.Marshal(intent.Config)
+	if err != nil {
+		return nil, err
+	}
+	config := &unstructured.Unstructured{}
+	if err := config.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	live, err := typedOf(object)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := typedOf(config)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := live.Merge(wanted)
+	if err != nil {
+		return nil, err
+	}
+	difference, err := live.Compare(merged)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for path := range touched(difference).All() {
+		if !s.yielded(server, part, path) && !slices.Contains(ridingAlong, path.String()) {
+			paths = append(paths, path.String())
+		}
+	}
+	return paths, nil
+}
+
+// ridingAlong are the values that stay until the pods are replaced for another cause, see render.SettleBackend.
+var ridingAlong = []string{
+	".spec.template.metadata.labels.toolhive-port",
+	".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration,
+}
+
+// yielded tells whether the author leaves a field to others: a field of a workload or a Service, but for a selector.
+func (s *story) yielded(server *v1beta1.MCPServer, part harness.Part, path fieldpath.Path) bool {
+	switch harness.FormOf(part).Kind {
+	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+	default:
+		return false
+	}
+	asked := disputed{part: part, path: path}.selector(s.name)
+	return server.Annotations[vocabulary.Yield] == asked && path.String() != ".spec.selector"
+}
+
+func otherOwners(object *unstructured.Unstructured, path, writer string) []ownership.Owner {
+	return slices.DeleteFunc(ownership.Owners(object, path), func(o ownership.Owner) bool { return o.Manager == writer })
+}
+
+// toldConflict is what condition FieldsOwned says of a conflict.
+var toldConflict = regexp.MustCompile(`^(field manager (".*?"(?: with subresource ".*?")?)|another field manager) holds (\S+) of (\S+?)` +
+	`(?: \(\+(\d+) more fields\))?, which (\S+) wants to have another value\. .*?(?: \(\+(\d+) more\))?$`)
+
+// untold tells how condition FieldsOwned differs from what there is to be told.
+func untold(server *v1beta1.MCPServer, contests []contest) []string {
+	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+	switch {
+	case condition == nil || condition.ObservedGeneration != server.Generation || server.Status.ObservedGeneration != server.Generation:
+		return []string{fmt.Sprintf("the status is not of generation %d: %+v", server.Generation, condition)}
+	case len(contests) == 0 && condition.Status == metav1.ConditionTrue:
+		return nil
+	case len(contests) == 0 || condition.Status != metav1.ConditionFalse || condition.Reason != "FieldManagerConflict":
+		return []string{fmt.Sprintf("the contests are %+v, but the condition is %+v", contests, condition)}
+	}
+	parts := toldConflict.FindStringSubmatch(condition.Message)
+	if parts == nil {
+		return []string{"the condition does not name what it is about: " + condition.Message}
+	}
+	owner, path, object, writer := parts[2], parts[3], parts[4], parts[6]
+	more, _ := strconv.Atoi(cmp.Or(parts[5], "0"))
+	further, _ := strconv.Atoi(cmp.Or(parts[7], "0"))
+	at := slices.IndexFunc(contests, func(c contest) bool { return c.object == object && c.writer == writer })
+	if at < 0 {
+		return []string{fmt.Sprintf("the contests are %+v, and not: %s", contests, condition.Message)}
+	}
+	c := contests[at]
+	names := func(o ownership.Owner) bool { return o.String() == owner }
+	if !slices.ContainsFunc(c.owners[path], names) || more != len(c.paths)-1 || further != len(contests)-1 {
+		return []string{fmt.Sprintf("the contests are %+v, and the condition says: %s", contests, condition.Message)}
+	}
+	for _, path := range c.paths {
+		if !strings.Contains(condition.Message, object+":"+path) {
+			return []string{fmt.Sprintf("the condition does not say how to take %s: %s", path, condition.Message)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,335 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// act is something that somebody does in a story.
+type act string
+
+// What others do to the objects of an MCPServer, each under a name of his own.
+const (
+	// actSet changes a field as kubectl edit does, and actRemove takes it away.
+	actSet    act = "set"
+	actRemove act = "remove"
+	// actApply applies a field without force, actForce with it; actShare applies the value that is there already.
+	actApply act = "apply"
+	actForce act = "force"
+	actShare act = "share"
+	// actGiveUp applies nothing, so that all that was applied before is given up.
+	actGiveUp act = "give up"
+	// actScale writes the scale subresource.
+	actScale act = "scale"
+	// actReset takes all managedFields away.
+	actReset act = "reset"
+	// actDelete deletes the object.
+	actDelete act = "delete"
+)
+
+// What the author does to the MCPServer.
+const (
+	actImage     act = "image"
+	actVariable  act = "variable"
+	actReplicas  act = "replicas"
+	actBackends  act = "backend replicas"
+	actPort      act = "port"
+	actTransport act = "transport"
+	actYield     act = "yield"
+	actTake      act = "take"
+	actSettle    act = "neither yield nor take"
+)
+
+// storyDeed is one deed of a story. It is plain data, so that a story can be drawn, shrunk, and written down.
+type storyDeed struct {
+	Do act
+	// Field is the name of a field, of fields, that the deed is about.
+	Field string
+	// By is the field manager.
+	By string
+	// Which is the one of the values that there are to choose from, counted from 0.
+	Which int
+	// Wait tells that the next deed comes only after the operator has answered to this one.
+	Wait bool
+}
+
+// disputed is a field that others write.
+type disputed struct {
+	part   harness.Part
+	path   fieldpath.Path
+	values []any
+	// foreign tells that Freehold does not set the field.
+	foreign bool
+}
+
+// selector is the entry for the field in an annotation that asks to take it, or to leave it to others.
+func (d disputed) selector(server string) string {
+	form := harness.FormOf(d.part)
+	return objectName(form, server) + ":" + d.path.String()
+}
+
+// objectName is the name of an object as kubectl takes it.
+func objectName(form harness.Form, server string) string {
+	kind := form.Resource.Resource[:len(form.Resource.Resource)-1]
+	if form.Resource.Group != "" {
+		kind += "." + form.Resource.Group
+	}
+	return kind + "/" + form.Name(server)
+}
+
+// inContainer is the path of a field of a container.
+func inContainer(name string, below ...any) fieldpath.Path {
+	return fieldmanager.Path(append([]any{"spec", "template", "spec", "containers", fieldpath.KeyByFields("name", name)}, below...)...)
+}
+
+// storyFields are what others write: fields of each kind of object, and such that Freehold knows nothing of.
+var storyFields = map[string]disputed{
+	"proxy image":      {part: harness.Proxy, path: inContainer("toolhive", "image"), values: []any{"example.com/other:1", "example.com/other:2"}},
+	"proxy variable":   {part: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "HOME"), "value"), values: []any{"/a", "/b"}},
+	"proxy grace":      {part: harness.Proxy, path: fieldmanager.Path("spec", "template", "spec", "terminationGracePeriodSeconds"), values: []any{int64(10), int64(60)}},
+	"proxy label":      {part: harness.Proxy, path: fieldmanager.Path("metadata", "labels", "toolhive"), values: []any{"theirs", "others"}},
+	"proxy replicas":   {part: harness.Proxy, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
+	"backend image":    {part: harness.Backend, path: inContainer("mcp", "image"), values: []any{"example.com/mcp:2", "example.com/other:1"}},
+	"backend variable": {part: harness.Backend, path: inContainer("mcp", "env", fieldpath.KeyByFields("name", "MCP_TRANSPORT"), "value"), values: []any{"stdio", "other"}},
+	"backend label":    {part: harness.Backend, path: fieldmanager.Path("metadata", "labels", "toolhive-basename"), values: []any{"theirs", "others"}},
+	"backend replicas": {part: harness.Backend, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
+	"affinity":         {part: harness.ProxyService, path: fieldmanager.Path("spec", "sessionAffinity"), values: []any{"None", "ClientIP"}},
+	"selector":         {part: harness.BackendService, path: fieldmanager.Path("spec", "selector"), values: []any{map[string]any{"zone": "a"}}},
+	"document":         {part: harness.RunConfig, path: fieldmanager.Path("data", "runconfig.json"), values: []any{"{}", `{"a":1}`}},
+	"rules":            {part: harness.ProxyRole, path: fieldmanager.Path("rules"), values: []any{[]any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}},
+
+	"label of a Deployment":     {part: harness.Proxy, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"variable of a Deployment":  {part: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "FOREIGN"), "value"), values: []any{"a", "b"}, foreign: true},
+	"sidecar":                   {part: harness.Backend, path: inContainer("sidecar", "image"), values: []any{"example.com/sidecar:1", "example.com/sidecar:2"}, foreign: true},
+	"annotation of a Service":   {part: harness.ProxyService, path: fieldmanager.Path("metadata", "annotations", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"key of a ConfigMap":        {part: harness.RunConfig, path: fieldmanager.Path("data", "foreign"), values: []any{"a", "b"}, foreign: true},
+	"label of a ServiceAccount": {part: harness.ProxyAccount, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"label of a RoleBinding":    {part: harness.ProxyBinding, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+}
+
+// storyAppliers are others that know server-side apply, and storyScalers write the scale subresource.
+var (
+	storyAppliers = []string{team, "argocd-controller"}
+	storyScalers  = []string{"kubectl", "kube-controller-manager"}
+)
+
+var storyTransports = []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio, v1beta1.TransportSSE}
+
+// perform does what the step says. What the API server refuses, such as an apply without force of what belongs to
+// somebody else, is nothing that was done.
+func (s *story) perform(ctx context.Context, deed storyDeed) error {
+	var err error
+	if field, ok := storyFields[deed.Field]; ok && deed.Do != actYield && deed.Do != actTake {
+		err = s.byOthers(ctx, deed, field)
+	} else {
+		err = s.byAuthor(ctx, deed)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) error {
+	value := field.values[deed.Which%len(field.values)]
+	switch deed.Do {
+	case actApply, actForce:
+		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, deed.Do == actForce, bodyNaming(field.path, value))
+		return err
+	case actGiveUp:
+		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, false, nil)
+		return err
+	case actScale:
+		return s.scale(ctx, deed.By, field.part, int32(1+deed.Which))
+	case actReset:
+		_, err := s.space.Patch(ctx, harness.Hand, field.part, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+		return err
+	case actDelete:
+		return s.space.Objects(field.part).Delete(ctx, harness.FormOf(field.part).Name(s.name), metav1.DeleteOptions{})
+	}
+	live, err := s.space.Object(ctx, field.part, s.name)
+	if err != nil {
+		return err
+	}
+	at, found := locateField(live.Object, field.path)
+	switch {
+	case deed.Do == actSet:
+		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, at.set(value)...)
+	case !found:
+	case deed.Do == actRemove:
+		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, harness.Remove(at.pointer))
+	case deed.Do == actShare:
+		_, err = s.space.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, at.value))
+	default:
+		return fmt.Errorf("nobody can %q a field", deed.Do)
+	}
+	return err
+}
+
+func (s *story) scale(ctx context.Context, by string, part harness.Part, number int32) error {
+	scale := &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.space.Name},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: number},
+	}
+	options := metav1.UpdateOptions{FieldManager: by}
+	workloads := s.space.Core.AppsV1()
+	var err error
+	if part == harness.Backend {
+		_, err = workloads.StatefulSets(s.space.Name).UpdateScale(ctx, s.name, scale, options)
+	} else {
+		_, err = workloads.Deployments(s.space.Name).UpdateScale(ctx, s.name, scale, options)
+	}
+	return err
+}
+
+// byAuthor edits the MCPServer.
+func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
+	number := func() *int32 {
+		if deed.Which == 0 {
+			return nil
+		}
+		n := int32(deed.Which)
+		return &n
+	}
+	return s.edit(ctx, func(server *v1beta1.MCPServer) {
+		spec := &server.Spec
+		switch deed.Do {
+		case actImage:
+			spec.Image = fmt.Sprintf("example.com/mcp:%d", 1+deed.Which)
+		case actVariable:
+			spec.Env = slices.DeleteFunc(spec.Env, func(e v1beta1.EnvVar) bool { return e.Name == "MODE" })
+			if deed.Which > 0 {
+				spec.Env = append(spec.Env, v1beta1.EnvVar{Name: "MODE", Value: fmt.Sprint(deed.Which)})
+			}
+		case actReplicas:
+			spec.Replicas = number()
+		case actBackends:
+			spec.BackendReplicas = number()
+		case actPort:
+			spec.ProxyPort = int32(8080 + deed.Which)
+		case actTransport:
+			spec.Transport, spec.MCPPort = storyTransports[deed.Which], 0
+			if spec.Transport != v1beta1.TransportStdio {
+				spec.MCPPort = 9000
+			}
+		case actYield, actTake:
+			key, value := vocabulary.Yield, deed.By
+			if deed.Do == actTake {
+				key = vocabulary.Take
+			}
+			if value == "" {
+				value = storyFields[deed.Field].selector(s.name)
+			}
+			metav1.SetMetaDataAnnotation(&server.ObjectMeta, key, value)
+			if deed.Do == actTake {
+				s.takes = append(s.takes, value)
+			}
+		case actSettle:
+			delete(server.Annotations, vocabulary.Yield)
+			delete(server.Annotations, vocabulary.Take)
+		}
+	})
+}
+
+// edit changes the MCPServer as kubectl edit does.
+func (s *story) edit(ctx context.Context, change harness.Change) error {
+	for {
+		server, err := s.space.Servers.Get(ctx, s.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(server)
+		_, err = s.space.Servers.Update(ctx, server, metav1.UpdateOptions{FieldManager: harness.Author})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// bodyNaming are the fields of an apply that names one field.
+func bodyNaming(path fieldpath.Path, value any) map[string]any {
+	for _, element := range slices.Backward(path) {
+		switch {
+		case element.FieldName != nil:
+			value = map[string]any{*element.FieldName: value}
+		default:
+			item := value.(map[string]any)
+			for _, key := range *element.Key {
+				item[key.Name] = key.Value.Unstructured()
+			}
+			value = []any{item}
+		}
+	}
+	return value.(map[string]any)
+}
+
+// fieldPlace is where a field is in an object.
+type fieldPlace struct {
+	// pointer is the JSON pointer of the field, or of what would have to be added for it to be there.
+	pointer string
+	// value is the one that is there.
+	value any
+	// missing is the rest of the path, below the pointer.
+	missing fieldpath.Path
+}
+
+// locateField finds a field in an object.
+func locateField(object map[string]any, path fieldpath.Path) (at fieldPlace, found bool) {
+	at.value = object
+	for i, element := range path {
+		if element.FieldName != nil {
+			at.pointer += "/" + escapePointer(*element.FieldName)
+			next, ok := at.value.(map[string]any)[*element.FieldName]
+			if !ok {
+				at.missing = path[i+1:]
+				return at, false
+			}
+			at.value = next
+			continue
+		}
+		items, _ := at.value.([]any)
+		index := slices.IndexFunc(items, func(item any) bool { return item.(map[string]any)["name"] == storyKeyOf(element) })
+		if index < 0 {
+			at.pointer += "/-"
+			at.missing = path[i:]
+			return at, false
+		}
+		at.pointer += fmt.Sprintf("/%d", index)
+		at.value = items[index]
+	}
+	return at, true
+}
+
+// set are the operations that give the field a value.
+func (p fieldPlace) set(value any) []harness.Operation {
+	if len(p.missing) > 0 {
+		whole := bodyNaming(append(fieldmanager.Path("whole"), p.missing...), value)["whole"]
+		if strings.HasSuffix(p.pointer, "/-") {
+			whole = whole.([]any)[0]
+		}
+		value = whole
+	}
+	return []harness.Operation{harness.Add(p.pointer, value)}
+}
+
+func storyKeyOf(element fieldpath.PathElement) any { return (*element.Key)[0].Value.Unstructured() }
+
+// escapePointer makes a name fit for a JSON pointer (RFC 6901).
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
