@@ -47,8 +47,10 @@ type pass struct {
 	// capped are numbers of replicas that were set from outside and do not stay.
 	capped []status.Finding
 	// made tells that an object was made, or is still to be made.
-	made  bool
-	retry retry
+	made bool
+	// overtaken tells that an object had changed when it was written, so that its writer is not done.
+	overtaken bool
+	retry     retry
 	// wake is when to look again in any case; 0 for not.
 	wake time.Duration
 }
@@ -158,6 +160,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		observation.URL = render.URL(p.server)
 	}
 	observation.Refusals = p.refusals()
+	observation.Unsettled = p.overtaken
 	return observation, true
 }
 
@@ -219,6 +222,7 @@ func (p *pass) take(out apply.Outcome) {
 	p.refused = append(p.refused, out.Err)
 	switch apply.Policies()[apply.ClassOf(out.Err)].Retry {
 	case apply.RetrySoon:
+		p.overtaken = true
 		p.retryAs(retrySoon)
 	case apply.RetryBackoff:
 		p.retryAs(retryBackoff)

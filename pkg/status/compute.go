@@ -109,11 +109,11 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.keep(v1beta1.ConditionFieldsTaken)
 		set.keep(v1beta1.ConditionFieldsYielded)
 	} else {
-		set.add(Finding{
+		set.clear(o.Unsettled, Finding{
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
 			"Every field that Freehold sets is its own",
 		})
-		set.add(Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
+		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
 	}
 	for _, group := range [][]Finding{o.Notices, o.Requests, o.Refusals, o.Invalid} {
 		set.override(group)
@@ -168,6 +168,15 @@ func (s *conditionSet) override(findings []Finding) {
 		}
 		s.add(f)
 	}
+}
+
+// clear sets a condition to its good state; but while not everything is settled, what was bad before stays so.
+func (s *conditionSet) clear(unsettled bool, good Finding) {
+	if unsettled && meta.IsStatusConditionFalse(s.previous, good.Condition) {
+		s.keep(good.Condition)
+		return
+	}
+	s.add(good)
 }
 
 // keep carries a previous condition on.

@@ -154,6 +154,29 @@ func TestEarlierWritesAreRememberedWhileTheSpecIsInvalid(t *testing.T) {
 	}
 }
 
+// A conflict does not end because the object changed just when its writer tried again.
+func TestBadNewsStandUntilAllIsSettled(t *testing.T) {
+	observed := status.Observation{
+		Server:   server(),
+		Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")},
+	}
+	before := status.Compute(observed, noon)
+	observed.Server.Status, observed.Refusals, observed.Unsettled = before, nil, true
+	now := status.Compute(observed, noon.Add(time.Hour))
+	want := meta.FindStatusCondition(before.Conditions, v1beta1.ConditionFieldsOwned)
+	if diff := cmp.Diff(want, meta.FindStatusCondition(now.Conditions, v1beta1.ConditionFieldsOwned)); diff != "" {
+		t.Errorf("condition FieldsOwned (-before +now):\n%s", diff)
+	}
+	if got := find(now, v1beta1.ConditionApplied); got == nil || got.Status != metav1.ConditionTrue {
+		t.Errorf("condition Applied is %+v: nothing was wrong with it", got)
+	}
+	observed.Server.Status, observed.Unsettled = now, false
+	settled := status.Compute(observed, noon.Add(time.Hour))
+	if got := find(settled, v1beta1.ConditionFieldsOwned); got == nil || got.Status != metav1.ConditionTrue {
+		t.Errorf("condition FieldsOwned is %+v when all is settled", got)
+	}
+}
+
 func TestTimeOfTransition(t *testing.T) {
 	at := func(s v1beta1.MCPServerStatus) time.Time {
 		return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady).LastTransitionTime.Time

@@ -27,6 +27,8 @@ type Observation struct {
 	Requests []Finding
 	// Refusals are writes of children that were refused and that the user should know of.
 	Refusals []Finding
+	// Unsettled tells that a write is to be tried again soon, so that bad news of before may still hold.
+	Unsettled bool
 	// Deployment of the proxy; nil when it does not exist.
 	Deployment *appsv1.Deployment
 	// StatefulSet of the backend; nil when it does not exist.

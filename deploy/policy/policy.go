@@ -1,0 +1,12 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy holds the optional ValidatingAdmissionPolicies, so that the suites install exactly what users do.
+package policy
+
+import "embed"
+
+// Manifests has one policy and its binding in each file.
+//
+//go:embed field-managers.yaml runners.yaml owned-fields.yaml
+var Manifests embed.FS

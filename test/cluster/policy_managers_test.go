@@ -1,0 +1,171 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	restclient "k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// fields are what an object of a part must have.
+var fields = map[harness.Part]map[string]any{
+	harness.ServerItself: {"spec": map[string]any{"image": "example.com/mcp:1"}},
+	harness.RunConfig:    {"data": map[string]any{"a": "b"}},
+	// An object of which nobody owns anything is not tracked.
+	harness.ProxyAccount: {"automountServiceAccountToken": false},
+	harness.ProxyRole:    {"rules": []any{}},
+	harness.ProxyBinding: {"roleRef": map[string]any{
+		"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "some-proxy-runner",
+	}},
+	harness.ProxyService: {"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}}},
+	harness.Proxy:        {"spec": workload},
+	harness.Backend:      {"spec": workload},
+}
+
+var workload = map[string]any{
+	"replicas": int64(0),
+	"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
+	"template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "mcp", "image": "example.com/mcp:1"}}},
+	},
+}
+
+// objectOf is an object of a part.
+func objectOf(part harness.Part, name string) *unstructured.Unstructured {
+	form := harness.FormOf(part)
+	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields[part])}
+	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
+	object.SetName(name)
+	return object
+}
+
+// subresources are those of a part that have managers of their own, with a field of each to apply.
+var subresources = map[harness.Part]map[string]string{
+	harness.ServerItself: {"status": `{"status":{"message":"m"}}`},
+	harness.ProxyService: {"status": `{"status":{"loadBalancer":{}}}`},
+	harness.Proxy:        {"status": `{"status":{"observedGeneration":1}}`, "scale": `{"spec":{"replicas":0}}`},
+	harness.Backend:      {"status": `{"status":{"observedGeneration":1}}`, "scale": `{"spec":{"replicas":0}}`},
+}
+
+// writesAs are ways to write an object of a part under the name of a field manager. None of them leaves a trace.
+func writesAs(ctx context.Context, s *somebody, part harness.Part, name, manager string) map[string]error {
+	client, dryRun := s.objects(part), []string{metav1.DryRunAll}
+	results := map[string]error{}
+	_, results["apply"] = client.Apply(ctx, name, objectOf(part, name),
+		metav1.ApplyOptions{FieldManager: manager, DryRun: dryRun, Force: true})
+	_, results["apply of what is not there"] = client.Apply(ctx, "new-"+name, objectOf(part, "new-"+name),
+		metav1.ApplyOptions{FieldManager: manager, DryRun: dryRun})
+	_, results["create"] = client.Create(ctx, objectOf(part, "other-"+name),
+		metav1.CreateOptions{FieldManager: manager, DryRun: dryRun})
+	label := `{"metadata":{"labels":{"a":"b"}}}`
+	_, results["patch"] = client.Patch(ctx, name, types.MergePatchType, []byte(label),
+		metav1.PatchOptions{FieldManager: manager, DryRun: dryRun})
+	if live, err := client.Get(ctx, name, metav1.GetOptions{}); err != nil {
+		results["get"] = err
+	} else {
+		live.SetLabels(map[string]string{"a": "b"})
+		_, results["update"] = client.Update(ctx, live, metav1.UpdateOptions{FieldManager: manager, DryRun: dryRun})
+	}
+	for subresource, body := range subresources[part] {
+		_, results[subresource] = client.Patch(ctx, name, types.MergePatchType, []byte(body),
+			metav1.PatchOptions{FieldManager: manager, DryRun: dryRun}, subresource)
+	}
+	return results
+}
+
+// TestPolicyFieldManagers writes under names that are the operator's, and under names that are not.
+func TestPolicyFieldManagers(t *testing.T) {
+	t.Parallel()
+	space, unbound := env.Space(t), env.Space(t)
+	const name, ours, theirs = "some", "freehold-proxy", "team-freehold-proxy"
+	for _, s := range []*harness.Space{space, unbound} {
+		for part := range fields {
+			options := metav1.ApplyOptions{FieldManager: theirs}
+			if _, err := as(t, s, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
+				t.Fatalf("%s: %v", part, err)
+			}
+		}
+	}
+	admin := as(t, space, env.Config)
+	bound := installPolicy(t, space, fieldManagersPolicy)
+	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
+		return refusedBy(bound, writesAs(ctx, admin, harness.RunConfig, name, ours)["create"])
+	})
+
+	for part := range fields {
+		for way, err := range writesAs(t.Context(), admin, part, name, ours) {
+			if err := refusedBy(bound, err); err != nil {
+				t.Errorf("%s of %s as %s: %v", way, part, ours, err)
+			}
+		}
+		for way, err := range writesAs(t.Context(), admin, part, name, theirs) {
+			if err != nil {
+				t.Errorf("%s of %s as %s: %v", way, part, theirs, err)
+			}
+		}
+		for way, err := range writesAs(t.Context(), as(t, unbound, env.Config), part, name, ours) {
+			if err != nil {
+				t.Errorf("%s of %s as %s in a namespace without the policy: %v", way, part, ours, err)
+			}
+		}
+	}
+}
+
+// TestPolicyFieldManagersOfUserAgents writes without a field manager, so that the first part of the User-Agent is one.
+func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
+	t.Parallel()
+	space := env.Space(t)
+	const name = "some"
+	for part := range fields {
+		options := metav1.ApplyOptions{FieldManager: "team"}
+		if _, err := as(t, space, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
+			t.Fatalf("%s: %v", part, err)
+		}
+	}
+	calling := func(agent string) *somebody {
+		config := restclient.CopyConfig(env.Config)
+		config.UserAgent = agent
+		return as(t, space, config)
+	}
+	write := func(ctx context.Context, s *somebody, part harness.Part, options metav1.PatchOptions) error {
+		options.DryRun = []string{metav1.DryRunAll}
+		body := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
+		_, err := s.objects(part).Patch(ctx, name, types.MergePatchType, body, options)
+		return err
+	}
+	imitator, other := calling("freehold-backend/v1.2.3 (linux)"), calling("team/freehold-backend")
+	// Until the policy holds, this is what the fields would belong to.
+	live, err := imitator.objects(harness.RunConfig).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"old":"entry"}}}`), metav1.PatchOptions{})
+	if err != nil || live.GetManagedFields()[1].Manager != "freehold-backend" {
+		t.Fatalf("the User-Agent should name the manager: %+v, %v", live.GetManagedFields(), err)
+	}
+	bound := installPolicy(t, space, fieldManagersPolicy)
+	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
+		return refusedBy(bound, write(ctx, imitator, harness.Proxy, metav1.PatchOptions{}))
+	})
+
+	for part := range fields {
+		if part != harness.RunConfig {
+			if err := refusedBy(bound, write(t.Context(), imitator, part, metav1.PatchOptions{})); err != nil {
+				t.Errorf("%s: %v", part, err)
+			}
+		}
+		if err := write(t.Context(), other, part, metav1.PatchOptions{}); err != nil {
+			t.Errorf("%s, by another User-Agent, also where an old entry is: %v", part, err)
+		}
+		if err := write(t.Context(), imitator, part, metav1.PatchOptions{FieldManager: "team"}); err != nil {
+			t.Errorf("%s, under a name of its own: %v", part, err)
+		}
+	}
+}
