@@ -34,7 +34,7 @@ const (
 )
 
 // installer is the field manager of what is installed.
-const installer = "freehold-installer"
+const installer = "installer"
 
 // pollInterval is how often the API server is asked whether it serves a new kind.
 const pollInterval = 100 * time.Millisecond
