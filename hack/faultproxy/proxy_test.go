@@ -63,7 +63,7 @@ func TestLag(t *testing.T) {
 		go func() {
 			for _, part := range []string{"one", "two", "a third\n of many", "end"} {
 				_, _ = io.WriteString(sink, part)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 			}
 			_ = sink.Close()
 		}()

@@ -41,9 +41,6 @@ func (r *reads) judge(e *audit.Event) string {
 	if e.Verb != "list" && e.Verb != "watch" {
 		return fmt.Sprintf("a %s, where a cache should have been asked", e.Verb)
 	}
-	if !e.Succeeded() {
-		return "" // It will be repeated, and filled nothing.
-	}
 	uri, err := url.ParseRequestURI(e.URI)
 	if err != nil {
 		return err.Error()
@@ -53,6 +50,12 @@ func (r *reads) judge(e *audit.Event) string {
 		e.Group, e.Resource, e.Namespace, query.Get("labelSelector"), query.Get("fieldSelector"),
 	}, "|")
 	version := query.Get("resourceVersion")
+	if e.Verb == "watch" && version != "" && version != "0" {
+		r.continued[informer]++
+	}
+	if !e.Succeeded() {
+		return "" // It will be repeated, and filled nothing.
+	}
 	// What is none of these is a watch that goes on from where one ended. That may be at any time: the API server ends
 	// the watch of a client that does not keep up.
 	switch {
@@ -71,8 +74,6 @@ func (r *reads) judge(e *audit.Event) string {
 		}
 	case version == "" || version == "0":
 		return "a watch that fills no informer and continues none"
-	default:
-		r.continued[informer]++
 	}
 	return ""
 }
