@@ -7,15 +7,17 @@ SHELL := bash
 
 # Where make build and make image write to; git ignores it.
 OUTPUT ?= _output
+# What the pods of make run run on: fake, or real (Linux and root only).
+NODE ?= fake
 # How many MCPServers make bench creates.
 N ?= 200
 
 ##@ Try it
 
 .PHONY: run
-run: ## Run the operator on a local cluster with its own rights, apply the samples, watch them (Ctrl-C stops all)
+run: ## Run the operator on a local cluster with its own rights, apply the samples, watch them (Ctrl-C stops all; NODE=real runs containers)
 	@go -C hack build -o $(abspath $(OUTPUT))/bin/run ./cmd/run
-	@exec $(abspath $(OUTPUT))/bin/run $(ARGS)
+	@exec $(abspath $(OUTPUT))/bin/run -node=$(NODE) $(ARGS)
 
 ##@ Test
 
@@ -34,6 +36,10 @@ test-tools: ## Run the tests of the local cluster and of the other tools under h
 .PHONY: test-cluster
 test-cluster: ## Run the suites on a real API server
 	@hack/test.sh cluster
+
+.PHONY: e2e
+e2e: ## Run the suites with ToolHive's proxyrunner and real MCP traffic on a real node (Linux and root only)
+	@hack/test.sh node
 
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200)
@@ -85,4 +91,4 @@ clean: ## Remove _output (Go's own caches and the cluster's binaries stay)
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+		/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

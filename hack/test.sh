@@ -7,6 +7,8 @@
 #   unit     the operator's module
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server
+#   node     the real node of the local cluster, and the suites in test/node that run on it (Linux and root; see
+#            hack/install-node-packages.sh)
 #
 # A skipped test is listed with its reason. GOTESTFLAGS adds flags to go test, such as GOTESTFLAGS=-run=TestParity.
 set -uo pipefail
@@ -27,25 +29,32 @@ if [[ "$(go env CGO_ENABLED)" == 1 ]] && command -v "$(go env CC)" >/dev/null; t
 	RACE=(-race)
 fi
 
-# run MODULE FLAGS...: tests the packages of a module.
+# run MODULE FLAGS...: tests the packages of a module, all or those in packages.
+packages=(./...)
 run() {
 	local module="$1"
 	shift
 	printf '\n==> go test in %s\n' "${module}" | tee -a "${WORK}/summary"
-	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} ./... 2>&1 |
+	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} "${packages[@]}" 2>&1 |
 		"${WORK}/testreport" -summary="${WORK}/summary" || failed+=("${module}")
 }
 
-# build_control_plane builds what is missing of it before the tests do, as here one sees how far that has come.
+# packages_of MODULE: those of a module that need no real node.
+packages_of() {
+	mapfile -t packages < <(go -C "${ROOT}/$1" list ./... | grep --extended-regexp --invert-match '/(hack|test)/node$')
+}
+
+# build_control_plane NODES builds what is missing of it, and of its fake or real nodes, before the tests do, as here one
+# sees how far that has come.
 build_control_plane() {
-	if [[ -z "${control_plane:-}" ]]; then
-		printf '\n==> control plane\n'
-		go -C "${ROOT}/hack" run ./cmd/localcluster build || exit 1
-		control_plane=built
+	if [[ " ${built_for:-} " != *" $1 "* ]]; then
+		printf '\n==> control plane for %s nodes\n' "$1"
+		go -C "${ROOT}/hack" run ./cmd/localcluster build --node="$1" || exit 1
+		built_for+=" $1"
 	fi
 }
 
-for part in "${@:?say which tests: unit, tools, cluster}"; do
+for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 	case "${part}" in
 	unit)
 		if ((${#RACE[@]} == 0)); then
@@ -54,15 +63,29 @@ for part in "${@:?say which tests: unit, tools, cluster}"; do
 		run . "${TAGS}" ${RACE[@]+"${RACE[@]}"}
 		;;
 	tools)
-		build_control_plane
+		build_control_plane fake
+		packages_of hack
 		run hack
+		packages=(./...)
+		run hack/images/mcp
 		run hack/tools/image
 		run hack/tools/testreport
 		;;
 	cluster)
-		build_control_plane
+		build_control_plane fake
 		# Never from Go's cache: what is tested is outside of the test's binary.
+		packages_of test
 		run test "${TAGS}" -count=1 -timeout=45m
+		packages=(./...)
+		;;
+	node)
+		# A machine that cannot run a node fails the suites, unless FREEHOLD_NODE says otherwise.
+		export FREEHOLD_NODE="${FREEHOLD_NODE:-required}"
+		build_control_plane real
+		packages=(./node)
+		run hack -count=1
+		run test "${TAGS}" -count=1 -timeout=30m
+		packages=(./...)
 		;;
 	*)
 		echo "unknown tests: ${part}" >&2

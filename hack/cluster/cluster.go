@@ -86,7 +86,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if c.authority, err = prepareCredentials(state); err != nil {
 		return nil, err
 	}
-	if err := writeConfig(state, options); err != nil {
+	if err := errors.Join(writeConfig(state, options), prepareRealNodes(c, options)); err != nil {
 		return nil, err
 	}
 	if err := c.startServers(ctx); err != nil {
@@ -146,7 +146,7 @@ func (c *Cluster) defineProcesses() {
 	c.failure = newFailure()
 	arguments := map[Component][]string{
 		Etcd:              etcdArgs(c.state, c.ports),
-		APIServer:         apiServerArgs(c.state, c.ports, c.options.APIServerArgs),
+		APIServer:         apiServerArgs(c.state, c.ports, c.options),
 		ControllerManager: controllerManagerArgs(c.state, c.options.Controllers, c.options.ControllerManagerArgs),
 		Scheduler:         schedulerArgs(c.state),
 		Kwok:              kwokArgs(c.state),

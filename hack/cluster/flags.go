@@ -59,17 +59,14 @@ func etcdArgs(state *stateDir, p ports) []string {
 	}
 }
 
-func apiServerArgs(state *stateDir, p ports, extra []string) []string {
-	return append([]string{
+func apiServerArgs(state *stateDir, p ports, o Options) []string {
+	args := []string{
 		"--etcd-servers=" + p.etcdURL(),
 		"--etcd-cafile=" + state.file("pki", etcdCA+".crt"),
 		"--etcd-certfile=" + state.file("pki", etcdClientPair+".crt"),
 		"--etcd-keyfile=" + state.file("pki", etcdClientPair+".key"),
 		"--bind-address=" + loopback,
 		fmt.Sprintf("--secure-port=%d", p.apiServer),
-		// A loopback address must not become an endpoint, so nobody may try to make it one.
-		"--advertise-address=" + loopback,
-		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + state.file("pki", apiServerPair+".crt"),
 		"--tls-private-key-file=" + state.file("pki", apiServerPair+".key"),
 		"--client-ca-file=" + state.file("pki", clusterCA+".crt"),
@@ -94,7 +91,14 @@ func apiServerArgs(state *stateDir, p ports, extra []string) []string {
 		// file is never rotated away.
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=0",
-	}, extra...)
+	}
+	if o.RealNodes {
+		args = append(args, realNodesArgs(state)...)
+	} else {
+		// A loopback address must not become an endpoint, so nobody may try to make it one.
+		args = append(args, "--advertise-address="+loopback, "--endpoint-reconciler-type=none")
+	}
+	return append(args, o.APIServerArgs...)
 }
 
 func controllerManagerArgs(state *stateDir, controllers string, extra []string) []string {

@@ -38,6 +38,9 @@ type Options struct {
 	APIServerOnly bool
 	// NoFakePods leaves kwok and its nodes out. Pods stay Pending until real nodes join.
 	NoFakePods bool
+	// RealNodes leaves kwok and its nodes out too, and lets the API server reach the kubelets of package node, which
+	// are not on the network of this machine.
+	RealNodes bool
 	// FakeNodes is the number of nodes that kwok plays, each with room for 10,000 pods. Default: 1.
 	FakeNodes int
 	// PodReadyDelay is how long a fake pod takes from being scheduled to being Ready. Default: none. A pod can
@@ -70,6 +73,9 @@ func (o Options) validate() error {
 	if o.FakeNodes < 0 {
 		errs = append(errs, errors.New("the number of fake nodes must not be negative; NoFakePods leaves them out"))
 	}
+	if o.APIServerOnly && o.RealNodes {
+		errs = append(errs, errors.New("pods of real nodes need more than the API server"))
+	}
 	if o.PodReadyDelay < 0 {
 		errs = append(errs, errors.New("the ready delay of fake pods must not be negative"))
 	}
@@ -83,7 +89,7 @@ func (o Options) components() []Component {
 		return components
 	}
 	components = append(components, ControllerManager, Scheduler)
-	if o.NoFakePods {
+	if o.NoFakePods || o.RealNodes {
 		return components
 	}
 	return append(components, Kwok)

@@ -17,6 +17,7 @@ func TestComponents(t *testing.T) {
 	}{
 		"default":         {Options{}, []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}},
 		"no fake pods":    {Options{NoFakePods: true}, []Component{Etcd, APIServer, ControllerManager, Scheduler}},
+		"real nodes":      {Options{RealNodes: true}, []Component{Etcd, APIServer, ControllerManager, Scheduler}},
 		"API server only": {Options{APIServerOnly: true}, []Component{Etcd, APIServer}},
 	} {
 		if got := test.options.withDefaults().components(); !slices.Equal(got, test.want) {
@@ -47,7 +48,7 @@ func TestValidate(t *testing.T) {
 	if err := (Options{}).withDefaults().validate(); err != nil {
 		t.Errorf("the defaults are not valid: %v", err)
 	}
-	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}} {
+	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}, {APIServerOnly: true, RealNodes: true}} {
 		if err := options.withDefaults().validate(); err == nil {
 			t.Errorf("valid: %+v", options)
 		}

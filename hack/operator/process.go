@@ -4,7 +4,6 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/freehold-dev/freehold/hack/source"
 )
 
 // stopGrace is how long an operator may take to come to rest before it is killed.
@@ -31,7 +31,7 @@ const versionFlags = "-X k8s.io/component-base/version.gitVersion=v0.0.0-local"
 // Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
 // to the path. Further arguments are passed to go build.
 func Build(ctx context.Context, path string, args ...string) error {
-	root, err := sourceRoot(ctx)
+	root, err := source.Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,17 +43,6 @@ func Build(ctx context.Context, path string, args ...string) error {
 		return fmt.Errorf("cannot build the operator: %w\n%s", err, output)
 	}
 	return nil
-}
-
-func sourceRoot(ctx context.Context) (string, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/freehold-dev/freehold")
-	var stderr bytes.Buffer
-	list.Stderr = &stderr
-	dir, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the operator's source: %w\n%s", err, stderr.Bytes())
-	}
-	return strings.TrimSpace(string(dir)), nil
 }
 
 // Options say how an operator is run.

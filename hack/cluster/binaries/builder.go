@@ -68,7 +68,7 @@ func (b builder) one(ctx context.Context, goCommand string, tool Tool, label str
 		return fmt.Errorf("making a build directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	for name, content := range map[string][]byte{"go.mod": r.module.mod, "go.sum": r.module.sum} {
+	for name, content := range r.module.files() {
 		if err := os.WriteFile(filepath.Join(scratch, name), content, 0o600); err != nil {
 			return fmt.Errorf("writing the build module: %w", err)
 		}

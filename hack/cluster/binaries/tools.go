@@ -29,10 +29,23 @@ const (
 	Kwok                  Tool = "kwok"
 )
 
-// All lists every program, in the order in which they are best built: the first ones share most of their packages
-// with the later ones.
+// The programs of a real node, and ToolHive's runner, which works there. They are for Linux.
+const (
+	Kubelet     Tool = "kubelet"
+	KubeProxy   Tool = "kube-proxy"
+	CoreDNS     Tool = "coredns"
+	ProxyRunner Tool = "thv-proxyrunner"
+)
+
+// All lists every program of a control plane with fake nodes, in the order in which they are best built: the first
+// ones share most of their packages with the later ones.
 func All() []Tool {
 	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kwok}
+}
+
+// OfNode lists the programs that a real node needs besides.
+func OfNode() []Tool {
+	return []Tool{Kubelet, KubeProxy, CoreDNS, ProxyRunner}
 }
 
 //go:embed modules/kubernetes.mod
@@ -47,15 +60,45 @@ var kwokMod []byte
 //go:embed modules/kwok.sum
 var kwokSum []byte
 
+//go:embed modules/coredns.mod
+var corednsMod []byte
+
+//go:embed modules/coredns.sum
+var corednsSum []byte
+
+// CoreDNS chooses its plugins when it is compiled, so the one for a node has a main package here.
+//
+//go:embed modules/_coredns/main.go
+var corednsMain []byte
+
+//go:embed modules/toolhive.mod
+var toolhiveMod []byte
+
+//go:embed modules/toolhive.sum
+var toolhiveSum []byte
+
 // buildModule is a Go module that requires the programs it builds, and nothing else.
 type buildModule struct {
 	name     string
 	mod, sum []byte
+	// main is the main.go of a module that has a main package of its own.
+	main []byte
+}
+
+// files returns the content of the module by file name.
+func (m buildModule) files() map[string][]byte {
+	files := map[string][]byte{"go.mod": m.mod, "go.sum": m.sum}
+	if m.main != nil {
+		files["main.go"] = m.main
+	}
+	return files
 }
 
 var (
 	kubernetesModule = buildModule{name: "kubernetes", mod: kubernetesMod, sum: kubernetesSum}
 	kwokModule       = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
+	corednsModule    = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
+	toolhiveModule   = buildModule{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum}
 )
 
 // recipe says how one program is built.
@@ -83,7 +126,7 @@ func kubernetesRecipe(tool Tool) recipe {
 
 func recipeFor(tool Tool) (recipe, error) {
 	switch tool {
-	case KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl:
+	case KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy:
 		return kubernetesRecipe(tool), nil
 	case Etcd:
 		return recipe{
@@ -93,8 +136,16 @@ func recipeFor(tool Tool) (recipe, error) {
 		}, nil
 	case Kwok:
 		return recipe{module: kwokModule, pkg: "sigs.k8s.io/kwok/cmd/kwok", versionOf: "sigs.k8s.io/kwok"}, nil
+	case CoreDNS:
+		return recipe{module: corednsModule, pkg: ".", versionOf: "github.com/coredns/coredns"}, nil
+	case ProxyRunner:
+		return recipe{
+			module:    toolhiveModule,
+			pkg:       "github.com/stacklok/toolhive/cmd/thv-proxyrunner",
+			versionOf: "github.com/stacklok/toolhive",
+		}, nil
 	default:
-		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, All())
+		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, append(All(), OfNode()...))
 	}
 }
 
@@ -142,7 +193,11 @@ func (r recipe) buildArgs(version, output string) []string {
 // it, but for the version of the Go toolchain: a new one is no reason to build for minutes.
 func (r recipe) cacheKey(tool Tool, version string) string {
 	var input bytes.Buffer
-	for _, part := range [][]byte{r.module.mod, r.module.sum, []byte(strings.Join(r.buildArgs(version, ""), "\x00"))} {
+	parts := [][]byte{r.module.mod, r.module.sum, []byte(strings.Join(r.buildArgs(version, ""), "\x00"))}
+	if r.module.main != nil {
+		parts = append(parts, r.module.main)
+	}
+	for _, part := range parts {
 		// The length keeps parts apart that would read the same when joined.
 		fmt.Fprintf(&input, "%d:", len(part))
 		input.Write(part)

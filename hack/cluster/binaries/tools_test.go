@@ -15,7 +15,7 @@ import (
 
 func TestEveryToolIsPinned(t *testing.T) {
 	version := regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
-	for _, tool := range All() {
+	for _, tool := range append(All(), OfNode()...) {
 		got, err := Version(tool)
 		if err != nil || !version.MatchString(got) {
 			t.Errorf("Version(%s) = %q, %v", tool, got, err)
@@ -27,6 +27,9 @@ func TestEveryToolIsPinned(t *testing.T) {
 		module, err := modfile.Parse("go.mod", r.module.mod, nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if r.module.main != nil {
+			continue // Its own main package keeps them there.
 		}
 		// The directive is what keeps the program's dependencies in go.sum when the module is tidied.
 		if !slices.ContainsFunc(module.Tool, func(directive *modfile.Tool) bool { return directive.Path == r.pkg }) {
@@ -81,6 +84,7 @@ func TestCacheKeyChangesWithWhatIsBuilt(t *testing.T) {
 	for name, change := range map[string]func(*recipe){
 		"go.mod":  func(r *recipe) { r.module.mod = []byte("other") },
 		"go.sum":  func(r *recipe) { r.module.sum = []byte("other") },
+		"main.go": func(r *recipe) { r.module.main = []byte("main") },
 		"package": func(r *recipe) { r.pkg = "other" },
 		"stamp":   func(r *recipe) { r.stamp = nil },
 		// The same bytes in another place.

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Localcluster runs a Kubernetes control plane with fake nodes on this machine.
+// Localcluster runs a Kubernetes control plane on this machine, with fake nodes or a real one.
 package main
 
 import (
@@ -43,10 +43,11 @@ func run() int {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "localcluster",
-		Short: "A Kubernetes control plane with fake nodes, on loopback",
+		Short: "A Kubernetes control plane on loopback, with fake nodes or a real one",
 		Long: `localcluster runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on this machine.
 Pods are scheduled and turn Ready, but no container runs. Everything listens on 127.0.0.1 and is reached with the
-kubeconfig that "up" prints.
+kubeconfig that "up" prints. With "up --node=real", which needs Linux and root, kwok makes way for a node with
+containerd, kubelet, kube-proxy and CoreDNS in a network of its own, and containers do run.
 
 The programs are built from Go modules when they are needed for the first time, which takes 5 to 15 minutes, and are
 kept in the cache. Environment:
@@ -86,20 +87,23 @@ func write(out io.Writer, text string) error {
 }
 
 func newBuildCommand() *cobra.Command {
-	return &cobra.Command{
+	kind := fakeNode
+	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing, and print where all of them are",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			found, err := binaries.Finder{Progress: command.ErrOrStderr()}.Ensure(command.Context(), binaries.All()...)
+			found, err := binaries.Finder{Progress: command.ErrOrStderr()}.Ensure(command.Context(), kind.tools()...)
 			if err != nil {
 				return err
 			}
 			var paths strings.Builder
-			for _, tool := range binaries.All() {
+			for _, tool := range kind.tools() {
 				fmt.Fprintln(&paths, found[tool])
 			}
 			return write(command.OutOrStdout(), paths.String())
 		},
 	}
+	command.Flags().Var(&kind, "node", "fake, or real for those of a real node as well")
+	return command
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
+	"github.com/freehold-dev/freehold/hack/node"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 
 func newUpCommand() *cobra.Command {
 	var options cluster.Options
+	kind := fakeNode
 	var detach bool
 	command := &cobra.Command{
 		Use:   "up",
@@ -39,6 +41,7 @@ What the cluster holds stays in its directory for the next start; "down --wipe" 
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.FakeNodes, "nodes", 1, "number of fake nodes, each with room for 10,000 pods")
+	flags.Var(&kind, "node", "fake, or real for one that runs containers (Linux and root only)")
 	flags.BoolVar(&options.NoFakePods, "no-fake-pods", false, "no kwok and no fake nodes: pods stay Pending")
 	flags.BoolVar(&options.APIServerOnly, "api-server-only", false, "only etcd and kube-apiserver: nothing happens to what is written")
 	flags.DurationVar(&options.PodReadyDelay, "pod-ready-delay", 0, "how long fake pods take to be Ready once scheduled")
@@ -54,8 +57,13 @@ What the cluster holds stays in its directory for the next start; "down --wipe" 
 		}
 		options.Dir = path
 		options.Progress = command.ErrOrStderr()
+		if options.RealNodes = kind == realNode; options.RealNodes {
+			if err := node.Check(); err != nil {
+				return err
+			}
+		}
 		if detach {
-			return upDetached(command.Context(), path, command.OutOrStdout(), command.ErrOrStderr())
+			return upDetached(command.Context(), path, kind, command.OutOrStdout(), command.ErrOrStderr())
 		}
 		return up(command.Context(), options, command.OutOrStdout())
 	}
@@ -72,13 +80,20 @@ func up(ctx context.Context, options cluster.Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	took := time.Since(begin).Round(100 * time.Millisecond)
-	running, err := cluster.FindRunning(c.Dir())
+	n, err := startNode(ctx, c, options)
+	var running *cluster.Running
 	if err == nil {
+		running, err = cluster.FindRunning(c.Dir())
+	}
+	if err == nil {
+		took := time.Since(begin).Round(100 * time.Millisecond)
 		err = write(out, fmt.Sprintf("Usable after %s.\n%s\nCtrl-C stops it.\n", took, describe(running)))
 	}
 	if err == nil {
-		err = errors.Join(c.Wait(ctx), write(out, "\nStopping ...\n"))
+		err = errors.Join(wait(ctx, c, n), write(out, "\nStopping ...\n"))
+	}
+	if n != nil {
+		err = errors.Join(err, n.Stop())
 	}
 	return errors.Join(err, c.Stop())
 }
@@ -95,13 +110,13 @@ Logs        %s
 }
 
 // upDetached runs "up" in a process of its own and returns when its cluster is usable.
-func upDetached(ctx context.Context, dir string, out, progress io.Writer) (err error) {
+func upDetached(ctx context.Context, dir string, kind nodeKind, out, progress io.Writer) (err error) {
 	running, err := cluster.FindRunning(dir)
 	if err == nil {
 		return write(out, "The cluster runs already.\n"+describe(running))
 	}
 	// Whoever waits for the first build wants to see how far it is, so it is not for the other process to do.
-	if _, err := (binaries.Finder{Progress: progress}).Ensure(ctx, binaries.All()...); err != nil {
+	if _, err := (binaries.Finder{Progress: progress}).Ensure(ctx, kind.tools()...); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -132,7 +147,7 @@ func upDetached(ctx context.Context, dir string, out, progress io.Writer) (err e
 	defer ticker.Stop()
 	for {
 		running, err := cluster.FindRunning(dir)
-		if err == nil {
+		if err == nil && (kind == fakeNode || node.IsReady(dir, running.PID)) {
 			return write(out, describe(running)+"\n\"localcluster down\" stops it.\n")
 		}
 		select {

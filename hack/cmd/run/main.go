@@ -26,6 +26,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/hack/operator"
 )
 
@@ -39,10 +40,14 @@ const (
 )
 
 func main() {
+	kind := flag.String("node", "fake", "what pods run on: fake, or real for containers (Linux and root only)")
 	once := flag.Bool("once", false, "end as soon as everything is ready, instead of waiting for Ctrl-C")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *once)
+	err := fmt.Errorf("-node=%s: want fake or real", *kind)
+	if *kind == "fake" || *kind == "real" {
+		err = run(ctx, os.Stdout, *kind == "real", *once)
+	}
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "run:", err)
@@ -50,16 +55,21 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, once bool) (err error) {
+func run(ctx context.Context, out io.Writer, containers, once bool) (err error) {
 	steps := stepper{out: out, start: time.Now()}
+	if containers {
+		if err := canRunContainers(); err != nil {
+			return err
+		}
+	}
 	dir, err := os.MkdirTemp("", "freehold-run-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 
-	steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, fake nodes")
-	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out})
+	steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
+	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out, RealNodes: containers})
 	if err != nil {
 		return err
 	}
@@ -69,6 +79,17 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	}()
 	if !c.Owned() {
 		steps.say("Using the cluster that KUBECONFIG names: %s", c.RESTConfig().Host)
+	}
+
+	args := []string{"-v=2"}
+	if containers {
+		steps.say("Starting a node: containerd, kubelet, kube-proxy, CoreDNS, and images for ToolHive's proxyrunner and a server")
+		n, err := startNode(ctx, c, out)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, n.Stop()) }()
+		args = append(args, "--runner-image="+images.ProxyRunner)
 	}
 
 	steps.say("Building the operator")
@@ -91,7 +112,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	}
 	defer log.Close()
 	steps.say("Starting the operator as ServiceAccount %s/%s; its log: %s", operator.Namespace, operator.ServiceAccount, log.Name())
-	process, err := operator.Start(ctx, operator.Options{Binary: binary, Kubeconfig: kubeconfig, Log: log, Args: []string{"-v=2"}})
+	process, err := operator.Start(ctx, operator.Options{Binary: binary, Kubeconfig: kubeconfig, Log: log, Args: args})
 	if err != nil {
 		return errors.Join(err, showTail(out, log.Name()))
 	}
@@ -100,7 +121,7 @@ func run(ctx context.Context, out io.Writer, once bool) (err error) {
 	if !c.Owned() {
 		defer func() { err = errors.Join(err, removeSamples(c)) }()
 	}
-	samples, err := applySamples(ctx, c)
+	samples, err := applySamples(ctx, c, containers)
 	if err != nil {
 		return err
 	}
@@ -146,7 +167,7 @@ func (s stepper) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func applySamples(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
+func applySamples(ctx context.Context, c *cluster.Cluster, containers bool) ([]*unstructured.Unstructured, error) {
 	core, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
 		return nil, err
@@ -158,6 +179,11 @@ func applySamples(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unst
 	samples, err := operator.Samples()
 	if err != nil {
 		return nil, err
+	}
+	if containers {
+		if err := useLocalServer(samples); err != nil {
+			return nil, err
+		}
 	}
 	return samples, operator.Apply(ctx, c.RESTConfig(), samplesNamespace, samples)
 }

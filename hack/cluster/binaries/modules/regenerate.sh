@@ -4,9 +4,9 @@
 
 # Writes the build modules of the local cluster for given versions:
 #
-#   regenerate.sh [kubernetes [KUBERNETES ETCD] | kwok [KWOK]]
+#   regenerate.sh [kubernetes [KUBERNETES ETCD] | kwok [KWOK] | coredns [COREDNS] | toolhive [TOOLHIVE]]
 #
-# Without versions it keeps those that the module has now; without any argument it does this for both modules.
+# Without versions it keeps those that the module has now; without any argument it does this for all modules.
 # A module is kept as NAME.mod and NAME.sum, because a directory with a go.mod cannot be embedded into a Go program.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -56,6 +56,8 @@ kubernetes() {
     "k8s.io/kubernetes/cmd/kube-controller-manager@$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-scheduler@$kubernetes" \
     "k8s.io/kubernetes/cmd/kubectl@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kubelet@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-proxy@$kubernetes" \
     "go.etcd.io/etcd/server/v3@$etcd"
   keep kubernetes
 }
@@ -68,14 +70,33 @@ kwok() {
   keep kwok
 }
 
+coredns() {
+  local coredns=${1:-$(pinned github.com/coredns/coredns "$here/coredns.mod")}
+  mkdir "$scratch/coredns" && cd "$scratch/coredns"
+  printf 'module github.com/freehold-dev/freehold/hack/cluster/binaries/coredns\n\ngo 1.26.0\n' >go.mod
+  cp "$here/_coredns/main.go" .
+  go get "github.com/coredns/coredns@$coredns"
+  keep coredns
+}
+
+toolhive() {
+  local toolhive=${1:-$(pinned github.com/stacklok/toolhive "$here/toolhive.mod")}
+  mkdir "$scratch/toolhive" && cd "$scratch/toolhive"
+  printf 'module github.com/freehold-dev/freehold/hack/cluster/binaries/toolhive\n\ngo 1.26.0\n' >go.mod
+  go get -tool "github.com/stacklok/toolhive/cmd/thv-proxyrunner@$toolhive"
+  keep toolhive
+}
+
 # Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.
 case ${1:-all} in
-kubernetes | kwok)
+kubernetes | kwok | coredns | toolhive)
   "$@"
   ;;
 all)
   (kubernetes)
   (kwok)
+  (coredns)
+  (toolhive)
   ;;
 *)
   sed -n '5,10p' "$here/regenerate.sh" >&2

@@ -1,0 +1,215 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command client is an MCP client for tests. It connects to a server, lists its tools and calls one, as often as it
+// is told, and prints a line of JSON about each of these steps. It ends with exit code 1 if one of them failed.
+//
+//	client -url=http://mcp-echo-proxy:8080/mcp -tool=echo -text=hello -repeat=10 -interval=1s
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// options are the flags.
+type options struct {
+	url, transport, tool, text string
+	repeat                     int
+	interval, timeout          time.Duration
+	fresh                      bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.url, "url", "", "URL of the server, with its path")
+	flag.StringVar(&o.transport, "transport", "streamable-http", "streamable-http or sse")
+	flag.StringVar(&o.tool, "tool", "echo", "the tool to call")
+	flag.StringVar(&o.text, "text", "hello", "argument of tool echo")
+	flag.IntVar(&o.repeat, "repeat", 1, "how often to call; 0: until it is told to end")
+	flag.DurationVar(&o.interval, "interval", 0, "how long to wait between the begins of two calls")
+	flag.DurationVar(&o.timeout, "timeout", 20*time.Second, "how long a step may take")
+	flag.BoolVar(&o.fresh, "fresh", false, "a new session for each call, instead of one until a step fails")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+}
+
+// step is what is told about a step, as one line of JSON.
+type step struct {
+	// Time of the step's begin.
+	Time time.Time `json:"time"`
+	// Step is initialize, tools/list or tools/call.
+	Step string `json:"step"`
+	// Milliseconds that it took.
+	Milliseconds int64 `json:"ms"`
+	// Error is empty if it succeeded.
+	Error string `json:"error,omitempty"`
+	// Tools are the names that tools/list returned.
+	Tools []string `json:"tools,omitempty"`
+	// Text is what tools/call returned.
+	Text string `json:"text,omitempty"`
+}
+
+var errFailed = errors.New("not all steps succeeded")
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	if o.url == "" {
+		return errors.New("-url is needed")
+	}
+	c := &client{options: o, lines: json.NewEncoder(out)}
+	defer c.hangUp()
+	var wait <-chan time.Time
+	if o.interval > 0 {
+		ticker := time.NewTicker(o.interval)
+		defer ticker.Stop()
+		wait = ticker.C
+	}
+	for i := 0; o.repeat == 0 || i < o.repeat; i++ {
+		if i > 0 && wait != nil {
+			select {
+			case <-ctx.Done():
+			case <-wait:
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if !c.round(ctx) || o.fresh {
+			c.hangUp()
+		}
+	}
+	if c.failed {
+		return errFailed
+	}
+	return nil
+}
+
+// client holds a session from one call to the next.
+type client struct {
+	options
+	lines   *json.Encoder
+	session *mcp.ClientSession
+	end     context.CancelFunc
+	failed  bool
+}
+
+// round makes a call, after a session has been made if there is none. It reports whether all went well.
+func (c *client) round(ctx context.Context) bool {
+	if c.session == nil {
+		if !c.take(ctx, "initialize", c.connect) || !c.take(ctx, "tools/list", c.list) {
+			return false
+		}
+	}
+	return c.take(ctx, "tools/call", c.call)
+}
+
+// take takes a step and prints what came of it.
+func (c *client) take(ctx context.Context, name string, do func(context.Context, *step) error) bool {
+	s := &step{Time: time.Now(), Step: name}
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	err := do(limited, s)
+	s.Milliseconds = time.Since(s.Time).Milliseconds()
+	if err != nil {
+		if ctx.Err() != nil {
+			return false // It is to end; that is no failure of the server.
+		}
+		s.Error = err.Error()
+		c.failed = true
+	}
+	if err := c.lines.Encode(s); err != nil {
+		c.failed = true
+	}
+	return err == nil
+}
+
+func (c *client) connect(ctx context.Context, _ *step) error {
+	var transport mcp.Transport
+	switch c.transport {
+	case "streamable-http":
+		// A call that fails is to be seen, not mended. And no server sends anything of its own accord.
+		transport = &mcp.StreamableClientTransport{Endpoint: c.url, MaxRetries: -1, DisableStandaloneSSE: true}
+	case "sse":
+		transport = &mcp.SSEClientTransport{Endpoint: c.url}
+	default:
+		return fmt.Errorf("unknown transport %q", c.transport)
+	}
+	// The session lasts longer than the step that begins it; only the step has a limit.
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	unlink := context.AfterFunc(ctx, end)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "freehold-test-client", Version: "1"}, nil).Connect(lasting, transport, nil)
+	if err == nil && !unlink() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end()
+		return err
+	}
+	c.session, c.end = session, end
+	return nil
+}
+
+func (c *client) list(ctx context.Context, s *step) error {
+	result, err := c.session.ListTools(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, tool := range result.Tools {
+		s.Tools = append(s.Tools, tool.Name)
+	}
+	return nil
+}
+
+func (c *client) call(ctx context.Context, s *step) error {
+	arguments := map[string]any{}
+	if c.tool == "echo" {
+		arguments["text"] = c.text
+	}
+	result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: c.tool, Arguments: arguments})
+	if err != nil {
+		return err
+	}
+	var texts []string
+	for _, content := range result.Content {
+		if text, ok := content.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	s.Text = strings.Join(texts, "\n")
+	if result.IsError {
+		return errors.New("the tool reports an error: " + s.Text)
+	}
+	if c.tool == "echo" && s.Text != c.text {
+		return fmt.Errorf("the echo of %q is %q", c.text, s.Text)
+	}
+	return nil
+}
+
+// hangUp ends the session. A server that has gone away is no failure here.
+func (c *client) hangUp() {
+	if c.session == nil {
+		return
+	}
+	// First the context: a farewell to somebody who does not listen could take for ever.
+	c.end()
+	_ = c.session.Close()
+	c.session = nil
+}

@@ -1,0 +1,141 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// serve returns the URL of an MCP server whose echo is as given.
+func serve(t *testing.T, transport string, echo func(string) string) string {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	type message struct {
+		Text string `json:"text"`
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "echo"},
+		func(_ context.Context, _ *mcp.CallToolRequest, m message) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: echo(m.Text)}}}, nil, nil
+		})
+	shared := func(*http.Request) *mcp.Server { return server }
+	var handler http.Handler = mcp.NewStreamableHTTPHandler(shared, nil)
+	if transport == "sse" {
+		handler = mcp.NewSSEHandler(shared, nil)
+	}
+	listening := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		listening.CloseClientConnections()
+		listening.Close()
+	})
+	return listening.URL
+}
+
+// steps runs the client and returns what it prints.
+func steps(t *testing.T, o options) ([]step, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), o, &out)
+	var told []step
+	for decoder := json.NewDecoder(&out); decoder.More(); {
+		var s step
+		if err := decoder.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, s)
+	}
+	return told, err
+}
+
+func same(text string) string { return text }
+
+func TestStepsOfASession(t *testing.T) {
+	for _, transport := range []string{"streamable-http", "sse"} {
+		for name, tc := range map[string]struct {
+			fresh bool
+			want  []string
+		}{
+			"one session":             {false, []string{"initialize", "tools/list", "tools/call", "tools/call"}},
+			"a session for each call": {true, []string{"initialize", "tools/list", "tools/call", "initialize", "tools/list", "tools/call"}},
+		} {
+			t.Run(transport+", "+name, func(t *testing.T) {
+				told, err := steps(t, options{
+					url: serve(t, transport, same), transport: transport, tool: "echo", text: "hi",
+					repeat: 2, timeout: time.Minute, fresh: tc.fresh,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(told) != len(tc.want) {
+					t.Fatalf("the steps were %+v, want %v", told, tc.want)
+				}
+				for i, s := range told {
+					if s.Step != tc.want[i] || s.Error != "" {
+						t.Errorf("step %d was %+v, want %s", i, s, tc.want[i])
+					}
+					if s.Step == "tools/call" && s.Text != "hi" {
+						t.Errorf("the echo was %q", s.Text)
+					}
+					if s.Step == "tools/list" && (len(s.Tools) != 1 || s.Tools[0] != "echo") {
+						t.Errorf("the tools were %v", s.Tools)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestFailuresAreTold(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	wrong := func(string) string { return "something else" }
+	for name, tc := range map[string]struct {
+		options
+		failed string
+	}{
+		"nobody listens":      {options{url: closed.URL, tool: "echo"}, "initialize"},
+		"another echo":        {options{url: serve(t, "", wrong), tool: "echo", text: "hi"}, "tools/call"},
+		"no such tool":        {options{url: serve(t, "", same), tool: "none"}, "tools/call"},
+		"a server that hangs": {options{url: hangs(t), tool: "echo", timeout: 50 * time.Millisecond}, "initialize"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.transport, tc.repeat = "streamable-http", 1
+			if tc.timeout == 0 {
+				tc.timeout = time.Minute
+			}
+			told, err := steps(t, tc.options)
+			if !errors.Is(err, errFailed) || len(told) == 0 {
+				t.Fatalf("it ended with %v after %+v", err, told)
+			}
+			if last := told[len(told)-1]; last.Step != tc.failed || last.Error == "" {
+				t.Errorf("the last step was %+v, want a failed %s", last, tc.failed)
+			}
+		})
+	}
+}
+
+// hangs returns the URL of a server that never answers.
+func hangs(t *testing.T) string {
+	t.Helper()
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	}))
+	t.Cleanup(func() {
+		close(over)
+		server.Close()
+	})
+	return server.URL
+}
