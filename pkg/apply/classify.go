@@ -39,16 +39,16 @@ func classify(err error, writer string, ref ObjectRef, live metav1.Object) error
 		refusal.Class = ClassConflict
 		return &ConflictError{Refusal: refusal, Fields: contested(causes, writer, live)}
 	}
-	refusal.Class = class(err, ref, status.Status())
+	refusal.Class = class(err, ref, status.Status(), live)
 	return &refusal
 }
 
-func class(err error, ref ObjectRef, status metav1.Status) Class {
+func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
 		return ClassGone
 	case apierrors.IsNotFound(err):
-		return notFound(ref, status)
+		return notFound(ref, status, live)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ClassMoved
 	case byAdmission(status):
@@ -78,13 +78,20 @@ func class(err error, ref ObjectRef, status metav1.Status) Class {
 
 // notFound tells what a 404 is about. It may be the object, or the namespace that it is in. It may also be something
 // that the object refers to, such as the Role of a RoleBinding, and that can come without any change of the object.
-func notFound(ref ObjectRef, status metav1.Status) Class {
+func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	if status.Details == nil {
 		return ClassTransient
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(ref.Kind.WithVersion(""))
 	switch status.Details.Kind {
-	case resource.Resource, "namespaces":
+	case resource.Resource:
+		if live == nil {
+			// What was to be created was there after all, and went while the API server was about to refuse the write. No
+			// event will tell.
+			return ClassMoved
+		}
+		return ClassGone
+	case "namespaces":
 		return ClassGone
 	default:
 		return ClassTransient

@@ -107,6 +107,19 @@ func TestConflictOnCreation(t *testing.T) {
 	b.expect(1, "the object is gone")
 }
 
+// A creation may also be refused because the object that it met went in that moment.
+func TestGoneOnCreation(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	b.refuse = answered(t, "delete-missing")
+	if out := b.sync(nil, web("a:1"), 1); apply.ClassOf(out.Err) != apply.ClassMoved {
+		t.Errorf("error %v is of class %s, want %s", out.Err, apply.ClassOf(out.Err), apply.ClassMoved)
+	}
+	b.expect(1, "it met what was about to go")
+	b.refuse = nil
+	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
+	b.expect(1, "no event would have told")
+}
+
 // We are not in conflict with ourselves, whatever the cache shows.
 func TestConflictDoesNotNameTheWriterItself(t *testing.T) {
 	live := foreign(after(t, "someone", web("a:1")), content.Name, `{"f:spec":{"f:replicas":{}}}`)

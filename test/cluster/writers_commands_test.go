@@ -28,6 +28,8 @@ type settlement struct {
 	condition string
 	// trail are the writes to the object that settle it.
 	trail []string
+	// first is done before the command is carried out; nil for nothing.
+	first step
 	// twice tells that the other one writes again, and it is settled again.
 	twice bool
 }
@@ -56,6 +58,11 @@ var settlements = map[string]settlement{
 			then:   standings{value: becomes(int64(2)), owners: []string{hpaOwner}},
 			class:  vocabulary.ClassScaler,
 			lastly: standings{value: unchanged, owners: []string{"freehold-proxy-replicas Apply"}, news: []string{"FieldManagerConflict", "FieldsTaken"}},
+		},
+		// The claim of an autoscaler outlives it. One that is there would set its number again.
+		first: func(t *testing.T, s *scene) {
+			t.Helper()
+			s.kubectl.Run(t, "delete", "horizontalpodautoscaler", "--all", "--wait=true")
 		},
 		command: toTake, condition: v1beta1.ConditionFieldsTaken,
 		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-proxy-replicas: 200"},
@@ -125,6 +132,9 @@ func TestCommandsOfTheCondition(t *testing.T) {
 // settle runs the command, and looks at what comes of it.
 func settle(t *testing.T, s *scene, process *operator.Process, w *settlement) {
 	t.Helper()
+	if w.first != nil {
+		w.first(t, s)
+	}
 	mark := s.Mark(t)
 	s.kubectl.Shell(t, s.command(t, w.command))
 	awaitNoConflict(t, s.Space, s.server)
