@@ -234,8 +234,8 @@ func TestCoauthors(t *testing.T) {
 	if theirs < 300 || writes < 4*coauthored {
 		t.Error("that is too few to say anything")
 	}
-	env.Numbers.Add("writes of MCPServers by others while the operator wrote them too", theirs)
-	env.Numbers.Add("writes of these MCPServers by the operator, each compared with the version before", writes)
+	env.Numbers.Add("co-authors of MCPServers: their writes", theirs)
+	env.Numbers.Add("co-authors of MCPServers: writes of the operator, each compared with the version before", writes)
 	// Each write of the operator's that was accepted has changed something.
 	if writes != sent.succeeded {
 		t.Errorf("the operator has changed MCPServers %d times by %d writes", writes, sent.succeeded)

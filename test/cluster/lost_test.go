@@ -164,7 +164,7 @@ func TestLostClaims(t *testing.T) {
 			checkLossCost(t, space, name, mark, harness.Once("runconfig", "backend", "proxy"))
 			checkEdited(t, space, name)
 			l.check(t, space, name, nil, unowned)
-			env.Numbers.Add("objects whose claims were lost and restored", len(parts))
+			env.Numbers.Add("lost claims: objects to which they came back", len(parts))
 		})
 	}
 }

@@ -89,8 +89,8 @@ func checkInvariants(ctx context.Context) error {
 		}
 		fmt.Println(v)
 	}
-	env.Numbers.Add("requests of operators looked at in the audit log", requests)
-	env.Numbers.Add("requests of operators that should not have been", len(violations))
+	env.Numbers.Add("all suites: requests of operators looked at in the audit log", requests)
+	env.Numbers.Add("all suites: requests of operators that should not have been", len(violations))
 	if len(violations) > 0 {
 		return fmt.Errorf("--- FAIL: %d requests of the operator should not have been", len(violations))
 	}

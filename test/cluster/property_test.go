@@ -57,9 +57,9 @@ func TestProperty(t *testing.T) {
 	history := recordHistory(t, space)
 	var all propertyTally
 	t.Cleanup(func() {
-		env.Numbers.Add("stories of the property test: others and the author take turns at random", all.checks)
-		env.Numbers.Add("steps of these stories", all.steps)
-		env.Numbers.Add("requests of the operator that followed", all.requests)
+		env.Numbers.Add("property test: random stories", all.checks)
+		env.Numbers.Add("property test: steps of these stories", all.steps)
+		env.Numbers.Add("property test: requests of the operator that followed", all.requests)
 		t.Logf("property: checks=%d steps=%d requests=%d most-requests-per-step=%d conflicts=%d transfers=%d slowest=%v",
 			all.checks, all.steps, all.requests, all.most, all.conflicts, all.transfers, all.slowest.Round(100*time.Millisecond))
 	})

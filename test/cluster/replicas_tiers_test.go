@@ -147,7 +147,7 @@ func TestReplicasOfTiers(t *testing.T) {
 				}
 				checkTierCost(t, space, name, mark, want, step.conflict)
 				awaitReplicas(t, space, tier.part, name, step.want, owners...)
-				env.Numbers.Add("changes of a number of replicas, with and without a scaler", 1)
+				env.Numbers.Add("replicas: changes with and without a scaler, on both tiers", 1)
 			})
 		}
 	}

@@ -66,9 +66,9 @@ func TestStaleRace(t *testing.T) {
 	count := versions.check(t, race.known)
 	race.checkEnd(t, space)
 	writes, refused, turns := race.tally(t, space.Writes(t, mark))
-	env.Numbers.Add("edits of MCPServers with two operators at work, one of which lags behind", race.edited)
-	env.Numbers.Add("requests of these operators, in an order that turned between them", turns)
-	env.Numbers.Add("versions of objects of which none went back to an older generation", count)
+	env.Numbers.Add("race of two operators, one far behind: edits of MCPServers", race.edited)
+	env.Numbers.Add("race of two operators, one far behind: turns in the order of their requests", turns)
+	env.Numbers.Add("race of two operators, one far behind: versions of objects, none of an older generation than the one before", count)
 	t.Logf("stale: edits=%d writes=%d refused=%d stale=%d interleavings=%d versions=%d took=%v seed=%d",
 		race.edited, writes, refused, staleOutcomes(t, prompt, late), turns, count, took, race.seed)
 	for _, p := range []*operator.Process{prompt, late} {

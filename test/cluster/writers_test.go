@@ -84,6 +84,7 @@ func TestOtherWriters(t *testing.T) {
 	kubectl := space.Kubectl(t)
 	writers := otherWriters()
 	// Those who take their time go first.
+	env.Numbers.Add("other writers: cases of kubectl, autoscalers and other appliers", len(writers))
 	names := slices.Concat(slices.Sorted(maps.Keys(autoscalers)), slices.Sorted(maps.Keys(kubectlCommands)),
 		slices.Sorted(maps.Keys(kubectlAppliers)), slices.Sorted(maps.Keys(appliers)))
 	for _, name := range names {
