@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -33,6 +34,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // apiServer answers for two fake clientsets. The trackers of client-go know neither UIDs nor versions nor
@@ -88,13 +90,36 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 		fake.AddReactor("*", "*", clienttesting.ObjectReaction(s.tracker))
 		fake.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 			w, err := s.tracker.Watch(action.GetResource(), action.GetNamespace(), action.(clienttesting.WatchActionImpl).ListOptions)
-			return true, w, err
+			if err != nil {
+				return true, nil, err
+			}
+			return true, selective{watch.Filter(w, selectedBy(action.(clienttesting.WatchAction).GetWatchRestrictions().Labels))}, nil
 		})
 	}
 	for _, obj := range objects {
 		s.add(obj)
 	}
 	return s
+}
+
+// selective is a watch of objects that are selected; the tracker of the fake clientset selects none. Once it is
+// stopped nobody takes its last events.
+type selective struct{ watch.Interface }
+
+func (w selective) Stop() {
+	w.Interface.Stop()
+	go func() {
+		for range w.ResultChan() {
+		}
+	}()
+}
+
+// selectedBy keeps the events of objects whose labels are selected. Labels of objects are not changed in these tests.
+func selectedBy(selector labels.Selector) watch.FilterFunc {
+	return func(event watch.Event) (watch.Event, bool) {
+		obj, err := meta.Accessor(event.Object)
+		return event, err != nil || selector == nil || selector.Matches(labels.Set(obj.GetLabels()))
+	}
 }
 
 // patch is the reaction to an apply, and to an edit of managedFields.
@@ -366,9 +391,21 @@ func newServer(name string) *v1beta1.MCPServer {
 // proxyPod is a pod of a proxy, running and ready.
 func proxyPod(server string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: server + "-0", Namespace: "shop", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: server + "-5d8f9-x2x4z", Namespace: "shop", Labels: labels},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "toolhive", Ready: true}},
+		},
+	}
+}
+
+// backendPod is the pod of a backend with transport stdio, running and ready.
+func backendPod(server *v1beta1.MCPServer, uid types.UID) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: server.Name + "-0", Namespace: server.Namespace, UID: uid, Labels: render.BackendLabels(server),
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "mcp", Ready: true}},
 		},
 	}
 }

@@ -38,12 +38,14 @@ type caches struct {
 // scope are the informers of one namespace, or of all.
 type scope struct {
 	core     informers.SharedInformerFactory
-	pods     informers.SharedInformerFactory
+	proxies  informers.SharedInformerFactory
+	backends informers.SharedInformerFactory
 	toolhive toolhiveinformers.SharedInformerFactory
 
 	serverStore cache.SharedIndexInformer
-	podStore    cache.SharedIndexInformer
-	childStores map[schema.GroupKind]cache.SharedIndexInformer
+	// proxyStore holds the pods of all proxies, and backendStore those of the backends with transport stdio.
+	proxyStore, backendStore cache.SharedIndexInformer
+	childStores              map[schema.GroupKind]cache.SharedIndexInformer
 }
 
 func newCaches(
@@ -75,17 +77,15 @@ func newScope(
 	s := &scope{
 		core: informers.NewSharedInformerFactoryWithOptions(core, resync,
 			informers.WithNamespace(namespace), informers.WithTransform(packer.after(trim.child))),
-		pods: informers.NewSharedInformerFactoryWithOptions(core, resync,
-			informers.WithNamespace(namespace), informers.WithTransform(trim.pod),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-				o.LabelSelector = labels.SelectorFromSet(render.AnyProxySelector()).String()
-			})),
+		proxies:  podInformers(core, trim, namespace, render.AnyProxySelector(), resync),
+		backends: podInformers(core, trim, namespace, render.AnyStdioBackendSelector(), resync),
 		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync,
 			toolhiveinformers.WithNamespace(namespace), toolhiveinformers.WithTransform(packer.after(whole))),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	s.podStore = s.pods.Core().V1().Pods().Informer()
-	if err := s.podStore.AddIndexers(cache.Indexers{byProxy: proxyOfPod}); err != nil {
+	s.backendStore = s.backends.Core().V1().Pods().Informer()
+	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
+	if err := s.proxyStore.AddIndexers(cache.Indexers{byProxy: proxyOfPod}); err != nil {
 		return nil, fmt.Errorf("cannot index pods: %w", err)
 	}
 	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{
@@ -100,16 +100,27 @@ func newScope(
 	return s, nil
 }
 
+func podInformers(
+	core kubernetes.Interface, trim trimmer, namespace string, selector map[string]string, resync time.Duration,
+) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(core, resync,
+		informers.WithNamespace(namespace), informers.WithTransform(trim.pod),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.SelectorFromSet(selector).String()
+		}))
+}
+
 func proxyOfPod(obj any) ([]string, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil, nil
 	}
-	return []string{proxyKey(pod).String()}, nil
+	return []string{podKey(pod).String()}, nil
 }
 
-func proxyKey(pod *corev1.Pod) cache.ObjectName {
-	return cache.NewObjectName(pod.Namespace, render.ProxyOf(pod.Labels))
+// podKey is the MCPServer that a pod was made for.
+func podKey(pod *corev1.Pod) cache.ObjectName {
+	return cache.NewObjectName(pod.Namespace, render.ServerOf(pod.Labels))
 }
 
 // start begins to watch, until the first context ends, and returns when every cache holds a complete list or
@@ -118,9 +129,10 @@ func (c *caches) start(ctx, filling context.Context) error {
 	var synced []cache.InformerSynced
 	for _, s := range c.byNamespace {
 		s.core.Start(ctx.Done())
-		s.pods.Start(ctx.Done())
+		s.proxies.Start(ctx.Done())
+		s.backends.Start(ctx.Done())
 		s.toolhive.Start(ctx.Done())
-		synced = append(synced, s.serverStore.HasSynced, s.podStore.HasSynced)
+		synced = append(synced, s.serverStore.HasSynced, s.proxyStore.HasSynced, s.backendStore.HasSynced)
 		for _, store := range s.childStores {
 			synced = append(synced, store.HasSynced)
 		}
@@ -135,7 +147,8 @@ func (c *caches) start(ctx, filling context.Context) error {
 func (c *caches) shutdown() {
 	for _, s := range c.byNamespace {
 		s.core.Shutdown()
-		s.pods.Shutdown()
+		s.proxies.Shutdown()
+		s.backends.Shutdown()
 		s.toolhive.Shutdown()
 	}
 }
@@ -203,7 +216,7 @@ func (c *caches) proxyPods(key cache.ObjectName) []*corev1.Pod {
 	if s == nil {
 		return nil
 	}
-	items, err := s.podStore.GetIndexer().ByIndex(byProxy, key.String())
+	items, err := s.proxyStore.GetIndexer().ByIndex(byProxy, key.String())
 	if err != nil {
 		return nil
 	}
@@ -214,6 +227,20 @@ func (c *caches) proxyPods(key cache.ObjectName) []*corev1.Pod {
 		}
 	}
 	return pods
+}
+
+// onlyBackendPod returns the backend pod of an MCPServer with transport stdio, or nil when there is none.
+func (c *caches) onlyBackendPod(key cache.ObjectName) *corev1.Pod {
+	s := c.scope(key.Namespace)
+	if s == nil {
+		return nil
+	}
+	item, _, err := s.backendStore.GetStore().GetByKey(cache.NewObjectName(key.Namespace, render.OnlyBackendPod(key.Name)).String())
+	if err != nil {
+		return nil
+	}
+	pod, _ := item.(*corev1.Pod)
+	return pod
 }
 
 // version returns how far the cache of an object's kind has come.

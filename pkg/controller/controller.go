@@ -76,6 +76,7 @@ type Controller struct {
 	configMaps *configMaps
 	adoptions  adoptions
 	caps       *caps
+	outages    *outages
 }
 
 // New returns a controller that has not started to watch.
@@ -104,6 +105,7 @@ func New(config Config) (*Controller, error) {
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
 		retries: newRetries(config.Clock),
 		caps:    newCaps(config.Clock),
+		outages: newOutages(),
 	}
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
 	if err := c.addHandlers(); err != nil {
@@ -188,12 +190,14 @@ func (c *Controller) addHandlers() error {
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
-		if _, err := s.podStore.AddEventHandler(c.handler(func(obj metav1.Object) {
-			if pod, ok := obj.(*corev1.Pod); ok {
-				c.queue.Add(proxyKey(pod))
+		for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
+			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) {
+				if pod, ok := obj.(*corev1.Pod); ok {
+					c.queue.Add(podKey(pod))
+				}
+			})); err != nil {
+				return fmt.Errorf("cannot watch pods: %w", err)
 			}
-		})); err != nil {
-			return fmt.Errorf("cannot watch pods: %w", err)
 		}
 		for kind, store := range s.childStores {
 			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {

@@ -53,6 +53,10 @@ func (o *operating) becomeReady(name string) {
 	o.t.Helper()
 	backendReady(o.apiServer, name)
 	o.rest()
+	if server := o.server(name); server.Spec.Transport == v1beta1.TransportStdio {
+		o.add(backendPod(server, "first"))
+		o.rest()
+	}
 	o.add(proxyPod(name, render.ProxySelector(name)))
 	o.rest()
 	if phase := o.server(name).Status.Phase; phase != v1beta1.PhaseReady {
@@ -119,7 +123,7 @@ func TestProxyStaysWithoutABackend(t *testing.T) {
 func TestReadsAreThoseOfInformers(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		resources := []string{
-			"configmaps", "deployments", "mcpservers", "pods", "rolebindings", "roles", "serviceaccounts", "services", "statefulsets",
+			"configmaps", "deployments", "mcpservers", "pods", "pods", "rolebindings", "roles", "serviceaccounts", "services", "statefulsets",
 		}
 		var want []string
 		for _, verb := range []string{"list", "watch"} {

@@ -73,7 +73,7 @@ func TestImmediateRestartDeletesOldPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
-				remove[*corev1.Pod](o.apiServer, "web-0")
+				remove[*corev1.Pod](o.apiServer, proxyPodName)
 				podOf(o, "old", early, "")
 				podOf(o, "older", early, "1999-01-01T00:00:00Z")
 				podOf(o, "just-made", at, "")
@@ -103,7 +103,7 @@ func TestImmediateRestartDeletesOldPods(t *testing.T) {
 func TestImmediateRestartWaitsForTheDeployment(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		remove[*corev1.Pod](o.apiServer, "web-0")
+		remove[*corev1.Pod](o.apiServer, proxyPodName)
 		podOf(o, "old", bubbleStart.Add(time.Second), "")
 		change(o.apiServer, "web", func(d *appsv1.Deployment) {
 			d.Spec.Template.Annotations = maps.Clone(d.Spec.Template.Annotations)

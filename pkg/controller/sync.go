@@ -87,6 +87,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
+	c.outages.forget(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		c.applier.Forget(ref)
@@ -128,7 +129,7 @@ func (p *pass) run(ctx context.Context) {
 func (p *pass) apply(ctx context.Context) (observation status.Observation, known bool) {
 	authz, profile := references(p.server)
 	p.configMaps.use(ctx, p.key, authz, profile)
-	input := render.Input{Server: p.server}
+	input := render.Input{Server: p.server, BackendProcess: p.backendProcess()}
 	var knowAuthz, knowProfile bool
 	input.AuthzConfigMap, knowAuthz = p.configMaps.get(p.key.Namespace, authz)
 	input.PermissionProfileConfigMap, knowProfile = p.configMaps.get(p.key.Namespace, profile)
@@ -149,7 +150,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 	default:
 		observation.Notices = notices(result.Notices)
 		observation.SharedSessions = result.SharedSessions
-		p.writeAll(ctx, result.Intents)
+		p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
 		for _, t := range p.tiers() {
 			p.scale(ctx, t, wantedReplicas(result.Intents, t.writer), result.SinglePod)
 		}
@@ -164,13 +165,13 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 	return observation, true
 }
 
-// writeAll writes the intents in their order.
-func (p *pass) writeAll(ctx context.Context, intents []render.Intent) {
+// writeAll writes the intents in their order. The proxy is not made before the backend has been ready.
+func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendReady bool) {
 	for _, intent := range intents {
 		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
-		if ref.Kind == vocabulary.Deployment && p.object(ref) == nil && !p.backendReady() {
-			// A runner that starts before its backend is ready exits at once. The StatefulSet's event
-			// brings us back here.
+		if ref.Kind == vocabulary.Deployment && p.object(ref) == nil && !backendReady {
+			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
+			// its pod, brings us back here.
 			p.made = true
 			continue
 		}
@@ -264,6 +265,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.caches.proxyPods(p.key)
+	observation.Recovering = p.recover(ctx)
 	next := status.Compute(observation, p.config.Clock.Now())
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	if out.Err != nil || out.Action == apply.ActionNone || p.config.Recorder == nil {
@@ -305,11 +307,6 @@ func (p *pass) statefulSet() *appsv1.StatefulSet {
 		return nil
 	}
 	return found
-}
-
-func (p *pass) backendReady() bool {
-	found := p.statefulSet()
-	return found != nil && found.Status.ReadyReplicas > 0
 }
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {

@@ -66,8 +66,8 @@ func (t trimmer) ours(obj metav1.Object) bool {
 	})
 }
 
-// pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what an immediate restart
-// looks at.
+// pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what restarts of the proxy
+// look at.
 func (t trimmer) pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -86,7 +86,9 @@ func (t trimmer) pod(obj any) (any, error) {
 	for i := range pod.Status.ContainerStatuses {
 		container := &pod.Status.ContainerStatuses[i]
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses,
-			corev1.ContainerStatus{Name: container.Name, Ready: container.Ready, State: container.State})
+			corev1.ContainerStatus{
+				Name: container.Name, Ready: container.Ready, State: container.State, RestartCount: container.RestartCount,
+			})
 	}
 	return slim, nil
 }

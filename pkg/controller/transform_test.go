@@ -160,7 +160,7 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 		},
 		Status: corev1.PodStatus{
 			Phase:             corev1.PodRunning,
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "toolhive", Ready: true}, {Name: "sidecar", State: state}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "toolhive", Ready: true, RestartCount: 4}, {Name: "sidecar", State: state}},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

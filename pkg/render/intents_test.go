@@ -231,7 +231,7 @@ func TestSelectors(t *testing.T) {
 	if matches(AnyProxySelector(), backend) {
 		t.Error("the selector of all proxies selects a backend")
 	}
-	if got := ProxyOf(proxy); got != "fetch" {
+	if got := ServerOf(proxy); got != "fetch" {
 		t.Errorf("the proxy pod is taken for one of %q", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// proxyContainer is the name of the proxyrunner's container.
-	proxyContainer = "toolhive"
+	// ProxyContainer is the name of the proxyrunner's container.
+	ProxyContainer = "toolhive"
 	healthPath     = "/health"
 	// terminationGraceSeconds is how long a proxy may take to stop. It is ToolHive's value, and also what the
 	// API server would set.
@@ -81,6 +81,9 @@ func (r *renderer) proxyTemplate(
 	if at, ok := restartRequest(r.server); ok {
 		annotations[v1beta1.AnnotationRestartedAt] = at
 	}
+	if process := r.in.BackendProcess; process != "" && r.stdio() {
+		annotations[AnnotationAttachedTo] = process
+	}
 	volumes, mounts := r.proxyVolumes()
 	return corev1ac.PodTemplateSpec().
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
@@ -100,7 +103,7 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 			WithPath(healthPath).WithPort(intstr.FromString(proxyPortName)))
 	}
 	container := corev1ac.Container().
-		WithName(proxyContainer).
+		WithName(ProxyContainer).
 		WithImage(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)).
 		WithArgs("run", r.server.Spec.Image).
 		WithEnv(r.proxyEnv()...).

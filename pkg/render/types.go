@@ -49,6 +49,9 @@ type Input struct {
 	// PermissionProfileConfigMap is the ConfigMap that spec.permissionProfile names; nil when it does not
 	// exist.
 	PermissionProfileConfigMap *corev1.ConfigMap
+	// BackendProcess is what a runner for transport stdio is to be attached to, see ProcessOf; empty when that is not
+	// known. It has no meaning for other transports.
+	BackendProcess string
 }
 
 // Intent is a typed apply configuration and the writer that wants it.

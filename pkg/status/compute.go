@@ -72,7 +72,7 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 		return v1beta1.PhaseReady, messageRunning
 	case pods.running > 0:
 		return v1beta1.PhasePending, messageNoBackend
-	case pods.failed > 0 && !o.backendReady():
+	case pods.failed > 0 && (o.Recovering || !o.backendReady()):
 		// A proxy exits as long as its backend is not ready, and is restarted until it is.
 		return v1beta1.PhasePending, prefixNeedBackend + pods.failure
 	case pods.failed > 0:

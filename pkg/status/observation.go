@@ -35,6 +35,8 @@ type Observation struct {
 	StatefulSet *appsv1.StatefulSet
 	// ProxyPods are the pods that the proxy's Service selects.
 	ProxyPods []*corev1.Pod
+	// Recovering tells that some of these failed while the backend was not ready, and have not been started since.
+	Recovering bool
 }
 
 // Finding is a condition that something else than the children's health decides.

@@ -15,10 +15,13 @@ type tally struct {
 	failure string
 }
 
+// CrashLoopBackOff is the reason for which a container waits that failed and is started again later.
+const CrashLoopBackOff = "CrashLoopBackOff"
+
 // failing are the reasons of a waiting container that do not go away by waiting. An image that cannot be
 // pulled is not among them: registries come back.
 var failing = map[string]bool{
-	"CrashLoopBackOff":     true,
+	CrashLoopBackOff:       true,
 	"CreateContainerError": true,
 	"InvalidImageName":     true,
 }
@@ -31,7 +34,7 @@ func count(pods []*corev1.Pod) tally {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
-		failure := podFailure(pod)
+		failure := Failure(pod)
 		switch {
 		case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodRunning && allReady(pod):
 			t.running++
@@ -56,8 +59,8 @@ func allReady(pod *corev1.Pod) bool {
 	return len(pod.Status.ContainerStatuses) > 0
 }
 
-// podFailure returns why a pod has failed, or the empty string.
-func podFailure(pod *corev1.Pod) string {
+// Failure returns why a pod has failed, or the empty string.
+func Failure(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		state := pod.Status.ContainerStatuses[i].State
 		if state.Waiting != nil && failing[state.Waiting.Reason] {

@@ -22,12 +22,13 @@ func TestOptionalChildren(t *testing.T) {
 		removing, remaking harness.Cost
 	}{
 		{
-			// The transport is a label of the StatefulSet, and in the environment of the backend.
+			// The transport is a label of the StatefulSet, and in the environment of the backend. With stdio the proxy is
+			// attached to a process, once there is one, and its Role lets it.
 			name:     "transport",
 			without:  func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStdio },
-			removing: harness.Once("delete service/backend", "delete service/headless", "runconfig", "backend", "proxy"),
+			removing: harness.Once("delete service/backend", "delete service/headless", "runconfig", "backend", "role", "proxy", "proxy"),
 			with:     func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStreamableHTTP },
-			remaking: harness.Once("service/backend", "service/headless", "runconfig", "backend", "proxy"),
+			remaking: harness.Once("service/backend", "service/headless", "runconfig", "backend", "role", "proxy"),
 		},
 		{
 			name:     "authz",

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -189,6 +190,7 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 	} {
 		unstructured.RemoveNestedField(content, "metadata", "annotations", key)
 	}
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
 	switch part {
 	case harness.ServerItself:
 		content = map[string]any{"finalizers": object.GetFinalizers(), "conditions": conditionsOf(object)}

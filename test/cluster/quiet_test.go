@@ -105,8 +105,8 @@ func checkVersions(t *testing.T, space *harness.Space, before map[string]string)
 }
 
 // checkInformers looks at what an operator has read since the mark: each of its informers was filled by one stream of
-// events, which may have ended and gone on. There is one for MCPServers, pods and each kind of child, and one for each ConfigMap that
-// an MCPServer refers to.
+// events, which may have ended and gone on. There is one for MCPServers and each kind of child, one for the pods of proxies
+// and one for those of backends with stdio, and one for each ConfigMap that an MCPServer refers to.
 func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
 	t.Helper()
 	events, _, err := env.Audit.Since(since, space.ByOperator(), audit.Succeeded(), audit.Not(audit.Writes()))
@@ -126,6 +126,7 @@ func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
 	} {
 		want["watch "+resource] = 1
 	}
+	want["watch pods"] = 2
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the operator did not read what it should (-want +got):\n%s", diff)
 	}

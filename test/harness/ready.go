@@ -10,10 +10,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // fleetPoll is how often a suite looks at many objects.
@@ -64,8 +66,28 @@ func (s *Space) AwaitSettled(t *testing.T, name string) *v1beta1.MCPServer {
 		if err != nil {
 			return err
 		}
-		return settled(server, deployment, statefulSet)
+		if err := settled(server, deployment, statefulSet); err != nil || server.Spec.Transport != v1beta1.TransportStdio {
+			return err
+		}
+		return s.attached(t.Context(), deployment)
 	})
+}
+
+// attached tells whether the proxy of an MCPServer with transport stdio was made for the pod that its backend has. Where
+// it has none nothing is to be waited for.
+func (s *Space) attached(ctx context.Context, deployment *appsv1.Deployment) error {
+	pod, err := s.Core.CoreV1().Pods(s.Name).Get(ctx, render.OnlyBackendPod(deployment.Name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	to := deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]
+	if process := render.ProcessOf(pod); to != process {
+		return fmt.Errorf("the proxy of MCPServer %s is attached to %q, and its backend is %q", deployment.Name, to, process)
+	}
+	return nil
 }
 
 // AwaitAllSettled waits for a number of MCPServers, which may take its time.

@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,7 +29,7 @@ type options struct {
 	url, transport, tool, text string
 	repeat                     int
 	interval, timeout          time.Duration
-	fresh                      bool
+	fresh, reconnect           bool
 }
 
 func main() {
@@ -41,6 +42,7 @@ func main() {
 	flag.DurationVar(&o.interval, "interval", 0, "how long to wait between the begins of two calls")
 	flag.DurationVar(&o.timeout, "timeout", 20*time.Second, "how long a step may take")
 	flag.BoolVar(&o.fresh, "fresh", false, "a new session for each call, instead of one until a step fails")
+	flag.BoolVar(&o.reconnect, "reconnect", false, "a new connection for each request of a session; with streamable-http only")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -146,7 +148,10 @@ func (c *client) connect(ctx context.Context, _ *step) error {
 	switch c.transport {
 	case "streamable-http":
 		// A call that fails is to be seen, not mended. And no server sends anything of its own accord.
-		transport = &mcp.StreamableClientTransport{Endpoint: c.url, MaxRetries: -1, DisableStandaloneSSE: true}
+		transport = &mcp.StreamableClientTransport{
+			Endpoint: c.url, MaxRetries: -1, DisableStandaloneSSE: true,
+			HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: c.reconnect}},
+		}
 	case "sse":
 		transport = &mcp.SSEClientTransport{Endpoint: c.url}
 	default:

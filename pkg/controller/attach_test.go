@@ -1,0 +1,106 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+func stdioServer(name string) *v1beta1.MCPServer {
+	server := newServer(name)
+	server.Spec.Transport = v1beta1.TransportStdio
+	return server
+}
+
+// The proxy of a server with transport stdio is not made before it is known what its runner attaches to.
+func TestProxyWaitsForItsProcess(t *testing.T) {
+	operate(t, []runtime.Object{stdioServer("web")}, nil, func(t *testing.T, o *operating) {
+		backendReady(o.apiServer, "web")
+		o.rest()
+		if deployment, ok := get[*appsv1.Deployment](o.apiServer, "web"); ok {
+			t.Fatalf("there is a proxy, and nothing to attach it to: %v", deployment.Spec.Template.Annotations)
+		}
+		o.add(backendPod(o.server("web"), "first"))
+		o.rest()
+		o.attached("first/0")
+	})
+}
+
+// The proxy is rolled out for a process that is ready and another one, and for nothing else.
+func TestProxyFollowsItsProcess(t *testing.T) {
+	operate(t, []runtime.Object{stdioServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.attached("first/0")
+
+		roll := []string{"apply Deployment/web freehold-proxy"}
+		for _, step := range []struct {
+			name   string
+			do     func()
+			want   string
+			writes []string
+		}{
+			{"the server has ended", func() { o.changePod(func(c *corev1.ContainerStatus) { c.Ready = false }) }, "first/0", nil},
+			{"it was started again", func() {
+				o.changePod(func(c *corev1.ContainerStatus) { c.Ready, c.RestartCount = true, 1 })
+			}, "first/1", roll},
+			{"its pod is gone", func() { remove[*corev1.Pod](o.apiServer, "web-0") }, "first/1", nil},
+			{"the proxy itself changes meanwhile", func() {
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+					server.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{
+						PodTemplateMetadataOverrides: &v1beta1.ResourceMetadataOverrides{Labels: map[string]string{"note": "x"}},
+					}}
+				})
+			}, "first/1", roll},
+			{"there is another pod", func() { o.add(backendPod(o.server("web"), "second")) }, "second/0", roll},
+			{"that is on its way out", func() {
+				change(o.apiServer, "web-0", func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
+			}, "second/0", nil},
+		} {
+			step.do()
+			o.rest()
+			o.attached(step.want)
+			if diff := cmp.Diff(step.writes, o.toChildren(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: writes (-want +got):\n%s", step.name, diff)
+			}
+		}
+	})
+}
+
+// A server that speaks HTTP is not attached to anything.
+func TestProxyOfHTTPIsNotAttached(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.add(backendPod(o.server("web"), "first"))
+		o.rest()
+		o.expect(nil, "a pod that was seen")
+	})
+}
+
+func (o *operating) changePod(edit func(server *corev1.ContainerStatus)) {
+	o.t.Helper()
+	change(o.apiServer, "web-0", func(pod *corev1.Pod) { edit(&pod.Status.ContainerStatuses[0]) })
+}
+
+// attached checks what the proxy's pods are attached to.
+func (o *operating) attached(want string) {
+	o.t.Helper()
+	deployment, ok := get[*appsv1.Deployment](o.apiServer, "web")
+	if !ok {
+		o.t.Fatal("there is no proxy")
+	}
+	if got := deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]; got != want {
+		o.t.Errorf("the proxy is attached to %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+const proxyPodName = "web-5d8f9-x2x4z"
+
+// crashed is the state of a runner that has ended, or waits to be started again.
+func (o *operating) crashed(restarts int32, state corev1.ContainerState) {
+	o.t.Helper()
+	change(o.apiServer, proxyPodName, func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: render.ProxyContainer, RestartCount: restarts, State: state}
+	})
+	o.rest()
+}
+
+func (o *operating) backend(ready int32) {
+	o.t.Helper()
+	change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Status.ReadyReplicas = ready })
+	o.rest()
+}
+
+var (
+	ended   = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}
+	backOff = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+)
+
+// A proxy that failed for want of a backend is Pending until it was started again, and does not wait out its back-off
+// once the backend is back.
+func TestProxyStartsAnewAfterAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		// before and after are the states of the runner before and after the backend is ready again.
+		before, after         corev1.ContainerState
+		restarts, restartsNow int32
+		wantPhase             v1beta1.MCPServerPhase
+		wantDeleted           []string
+	}{
+		"waiting":                            {backOff, backOff, 3, 3, v1beta1.PhasePending, []string{proxyPodName}},
+		"just ended":                         {ended, ended, 1, 1, v1beta1.PhasePending, nil},
+		"ended, and waiting since":           {ended, backOff, 1, 1, v1beta1.PhasePending, []string{proxyPodName}},
+		"started again, and failing still":   {ended, backOff, 3, 4, v1beta1.PhaseFailed, nil},
+		"failing only now":                   {corev1.ContainerState{}, backOff, 0, 0, v1beta1.PhaseFailed, nil},
+		"failing in another way, to be kept": {ended, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError"}}, 3, 3, v1beta1.PhasePending, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.backend(0)
+				o.crashed(c.restarts, c.before)
+				o.backend(1)
+				first := o.deleted()
+				if _, there := get[*corev1.Pod](o.apiServer, proxyPodName); there {
+					o.crashed(c.restartsNow, c.after)
+				}
+				if diff := cmp.Diff(c.wantDeleted, append(first, o.deleted()...), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("deleted pods (-want +got):\n%s", diff)
+				}
+				if got := o.server("web").Status; got.Phase != c.wantPhase {
+					t.Errorf("it is %s (%s), want %s", got.Phase, got.Message, c.wantPhase)
+				}
+			})
+		})
+	}
+}
+
+// As long as the backend is not ready nothing is deleted, and the MCPServer says what it waits for.
+func TestProxyWaitsWithItsBackend(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.backend(0)
+		for restarts := range int32(4) {
+			o.crashed(restarts, backOff)
+		}
+		if deleted := o.deleted(); len(deleted) > 0 {
+			t.Errorf("deleted %q", deleted)
+		}
+		if got := o.server("web").Status; got.Phase != v1beta1.PhasePending || !strings.Contains(got.Message, "waiting for its backend") {
+			t.Errorf("it is %s: %s", got.Phase, got.Message)
+		}
+	})
+}
