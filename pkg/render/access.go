@@ -27,7 +27,7 @@ func (r *renderer) access() {
 	runner := RunnerName(r.name)
 	r.want(vocabulary.Access, kindRole, runner, rbacv1ac.Role(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
-		WithRules(runnerRules()...))
+		WithRules(r.runnerRules()...))
 	r.want(vocabulary.Access, kindRoleBinding, runner, rbacv1ac.RoleBinding(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacGroup).WithKind("Role").WithName(runner)).
@@ -41,15 +41,20 @@ func (r *renderer) serviceAccount(name string) {
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }
 
-// runnerRules are what a proxyrunner needs that does not write: the StatefulSet for its generation gate and
-// its monitor, the list of pods to find the one to attach to, and the attaching itself. Nothing in it can
-// change an object, so a runner whose gate should ever be open fails instead of taking the StatefulSet over.
-func runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
-	return []*rbacv1ac.PolicyRuleApplyConfiguration{
+// runnerRules are what a proxyrunner needs that does not write: the StatefulSet for its generation gate and its
+// monitor, the list of pods for its monitor and to find the one to attach to, and the attaching itself, which is
+// for stdio alone. Nothing in it can change an object, so a runner whose gate should ever be open fails instead
+// of taking the StatefulSet over. It also looks for a Service of its name, which there never is, and does well
+// without an answer.
+func (r *renderer) runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
+	rules := []*rbacv1ac.PolicyRuleApplyConfiguration{
 		rbacv1ac.PolicyRule().WithAPIGroups("apps").WithResources("statefulsets").WithVerbs("get"),
 		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list"),
-		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods/attach").WithVerbs("create"),
 	}
+	if r.stdio() {
+		rules = append(rules, rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods/attach").WithVerbs("create"))
+	}
+	return rules
 }
 
 // imagePullSecrets are the MCPServer's, then the operator's that it does not name, each once: a pod's list

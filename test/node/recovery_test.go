@@ -62,6 +62,7 @@ func restart(workload string) func(t *testing.T, s *harness.Space) {
 // TestRecovery disturbs MCPServers while a client calls them, with a new session for each call, and measures for how
 // long it has no answer.
 func TestRecovery(t *testing.T) {
+	t.Parallel()
 	for transport, limit := range answersWithin {
 		for name, d := range disturbances {
 			t.Run(fmt.Sprintf("%s/%s", transport, name), func(t *testing.T) {

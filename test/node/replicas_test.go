@@ -106,6 +106,7 @@ func podsOf(t *testing.T, s *harness.Space) (names []string) {
 
 // TestRollingImageChange changes the image while clients call, where there are two pods of each tier.
 func TestRollingImageChange(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
@@ -169,6 +170,7 @@ func tell(t *testing.T, steps []step) {
 // TestScaledFromZero takes all pods of the backend away for long enough that proxies fail again and again, and gives
 // them back. That is no failure of the proxies, and they do not wait out their back-off.
 func TestScaledFromZero(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportStdio, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 
 // TestTransports creates an MCPServer of each transport, and calls it from a pod through its Service.
 func TestTransports(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		transport v1beta1.Transport
 		// front is the transport that the proxy speaks to clients.
