@@ -7,8 +7,8 @@
 #   unit     the operator's module
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server
-#   node     the real node of the local cluster, and the suites in test/node that run on it (Linux and root; see
-#            hack/install-node-packages.sh)
+#   node     the real node of the local cluster, and the suites in test/node and test/takeover that run on it (Linux and
+#            root; see hack/install-node-packages.sh)
 #
 # A skipped test is listed with its reason. GOTESTFLAGS adds flags to go test, such as GOTESTFLAGS=-run=TestParity.
 set -uo pipefail
@@ -41,7 +41,7 @@ run() {
 
 # packages_of MODULE: those of a module that need no real node.
 packages_of() {
-	mapfile -t packages < <(go -C "${ROOT}/$1" list ./... | grep --extended-regexp --invert-match '/(hack|test)/node$')
+	mapfile -t packages < <(go -C "${ROOT}/$1" list ./... | grep --extended-regexp --invert-match '/(hack/node|test/node|test/takeover)$')
 }
 
 # build_control_plane NODES builds what is missing of it, and of its fake or real nodes, before the tests do, as here one
@@ -84,7 +84,9 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		build_control_plane real
 		packages=(./node)
 		run hack -count=1
-		run test "${TAGS}" -count=1 -timeout=30m
+		# One after the other: each has a node of its own.
+		packages=(./node ./takeover)
+		run test "${TAGS}" -count=1 -p=1 -timeout=30m
 		packages=(./...)
 		;;
 	*)

@@ -69,6 +69,7 @@ func runnerPod(account, config, generation string, args ...string) corev1.PodSpe
 // pods are no proxies of the MCPServer: no Service leads to them.
 func attack(t *testing.T, s *harness.Space, server, image string, pods int32) {
 	t.Helper()
+	besieged.Store(s.Name, struct{}{})
 	document, _, err := unstructured.NestedString(s.MustObject(t, harness.RunConfig, server).Object, "data", "runconfig.json")
 	if err != nil {
 		t.Fatal(err)
@@ -234,6 +235,7 @@ func mayWrite(ctx context.Context, s *harness.Space, account string) (bool, erro
 // returns when they have them.
 func grantUpstreamRole(t *testing.T, s *harness.Space, server string) {
 	t.Helper()
+	besieged.Store(s.Name, struct{}{})
 	grant(t, s, runnerAccount(server), upstreamRole...)
 	harness.Eventually(t, "the runner's rights", func(ctx context.Context) error {
 		if may, err := mayWrite(ctx, s, runnerAccount(server)); err != nil || !may {

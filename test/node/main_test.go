@@ -48,6 +48,10 @@ func run(m *testing.M) (code int) {
 		code = 1
 	} else {
 		code = m.Run()
+		if err := checkWhole(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the cluster did not end well:", err)

@@ -37,6 +37,9 @@ const (
 	ProxyRunner Tool = "thv-proxyrunner"
 )
 
+// ToolHiveOperator is ToolHive's own operator, whose place Freehold takes.
+const ToolHiveOperator Tool = "thv-operator"
+
 // All lists every program of a control plane with fake nodes, in the order in which they are best built: the first
 // ones share most of their packages with the later ones.
 func All() []Tool {
@@ -138,14 +141,14 @@ func recipeFor(tool Tool) (recipe, error) {
 		return recipe{module: kwokModule, pkg: "sigs.k8s.io/kwok/cmd/kwok", versionOf: "sigs.k8s.io/kwok"}, nil
 	case CoreDNS:
 		return recipe{module: corednsModule, pkg: ".", versionOf: "github.com/coredns/coredns"}, nil
-	case ProxyRunner:
+	case ProxyRunner, ToolHiveOperator:
 		return recipe{
 			module:    toolhiveModule,
-			pkg:       "github.com/stacklok/toolhive/cmd/thv-proxyrunner",
+			pkg:       "github.com/stacklok/toolhive/cmd/" + string(tool),
 			versionOf: "github.com/stacklok/toolhive",
 		}, nil
 	default:
-		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, append(All(), OfNode()...))
+		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, append(append(All(), OfNode()...), ToolHiveOperator))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 func TestEveryToolIsPinned(t *testing.T) {
 	version := regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
-	for _, tool := range append(All(), OfNode()...) {
+	for _, tool := range append(append(All(), OfNode()...), ToolHiveOperator) {
 		got, err := Version(tool)
 		if err != nil || !version.MatchString(got) {
 			t.Errorf("Version(%s) = %q, %v", tool, got, err)

@@ -83,7 +83,9 @@ toolhive() {
   local toolhive=${1:-$(pinned github.com/stacklok/toolhive "$here/toolhive.mod")}
   mkdir "$scratch/toolhive" && cd "$scratch/toolhive"
   printf 'module github.com/freehold-dev/freehold/hack/cluster/binaries/toolhive\n\ngo 1.26.0\n' >go.mod
-  go get -tool "github.com/stacklok/toolhive/cmd/thv-proxyrunner@$toolhive"
+  go get -tool \
+    "github.com/stacklok/toolhive/cmd/thv-proxyrunner@$toolhive" \
+    "github.com/stacklok/toolhive/cmd/thv-operator@$toolhive"
   keep toolhive
 }
 

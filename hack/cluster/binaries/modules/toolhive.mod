@@ -2,7 +2,10 @@ module github.com/freehold-dev/freehold/hack/cluster/binaries/toolhive
 
 go 1.26.0
 
-tool github.com/stacklok/toolhive/cmd/thv-proxyrunner
+tool (
+	github.com/stacklok/toolhive/cmd/thv-operator
+	github.com/stacklok/toolhive/cmd/thv-proxyrunner
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -84,6 +87,7 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/mock v1.7.0-rc.1 // indirect
+	github.com/google/btree v1.1.3 // indirect
 	github.com/google/cel-go v0.30.0 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
@@ -207,6 +211,7 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.49.0 // indirect
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
+	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/grpc v1.83.0 // indirect

@@ -1,0 +1,157 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcpclient calls MCPServers from pods of a real node, with the client of package images.
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/images"
+	"github.com/freehold-dev/freehold/hack/node"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// Step is what the client of images.Client tells about one step.
+type Step struct {
+	Time         time.Time `json:"time"`
+	Step         string    `json:"step"`
+	Milliseconds int64     `json:"ms"`
+	Error        string    `json:"error"`
+	Tools        []string  `json:"tools"`
+	Text         string    `json:"text"`
+}
+
+// Front is the transport that the proxy of an MCPServer speaks to clients.
+func Front(server *v1beta1.MCPServer) v1beta1.Transport {
+	switch {
+	case server.Spec.Transport != v1beta1.TransportStdio && server.Spec.Transport != "":
+		return server.Spec.Transport
+	case server.Spec.ProxyMode != "":
+		return server.Spec.ProxyMode
+	default:
+		return v1beta1.TransportStreamableHTTP
+	}
+}
+
+// To are the arguments of a client of the MCPServer that runs in its namespace.
+func To(server *v1beta1.MCPServer) []string {
+	front, port, path := Front(server), server.Spec.ProxyPort, "mcp"
+	if front == v1beta1.TransportSSE {
+		path = "sse"
+	}
+	if port == 0 {
+		port = 8080
+	}
+	return []string{
+		"-transport=" + string(front), fmt.Sprintf("-url=http://mcp-%s-proxy:%d/%s", server.Name, port, path),
+	}
+}
+
+// AwaitRoute waits until the Service of an MCPServer's proxy leads somewhere. The rules of kube-proxy come a moment
+// after the pods are Ready.
+func AwaitRoute(t *testing.T, s *harness.Space, machine *node.Node, server string) {
+	t.Helper()
+	service, err := s.Core.CoreV1().Services(s.Name).Get(t.Context(), "mcp-"+server+"-proxy", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
+	harness.Eventually(t, "a connection to "+service.Name, func(ctx context.Context) error {
+		connection, err := machine.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+// Start starts the MCP client in a pod, with the arguments, and returns the pod's name.
+func Start(t *testing.T, s *harness.Space, args ...string) (pod string) {
+	t.Helper()
+	created, err := s.Core.CoreV1().Pods(s.Name).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "client-"},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "client", Image: images.Client, Args: args}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.Name
+}
+
+// Await waits until a client has ended, and returns what it told.
+func Await(t *testing.T, s *harness.Space, pod string) []Step {
+	t.Helper()
+	pods := s.Core.CoreV1().Pods(s.Name)
+	harness.Eventually(t, "the end of "+pod, func(ctx context.Context) error {
+		live, err := pods.Get(ctx, pod, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if phase := live.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			return fmt.Errorf("it is %s: %+v", phase, live.Status.ContainerStatuses)
+		}
+		return nil
+	})
+	output, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []Step
+	for line := range bytes.Lines(output) {
+		// Why it ended is told in a line without JSON.
+		if !bytes.HasPrefix(line, []byte("{")) {
+			t.Logf("%s: %s", pod, line)
+			continue
+		}
+		var told Step
+		if err := json.Unmarshal(line, &told); err != nil {
+			t.Fatalf("%s says %q: %v", pod, line, err)
+		}
+		steps = append(steps, told)
+	}
+	return steps
+}
+
+// Call runs the MCP client in a pod with the arguments, and returns what it told when it has ended.
+func Call(t *testing.T, s *harness.Space, args ...string) []Step {
+	t.Helper()
+	return Await(t, s, Start(t, s, args...))
+}
+
+// Answers checks that a client in a pod gets a session with the MCPServer, the tools of the test server, and an answer
+// to a number of calls. It waits until the MCPServer's Service leads somewhere.
+func Answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) {
+	t.Helper()
+	AwaitRoute(t, s, machine, server.Name)
+	steps := Call(t, s, append(To(server), "-text=hello", fmt.Sprintf("-repeat=%d", calls))...)
+	want := append([]string{"initialize", "tools/list"}, slices.Repeat([]string{"tools/call"}, calls)...)
+	var names []string
+	for _, told := range steps {
+		names = append(names, told.Step)
+		if told.Error != "" {
+			t.Errorf("%s of %s: %s", told.Step, server.Name, told.Error)
+		}
+		if told.Step == "tools/call" && told.Text != "hello" {
+			t.Errorf("the echo of hello by %s is %q", server.Name, told.Text)
+		}
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("the client of %s took the steps %v, want %v", server.Name, names, want)
+	}
+}

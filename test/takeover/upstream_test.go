@@ -1,0 +1,210 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestUpstream lets ToolHive alone make the fleet, and checks that it is what a takeover is built for: who owns the
+// objects, and in which fields they are not as Freehold wants them.
+func TestUpstream(t *testing.T) {
+	s := env.Space(t)
+	p := upstream(t, s)
+	members := fleet()
+	w := settle(t, s, members)
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	dump(t, w, members)
+	for _, m := range members {
+		name := m.server.Name
+		t.Run("owners/"+name, func(t *testing.T) { w.checkOwners(t, m) })
+		t.Run("changes/"+name, func(t *testing.T) { w.checkChanges(t, m) })
+	}
+}
+
+// byOperator and byRunner are the entries of ToolHive's managers.
+const (
+	byOperator       = "thv-operator Update"
+	byOperatorStatus = "thv-operator Update status"
+	byRunner         = "toolhive-container-manager Apply"
+)
+
+// toolHiveOwners are ToolHive's entries in the managedFields of each part.
+var toolHiveOwners = map[harness.Part][]string{
+	harness.ServerItself:    {byOperator, byOperatorStatus},
+	harness.ProxyAccount:    {byOperator},
+	harness.BackendAccount:  {byOperator},
+	harness.ProxyRole:       {byOperator},
+	harness.ProxyBinding:    {byOperator},
+	harness.RunConfig:       {byOperator},
+	harness.InlineAuthz:     {byOperator},
+	harness.HeadlessService: {byRunner},
+	harness.BackendService:  {byRunner},
+	harness.Backend:         {byRunner},
+	harness.ProxyService:    {byOperator},
+	harness.Proxy:           {byOperator},
+}
+
+func (w *world) checkOwners(t *testing.T, m *member) {
+	t.Helper()
+	for _, part := range harness.PartsOf(m.server) {
+		object := w.MustObject(t, part, m.server.Name)
+		var owners []string
+		for _, entry := range object.GetManagedFields() {
+			if vocabulary.ClassOf(entry.Manager, entry.Subresource) == vocabulary.ClassToolHive {
+				owners = append(owners, entryName(&entry))
+			}
+		}
+		slices.Sort(owners)
+		if !slices.Equal(owners, toolHiveOwners[part]) {
+			t.Errorf("of ToolHive, %s is owned by %q, want %q", part, owners, toolHiveOwners[part])
+		}
+	}
+	if got, want := gateOf(w.MustObject(t, harness.Backend, m.server.Name)), strconv.Itoa(m.gate()); got != want {
+		t.Errorf("the gate is %s, want %s", got, want)
+	}
+}
+
+func entryName(entry *metav1.ManagedFieldsEntry) string {
+	name := fmt.Sprintf("%s %s", entry.Manager, entry.Operation)
+	if entry.Subresource != "" {
+		name += " " + entry.Subresource
+	}
+	return name
+}
+
+// gateOf is the generation in the pod template of a StatefulSet.
+func gateOf(statefulSet *unstructured.Unstructured) string {
+	gate, _, _ := unstructured.NestedString(statefulSet.Object,
+		"spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)
+	return gate
+}
+
+// The fields in which ToolHive's objects are not as Freehold wants them.
+const (
+	template  = ".spec.template"
+	container = template + ".spec.containers.toolhive"
+	gatePath  = template + ".metadata.annotations." + v1beta1.AnnotationGeneration
+)
+
+// changedFields are the fields that a takeover changes, whatever the MCPServer.
+var changedFields = map[harness.Part][]string{
+	harness.ProxyRole: {".rules"},
+	harness.RunConfig: {".data.runconfig.json", ".metadata.annotations.toolhive.stacklok.dev/content-checksum"},
+	// They are the StatefulSet's, and become the MCPServer's.
+	harness.HeadlessService: {
+		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
+		".metadata.ownerReferences.<name>.uid",
+	},
+	harness.BackendService: {
+		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
+		".metadata.ownerReferences.<name>.uid",
+	},
+	harness.Backend: {".metadata.ownerReferences"},
+	harness.Proxy: {
+		gatePath, template + ".metadata.annotations.toolhive.stacklok.dev/runconfig-checksum",
+		container + ".args", container + ".env.OPERATOR_OPENSHIFT",
+		container + ".env.THV_MCPSERVER_GENERATION.value", container + ".env.THV_MCPSERVER_GENERATION.valueFrom",
+	},
+}
+
+// checkChanges checks what a takeover changes of an MCPServer, and who else than ToolHive stands in its way.
+func (w *world) checkChanges(t *testing.T, m *member) {
+	t.Helper()
+	result, err := w.intents(t, m.server.Name)
+	if refused := err != nil; refused != m.uncovered {
+		t.Fatalf("rendering ended with %v", err)
+	}
+	if m.uncovered {
+		t.Logf("nothing is changed: %v", err)
+		return
+	}
+	for _, intent := range result.Intents {
+		part := partOf(t, m.server, intent)
+		found, refusal := w.attempt(t, part, m.server.Name, intent)
+		paths := []string{}
+		for _, c := range found {
+			t.Logf("%s by %s: %s", part, intent.Writer, c)
+			paths = append(paths, c.path)
+		}
+		want := m.changed(part, intent.Writer)
+		if !slices.Equal(paths, want) {
+			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, part, paths, want)
+		}
+		contested := m.contested[part]
+		if countsReplicas(intent.Writer) {
+			contested = ""
+		}
+		if got := conflictOf(refusal); got != contested {
+			t.Errorf("%s is refused %q of the %s, want %q: %v", intent.Writer, got, part, contested, refusal)
+		}
+	}
+}
+
+// changed are the fields that the writer changes of a part of this MCPServer.
+func (m *member) changed(part harness.Part, writer string) []string {
+	paths := []string{}
+	if countsReplicas(writer) {
+		return paths
+	}
+	for _, path := range changedFields[part] {
+		paths = append(paths, strings.ReplaceAll(path, "<name>", m.server.Name))
+	}
+	if contested := m.contested[part]; contested != "" {
+		paths = append(paths, contested)
+	}
+	if part == harness.Proxy && m.server.Spec.Transport == v1beta1.TransportStdio {
+		paths = append(paths, template+".metadata.annotations."+render.AnnotationAttachedTo)
+	}
+	// A gate that keeps runners away stays as it is, unless the pods are restarted anyhow.
+	if part == harness.Backend && (m.gate() == 1 || m.contested[part] != "") {
+		paths = append(paths, gatePath)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func countsReplicas(writer string) bool {
+	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
+}
+
+// partOf returns the part of the MCPServer that an intent is for.
+func partOf(t *testing.T, server *v1beta1.MCPServer, intent render.Intent) harness.Part {
+	t.Helper()
+	for _, part := range harness.PartsOf(server) {
+		if form := harness.FormOf(part); form.Kind == intent.Kind && form.Name(server.Name) == intent.Name {
+			return part
+		}
+	}
+	t.Fatalf("%s %s is no part of an MCPServer", intent.Kind, intent.Name)
+	return ""
+}
+
+// conflictOf returns the one field that an apply was refused for, as the paths of changes are written; "" for none.
+func conflictOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) != 1 {
+		return err.Error()
+	}
+	return strings.NewReplacer(`[name="`, ".", `"]`, "").Replace(status.Status().Details.Causes[0].Field)
+}
