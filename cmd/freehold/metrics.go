@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
@@ -29,7 +30,7 @@ var writes = metrics.NewCounterVec(&metrics.CounterOpts{
 var claims = metrics.NewCounterVec(&metrics.CounterOpts{
 	Namespace:      component,
 	Name:           "claim_changes_total",
-	Help:           "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored.",
+	Help:           "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited.",
 	StabilityLevel: metrics.ALPHA,
 }, []string{"writer", "kind", "cause"})
 
@@ -72,6 +73,33 @@ func (c *conflictCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 }
 
+// takeovers is the gauge of the MCPServers of ToolHive's that are being taken over.
+var takeovers = &takeoverCollector{desc: metrics.NewDesc(
+	metrics.BuildFQName(component, "", "takeovers"),
+	"MCPServers that ToolHive has made, by state: active are being taken over, waiting wait for their turn.",
+	[]string{"state"}, nil, metrics.ALPHA, "",
+)}
+
+type takeoverCollector struct {
+	metrics.BaseStableCollector
+	desc     *metrics.Desc
+	underway atomic.Pointer[func() controller.Takeovers]
+}
+
+// DescribeWithStability implements metrics.StableCollector.
+func (c *takeoverCollector) DescribeWithStability(ch chan<- *metrics.Desc) { ch <- c.desc }
+
+// CollectWithStability implements metrics.StableCollector.
+func (c *takeoverCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	underway := c.underway.Load()
+	if underway == nil {
+		return
+	}
+	count := (*underway)()
+	ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(count.Active), "active")
+	ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(count.Waiting), "waiting")
+}
+
 // outcomes is the apply.Observer that feeds the metrics.
 type outcomes struct{ policies map[apply.Class]apply.Policy }
 
@@ -80,7 +108,7 @@ var registerOnce sync.Once
 func newOutcomes() outcomes {
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(writes, claims)
-		legacyregistry.CustomMustRegister(conflicts)
+		legacyregistry.CustomMustRegister(conflicts, takeovers)
 	})
 	return outcomes{apply.Policies()}
 }

@@ -55,6 +55,7 @@ func operate(ctx context.Context, o *options) error {
 		Namespaces: o.namespaces,
 		Workers:    o.workers,
 		Resync:     o.resync,
+		Takeover:   controller.TakeoverMode(o.takeover), TakeoversAtOnce: o.takeovers,
 	})
 	if err != nil {
 		return err
@@ -62,6 +63,8 @@ func operate(ctx context.Context, o *options) error {
 
 	standing := c.Conflicts
 	conflicts.standing.Store(&standing)
+	underway := c.Takeovers
+	takeovers.underway.Store(&underway)
 
 	group, ctx := errgroup.WithContext(ctx)
 	lease := leaderelection.NewLeaderHealthzAdaptor(o.leaseDuration)

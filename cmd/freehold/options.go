@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -41,6 +42,8 @@ type options struct {
 	redisSecretKey string
 	openshift      string
 	workers        int
+	takeover       string
+	takeovers      int
 	resync         time.Duration
 	healthAddress  string
 	metricsAddress string
@@ -71,6 +74,8 @@ func newOptions(env func(string) (string, bool)) *options {
 		redisSecretKey: get("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY", "redis-password"),
 		openshift:      platformAuto,
 		workers:        controller.DefaultWorkers,
+		takeover:       string(controller.TakeoverAuto),
+		takeovers:      controller.DefaultTakeoversAtOnce,
 		resync:         10 * time.Hour,
 		healthAddress:  ":8081",
 		metricsAddress: ":8080",
@@ -111,6 +116,11 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.openshift, "openshift", o.openshift,
 		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
 	flags.IntVar(&o.workers, "workers", o.workers, "How many MCPServers are worked on at a time.")
+	flags.StringVar(&o.takeover, "takeover", o.takeover,
+		"What becomes of MCPServers that ToolHive has made: auto takes them over, manual those with the annotation "+
+			vocabulary.Takeover+"="+vocabulary.TakeoverApproved+", off none.")
+	flags.IntVar(&o.takeovers, "takeovers-at-once", o.takeovers,
+		"How many MCPServers of a namespace are taken over at a time.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
 		"How often every MCPServer is looked at without a cause; 0 for never. It costs no requests.")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
@@ -144,6 +154,14 @@ func (o *options) validate() error {
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers: %d is less than 1", o.workers))
+	}
+	switch controller.TakeoverMode(o.takeover) {
+	case controller.TakeoverAuto, controller.TakeoverManual, controller.TakeoverOff:
+	default:
+		errs = append(errs, fmt.Errorf("--takeover: %q is none of auto, manual, off", o.takeover))
+	}
+	if o.takeovers < 1 {
+		errs = append(errs, fmt.Errorf("--takeovers-at-once: %d is less than 1", o.takeovers))
 	}
 	if o.redisAddress != "" {
 		if _, _, err := net.SplitHostPort(o.redisAddress); err != nil {

@@ -37,7 +37,7 @@ func parse(t *testing.T, env environment, args ...string) *options {
 func defaults() options {
 	return options{
 		runnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", redisSecretKey: "redis-password", openshift: "auto",
-		workers: 8, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
+		workers: 8, takeover: "auto", takeovers: 3, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second,
 	}
@@ -84,11 +84,12 @@ func TestOptions(t *testing.T) {
 		},
 		"flags without a variable": {
 			args: []string{
-				"--kubeconfig=/k", "--workers=3", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
 				"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s",
 			},
 			want: func(o *options) {
+				o.takeover, o.takeovers = "manual", 7
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
 				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
 			},
@@ -119,6 +120,8 @@ func TestValidate(t *testing.T) {
 		"without a lease":          {change: func(o *options) { o.leaderElect, o.leaseNamespace = false, "" }},
 		"a bad namespace":          {func(o *options) { o.namespaces = []string{"ok", "Not_ok"} }, []string{"--watch-namespaces", `"Not_ok"`}},
 		"a bad platform":           {func(o *options) { o.openshift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"an unknown takeover":      {func(o *options) { o.takeover = "maybe" }, []string{"--takeover", "maybe", "manual"}},
+		"no takeover at a time":    {func(o *options) { o.takeovers = 0 }, []string{"--takeovers-at-once", "less than 1"}},
 		"nobody to work":           {func(o *options) { o.workers = 0 }, []string{"--workers", "less than 1"}},
 		"a Redis without a port":   {func(o *options) { o.redisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},
 		"a bad health address":     {func(o *options) { o.healthAddress = "8081" }, []string{"--health-probe-bind-address", "0 to turn it off"}},

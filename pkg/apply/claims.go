@@ -28,6 +28,8 @@ const (
 	CauseYielded Cause = "Yielded"
 	// CauseRestored means that the writer had lost its claim and has it again.
 	CauseRestored Cause = "Restored"
+	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked.
+	CauseInherited Cause = "Inherited"
 )
 
 // ClaimChange is an edit of managedFields that was made.
@@ -38,10 +40,17 @@ type ClaimChange struct {
 	Fields []ownership.Moved
 }
 
-// claim makes the writer own what it owned before and lost, and no more of what it leaves to others. lost tells that
-// it owns nothing.
+// claim makes the writer own what it inherits, and what it owned before and lost, and no more of what it leaves to
+// others. lost tells that it owns nothing.
 func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) error {
-	if w.target.Marked != nil && (lost || a.LetGo) && w.target.Marked(a.live) {
+	if a.Inherit != nil {
+		edit, err := ownership.Inherit(a.live, w.target.Edits.Clock.Now(), a.Inherit.From, a.Inherit.Heirs...)
+		if err := w.edit(ctx, a, CauseInherited, edit, err); err != nil {
+			return err
+		}
+		lost = lost && ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) == nil
+	}
+	if w.target.Marked != nil && (lost || a.LetGo && a.Inherit == nil) && w.target.Marked(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err

@@ -93,6 +93,16 @@ type Request struct {
 	Yield func(path fieldpath.Path) bool
 	// Take tells which contested fields are taken from their owners. Nil for none.
 	Take func(from ownership.Owner, path fieldpath.Path) bool
+	// Inherit ends the claims of managers that are no more, before anything is applied. Nil for none.
+	Inherit *Inheritance
+}
+
+// Inheritance passes the claims of managers that are no more to others, see ownership.Inherit.
+type Inheritance struct {
+	// From tells whose claims end.
+	From func(owner ownership.Owner) bool
+	// Heirs get their fields. The writer of the request is one of them as a rule; others are writers of the same object.
+	Heirs []ownership.Heir
 }
 
 // Action is what was done.

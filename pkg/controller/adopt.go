@@ -41,6 +41,9 @@ func (p *pass) unowned() string {
 	var found []string
 	for _, ref := range children(p.key) {
 		live := p.object(ref)
+		if p.untaken(ref) && p.waitsFor(ref) != "" {
+			continue
+		}
 		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.mine(live) {
 			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
 		}

@@ -60,6 +60,10 @@ type Config struct {
 	Workers int
 	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
 	Resync time.Duration
+	// Takeover says what becomes of MCPServers that ToolHive has made; TakeoverAuto when empty.
+	Takeover TakeoverMode
+	// TakeoversAtOnce is how many of a namespace are taken over at a time; DefaultTakeoversAtOnce when 0.
+	TakeoversAtOnce int
 	// Clock tells the time of condition changes; the real one when nil.
 	Clock clock.PassiveClock
 }
@@ -77,6 +81,7 @@ type Controller struct {
 	adoptions  adoptions
 	caps       *caps
 	outages    *outages
+	paces      *paces
 }
 
 // New returns a controller that has not started to watch.
@@ -86,6 +91,12 @@ func New(config Config) (*Controller, error) {
 	}
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
+	}
+	if config.Takeover == "" {
+		config.Takeover = TakeoverAuto
+	}
+	if config.TakeoversAtOnce == 0 {
+		config.TakeoversAtOnce = DefaultTakeoversAtOnce
 	}
 	registry := vocabulary.Registry()
 	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
@@ -107,6 +118,7 @@ func New(config Config) (*Controller, error) {
 		caps:    newCaps(config.Clock),
 		outages: newOutages(),
 	}
+	c.paces = newPaces(config.TakeoversAtOnce, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
 	if err := c.addHandlers(); err != nil {
 		return nil, err
@@ -116,6 +128,9 @@ func New(config Config) (*Controller, error) {
 
 // Conflicts returns the disagreements with other field managers that stand.
 func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
+
+// Takeovers returns how many MCPServers of ToolHive's are being taken over, and how many wait for it.
+func (c *Controller) Takeovers() Takeovers { return c.paces.count() }
 
 // Run watches and works until the context ends, and returns when everything that it started has ended. The
 // error tells why it could not start. A controller runs once.

@@ -15,6 +15,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // finalize takes care of an MCPServer that is being deleted. The garbage collector deletes the children that
@@ -23,6 +24,9 @@ import (
 func (p *pass) finalize(ctx context.Context) {
 	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
 		return
+	}
+	if p.config.Takeover == TakeoverOff && toolHives(p.server, "") && ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") == nil {
+		return // It is for ToolHive's operator to do.
 	}
 	for _, ref := range p.strays() {
 		p.delete(ctx, ref, p.object(ref))

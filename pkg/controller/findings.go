@@ -145,6 +145,12 @@ func (p *pass) announce(out apply.Outcome) {
 			}
 			reason = ReasonFieldsTaken
 			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
+		case apply.CauseInherited:
+			if !p.resolution.takesFrom(out.Object, first.From.Manager) {
+				continue // A takeover, of which the condition TakenOver tells.
+			}
+			reason = ReasonFieldsTaken
+			note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
 			reason = ReasonFieldsReleased
 			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)

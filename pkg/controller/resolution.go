@@ -109,10 +109,24 @@ func yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 	return !slices.ContainsFunc(keptPaths, func(s selector) bool { return s.field(object, path) })
 }
 
+// takesFrom tells whether it was asked to take everything from a manager of an object.
+func (r *resolution) takesFrom(object apply.ObjectRef, manager string) bool {
+	return slices.ContainsFunc(r.take, func(s selector) bool {
+		return s.manager == manager && (s.object == "" || s.object == object.String())
+	})
+}
+
 // note keeps in mind what was taken.
 func (r *resolution) note(out apply.Outcome) {
 	for _, change := range out.Claims {
-		if change.Cause != apply.CauseTaken || len(r.take) == 0 {
+		if len(r.take) == 0 {
+			continue
+		}
+		if first := change.Fields[0]; change.Cause == apply.CauseInherited && r.takesFrom(out.Object, first.From.Manager) {
+			r.taken = append(r.taken, fmt.Sprintf("all of %s from %s", out.Object, first.From))
+			continue
+		}
+		if change.Cause != apply.CauseTaken {
 			continue
 		}
 		for _, field := range change.Fields {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -48,6 +47,10 @@ type pass struct {
 	capped []status.Finding
 	// made tells that an object was made, or is still to be made.
 	made bool
+	// takeover is what is to be done with what ToolHive has made.
+	takeover takeover
+	// reporting tells that the status is being written.
+	reporting bool
 	// overtaken tells that an object had changed when it was written, so that its writer is not done.
 	overtaken bool
 	retry     retry
@@ -88,6 +91,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
 	c.outages.forget(key)
+	c.paces.leave(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		c.applier.Forget(ref)
@@ -106,6 +110,9 @@ func (c *Controller) caughtUp(key cache.ObjectName) bool {
 }
 
 func (p *pass) run(ctx context.Context) {
+	if !p.admit(ctx) {
+		return
+	}
 	unowned := p.unowned()
 	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
 		Object:  serverRef(p.key),
@@ -122,18 +129,28 @@ func (p *pass) run(ctx context.Context) {
 	if known {
 		p.report(ctx, observation)
 	}
+	if len(p.refused) > 0 || len(p.takeover.waiting) == 0 && !p.anyUntaken() {
+		p.paces.leave(p.key)
+	}
+}
+
+// input is what the children are rendered from. known is false when a ConfigMap that the MCPServer refers to has not
+// been read yet.
+func (p *pass) input(ctx context.Context) (input render.Input, known bool) {
+	authz, profile := references(p.server)
+	p.configMaps.use(ctx, p.key, authz, profile)
+	input = render.Input{Server: p.server, BackendProcess: p.backendProcess()}
+	var knowAuthz, knowProfile bool
+	input.AuthzConfigMap, knowAuthz = p.configMaps.get(p.key.Namespace, authz)
+	input.PermissionProfileConfigMap, knowProfile = p.configMaps.get(p.key.Namespace, profile)
+	return input, knowAuthz && knowProfile
 }
 
 // apply renders and writes the children. known is false when a ConfigMap that the MCPServer refers to has not
 // been read yet, and nothing can be said.
 func (p *pass) apply(ctx context.Context) (observation status.Observation, known bool) {
-	authz, profile := references(p.server)
-	p.configMaps.use(ctx, p.key, authz, profile)
-	input := render.Input{Server: p.server, BackendProcess: p.backendProcess()}
-	var knowAuthz, knowProfile bool
-	input.AuthzConfigMap, knowAuthz = p.configMaps.get(p.key.Namespace, authz)
-	input.PermissionProfileConfigMap, knowProfile = p.configMaps.get(p.key.Namespace, profile)
-	if !knowAuthz || !knowProfile {
+	input, known := p.input(ctx)
+	if !known {
 		return observation, false
 	}
 
@@ -150,6 +167,11 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 	default:
 		observation.Notices = notices(result.Notices)
 		observation.SharedSessions = result.SharedSessions
+		for _, t := range p.tiers() {
+			if wantedReplicas(result.Intents, t.writer) != nil {
+				p.takeover.replicas = append(p.takeover.replicas, t.writer)
+			}
+		}
 		p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
 		for _, t := range p.tiers() {
 			p.scale(ctx, t, wantedReplicas(result.Intents, t.writer), result.SinglePod)
@@ -160,6 +182,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		observation.Requests = p.resolution.findings(p.retry == retryNever && !p.made)
 		observation.URL = render.URL(p.server)
 	}
+	observation.Notices = append(observation.Notices, p.progress()...)
 	observation.Refusals = p.refusals()
 	observation.Unsettled = p.overtaken
 	return observation, true
@@ -203,6 +226,9 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	}
 	if req.Object.Kind != vocabulary.MCPServer {
 		p.resolution.complete(&req)
+	}
+	if p.succeed(manager, &req) {
+		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live}
 	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.take(out)
@@ -267,12 +293,19 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
 	next := status.Compute(observation, p.config.Clock.Now())
+	p.reporting = true
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
-	if out.Err != nil || out.Action == apply.ActionNone || p.config.Recorder == nil {
+	if out.Err == nil && out.Action != apply.ActionNone {
+		p.tell(status.News(p.server.Status, next))
+	}
+}
+
+func (p *pass) tell(news []status.Event) {
+	if p.config.Recorder == nil {
 		return
 	}
-	for _, event := range status.News(p.server.Status, next) {
-		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, event.Reason, event.Action, "%s", event.Note)
+	for _, event := range news {
+		p.config.Recorder.Eventf(p.server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
 	}
 }
 
@@ -292,12 +325,25 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 }
 
 // mine tells whether an object was made for this MCPServer: it controls it, or an MCPServer of its name did, or
-// nobody does and the object bears our marks; then somebody took the reference away.
+// nobody does and the object bears our marks; then somebody took the reference away. ToolHive's StatefulSets have no
+// reference, and the Services in front of them one to the StatefulSet.
 func (p *pass) mine(live metav1.Object) bool {
-	if controller := metav1.GetControllerOf(live); controller != nil {
+	controller := metav1.GetControllerOf(live)
+	if controller != nil && controller.Kind == vocabulary.StatefulSet.Kind && groupOf(controller.APIVersion) == vocabulary.StatefulSet.Group {
+		set := p.object(childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name)))
+		return set != nil && set.GetUID() == controller.UID && p.bearsMarks(live)
+	}
+	if controller != nil {
 		return isMCPServer(*controller) && controller.Name == p.key.Name
 	}
-	return trimmer{p.clients.registry}.ours(live)
+	return p.bearsMarks(live)
+}
+
+// bearsMarks tells whether Freehold has written an object, or ToolHive has written it for an MCPServer of this name.
+func (p *pass) bearsMarks(live metav1.Object) bool {
+	trim := trimmer{p.clients.registry}
+	return trim.writtenBy(live, p.clients.registry.Knows) ||
+		trim.writtenBy(live, vocabulary.IsToolHive) && render.ServerOf(live.GetLabels()) == p.key.Name
 }
 
 func (p *pass) statefulSet() *appsv1.StatefulSet {

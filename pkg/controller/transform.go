@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
 // trimmer makes the caches small. The informers see every object of a kind, since an object that stands in
@@ -56,14 +57,15 @@ func (t trimmer) child(obj any) (any, error) {
 	return obj, nil
 }
 
-// ours tells whether the object is, or was, made for some MCPServer by Freehold.
+// ours tells whether the object is, or was, made for some MCPServer, by Freehold or by ToolHive.
 func (t trimmer) ours(obj metav1.Object) bool {
-	if slices.ContainsFunc(obj.GetOwnerReferences(), isMCPServer) {
-		return true
-	}
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return t.registry.Knows(e.Manager)
-	})
+	return slices.ContainsFunc(obj.GetOwnerReferences(), isMCPServer) ||
+		t.writtenBy(obj, t.registry.Knows) || t.writtenBy(obj, vocabulary.IsToolHive)
+}
+
+// writtenBy tells whether one of the field managers has an entry on the object.
+func (trimmer) writtenBy(obj metav1.Object, manager func(name string) bool) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })
 }
 
 // pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what restarts of the proxy
@@ -80,8 +82,13 @@ func (t trimmer) pod(obj any) (any, error) {
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	if at, ok := pod.Annotations[v1beta1.AnnotationRestartedAt]; ok {
-		slim.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: at}
+	for _, key := range []string{v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum} {
+		if value, ok := pod.Annotations[key]; ok {
+			if slim.Annotations == nil {
+				slim.Annotations = map[string]string{}
+			}
+			slim.Annotations[key] = value
+		}
 	}
 	for i := range pod.Status.ContainerStatuses {
 		container := &pod.Status.ContainerStatuses[i]

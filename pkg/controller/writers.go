@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -87,8 +89,11 @@ func newClients(
 		return mcpServers(namespace).ApplyStatus(ctx, config, options)
 	}
 	server.Extract = toolhivev1beta1ac.ExtractMCPServerStatus
-	server.Mark = fieldmanager.Path("status", "observedGeneration")
-	server.Marked = func(live *v1beta1.MCPServer) bool { return live.Status.ObservedGeneration != 0 }
+	// Not a field that ToolHive's operator writes as well, or its status would be taken for ours.
+	server.Mark = fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", v1beta1.ConditionFieldsOwned))
+	server.Marked = func(live *v1beta1.MCPServer) bool {
+		return meta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionFieldsOwned) != nil
+	}
 	addWriters(c, vocabulary.MCPServer, "status", server)
 
 	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)

@@ -4,6 +4,7 @@
 package status
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -23,8 +24,14 @@ func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhive
 	if status.URL != "" {
 		config.WithURL(status.URL)
 	}
-	for _, c := range status.Conditions {
-		config.WithConditions(metav1ac.Condition().
+	config.WithConditions(conditionConfigs(status.Conditions)...)
+	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
+}
+
+func conditionConfigs(conditions []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
+	configs := make([]*metav1ac.ConditionApplyConfiguration, 0, len(conditions))
+	for _, c := range conditions {
+		configs = append(configs, metav1ac.Condition().
 			WithType(c.Type).
 			WithStatus(c.Status).
 			WithReason(c.Reason).
@@ -32,5 +39,5 @@ func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhive
 			WithObservedGeneration(c.ObservedGeneration).
 			WithLastTransitionTime(c.LastTransitionTime))
 	}
-	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
+	return configs
 }

@@ -4,6 +4,7 @@
 package status
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,6 +13,8 @@ import (
 
 // Event is something to tell the user once.
 type Event struct {
+	// Type is Normal or Warning.
+	Type string
 	// Reason is the condition's.
 	Reason string
 	// Action that brought it to light.
@@ -32,16 +35,38 @@ var actions = map[string]string{
 	v1beta1.ConditionPodTemplateValid: "ValidatePodTemplateSpec",
 	v1beta1.ConditionFieldsOwned:      "Apply",
 	v1beta1.ConditionApplied:          "Apply",
+	v1beta1.ConditionTakenOver:        actionTakeOver,
 }
 
-const actionValidate = "ValidateSpec"
+const (
+	actionValidate = "ValidateSpec"
+	actionTakeOver = "TakeOver"
+)
+
+// Reasons of the condition TakenOver that tell of what goes well.
+const (
+	ReasonTakingOver = "TakingOver"
+	ReasonTakenOver  = "TakenOver"
+)
+
+// isProgress tells whether a condition is about a takeover that goes as it should.
+func isProgress(c metav1.Condition) bool {
+	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == ReasonTakingOver || c.Reason == ReasonTakenOver)
+}
 
 // News returns a Warning event for each condition that tells a problem which the previous status did not tell
-// in the same words. A problem that stands is told once, also over a restart of the operator.
+// in the same words, and a Normal one when a takeover begins or ends. A problem that stands is told once, also over a
+// restart of the operator.
 func News(previous, next v1beta1.MCPServerStatus) []Event {
 	var events []Event
 	for _, c := range next.Conditions {
 		before := meta.FindStatusCondition(previous.Conditions, c.Type)
+		if isProgress(c) {
+			if before == nil || before.Reason != c.Reason {
+				events = append(events, Event{Type: corev1.EventTypeNormal, Reason: c.Reason, Action: actionTakeOver, Note: c.Message})
+			}
+			continue
+		}
 		if !isProblem(c) || before != nil && before.Reason == c.Reason && before.Message == c.Message {
 			continue
 		}
@@ -49,7 +74,7 @@ func News(previous, next v1beta1.MCPServerStatus) []Event {
 		if !ok {
 			action = actionValidate
 		}
-		events = append(events, Event{Reason: c.Reason, Action: action, Note: c.Message})
+		events = append(events, Event{Type: corev1.EventTypeWarning, Reason: c.Reason, Action: action, Note: c.Message})
 	}
 	return events
 }

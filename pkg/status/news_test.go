@@ -28,25 +28,25 @@ func TestNews(t *testing.T) {
 		previous, next v1beta1.MCPServerStatus
 		want           []status.Event
 	}{
-		"a new problem":            {nothing, conflict, []status.Event{{Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
+		"a new problem":            {nothing, conflict, []status.Event{{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
 		"the same problem":         {conflict, conflict, nil},
-		"the problem after a cure": {telling(v1beta1.ConditionFieldsOwned, yes, "NoConflict", "fine"), conflict, []status.Event{{Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
+		"the problem after a cure": {telling(v1beta1.ConditionFieldsOwned, yes, "NoConflict", "fine"), conflict, []status.Event{{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
 		"a cure":                   {conflict, telling(v1beta1.ConditionFieldsOwned, yes, "NoConflict", "fine"), nil},
-		"another message":          {telling(v1beta1.ConditionFieldsOwned, no, "FieldManagerConflict", "helm"), conflict, []status.Event{{Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
-		"another reason":           {telling(v1beta1.ConditionFieldsOwned, no, "ObjectNotOurs", "kubectl"), conflict, []status.Event{{Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
+		"another message":          {telling(v1beta1.ConditionFieldsOwned, no, "FieldManagerConflict", "helm"), conflict, []status.Event{{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
+		"another reason":           {telling(v1beta1.ConditionFieldsOwned, no, "ObjectNotOurs", "kubectl"), conflict, []status.Event{{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "kubectl"}}},
 		"not ready":                {nothing, telling(v1beta1.ConditionReady, no, "NotReady", "being created"), nil},
-		"a write that failed":      {nothing, telling(v1beta1.ConditionApplied, no, "Invalid", "x"), []status.Event{{Reason: "Invalid", Action: "Apply", Note: "x"}}},
+		"a write that failed":      {nothing, telling(v1beta1.ConditionApplied, no, "Invalid", "x"), []status.Event{{Type: "Warning", Reason: "Invalid", Action: "Apply", Note: "x"}}},
 		"a pod template": {
 			nothing, telling(v1beta1.ConditionPodTemplateValid, no, "InvalidPodTemplateSpec", "x"),
-			[]status.Event{{Reason: "InvalidPodTemplateSpec", Action: "ValidatePodTemplateSpec", Note: "x"}},
+			[]status.Event{{Type: "Warning", Reason: "InvalidPodTemplateSpec", Action: "ValidatePodTemplateSpec", Note: "x"}},
 		},
-		"a spec that cannot work":   {nothing, telling(v1beta1.ConditionSpecValid, no, "NameTooLong", "x"), []status.Event{{Reason: "NameTooLong", Action: "ValidateSpec", Note: "x"}}},
-		"a spec that works oddly":   {nothing, telling(v1beta1.ConditionSpecValid, yes, "DuplicateEnv", "x"), []status.Event{{Reason: "DuplicateEnv", Action: "ValidateSpec", Note: "x"}}},
+		"a spec that cannot work":   {nothing, telling(v1beta1.ConditionSpecValid, no, "NameTooLong", "x"), []status.Event{{Type: "Warning", Reason: "NameTooLong", Action: "ValidateSpec", Note: "x"}}},
+		"a spec that works oddly":   {nothing, telling(v1beta1.ConditionSpecValid, yes, "DuplicateEnv", "x"), []status.Event{{Type: "Warning", Reason: "DuplicateEnv", Action: "ValidateSpec", Note: "x"}}},
 		"a spec that works":         {nothing, telling(v1beta1.ConditionSpecValid, yes, "Valid", "x"), nil},
-		"a warning that is on":      {nothing, telling(v1beta1.ConditionStdioReplicaCapped, yes, "StdioTransportCapAt1", "x"), []status.Event{{Reason: "StdioTransportCapAt1", Action: "ValidateSpec", Note: "x"}}},
+		"a warning that is on":      {nothing, telling(v1beta1.ConditionStdioReplicaCapped, yes, "StdioTransportCapAt1", "x"), []status.Event{{Type: "Warning", Reason: "StdioTransportCapAt1", Action: "ValidateSpec", Note: "x"}}},
 		"a warning that is off":     {nothing, telling(v1beta1.ConditionStdioReplicaCapped, no, "StdioReplicaCapNotActive", "x"), nil},
-		"sessions may be lost":      {nothing, telling(v1beta1.ConditionSessionStorageWarning, yes, "SessionStorageMissingForReplicas", "x"), []status.Event{{Reason: "SessionStorageMissingForReplicas", Action: "ValidateSpec", Note: "x"}}},
-		"a field without effect":    {nothing, telling(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, yes, "PrimaryUpstreamProviderIgnored", "x"), []status.Event{{Reason: "PrimaryUpstreamProviderIgnored", Action: "ValidateSpec", Note: "x"}}},
+		"sessions may be lost":      {nothing, telling(v1beta1.ConditionSessionStorageWarning, yes, "SessionStorageMissingForReplicas", "x"), []status.Event{{Type: "Warning", Reason: "SessionStorageMissingForReplicas", Action: "ValidateSpec", Note: "x"}}},
+		"a field without effect":    {nothing, telling(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, yes, "PrimaryUpstreamProviderIgnored", "x"), []status.Event{{Type: "Warning", Reason: "PrimaryUpstreamProviderIgnored", Action: "ValidateSpec", Note: "x"}}},
 		"what nobody has looked at": {nothing, telling(v1beta1.ConditionGroupRefValidated, unknown, "NotChecked", "x"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestNewsTellOfEveryProblem(t *testing.T) {
 		next.Conditions = append(next.Conditions, one.Conditions...)
 	}
 	want := []status.Event{
-		{Reason: "FieldManagerConflict", Action: "Apply", Note: "one"},
-		{Reason: "NameTooLong", Action: "ValidateSpec", Note: "two"},
+		{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "one"},
+		{Type: "Warning", Reason: "NameTooLong", Action: "ValidateSpec", Note: "two"},
 	}
 	if diff := cmp.Diff(want, status.News(v1beta1.MCPServerStatus{}, next)); diff != "" {
 		t.Errorf("news (-want +got):\n%s", diff)

@@ -42,6 +42,9 @@ const (
 	ConditionFieldsTaken = "FieldsTaken"
 	// ConditionFieldsYielded tells which fields are left to others. It is there while the MCPServer asks for it.
 	ConditionFieldsYielded = "FieldsYielded"
+	// ConditionTakenOver tells how far Freehold has come with taking over an MCPServer that ToolHive has made. It is
+	// there for such MCPServers alone.
+	ConditionTakenOver = "TakenOver"
 	// ConditionSpecValid is False while the spec holds something that cannot work.
 	ConditionSpecValid = "SpecValid"
 	// ConditionApplied is False while a child cannot be written for another reason than a conflict.
@@ -73,6 +76,7 @@ func OwnedConditions() []string {
 		ConditionSessionStorageWarning,
 		ConditionSpecValid,
 		ConditionStdioReplicaCapped,
+		ConditionTakenOver,
 		ConditionTelemetryConfigRefValidated,
 		ConditionToolConfigRefValidated,
 		ConditionWebhookConfigValidated,

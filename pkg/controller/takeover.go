@@ -1,0 +1,364 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// TakeoverMode says what becomes of MCPServers that ToolHive has made.
+type TakeoverMode string
+
+const (
+	// TakeoverAuto takes them over.
+	TakeoverAuto TakeoverMode = "auto"
+	// TakeoverManual takes over those that are annotated with vocabulary.Takeover.
+	TakeoverManual TakeoverMode = "manual"
+	// TakeoverOff leaves them alone, their deletion included.
+	TakeoverOff TakeoverMode = "off"
+)
+
+// DefaultTakeoversAtOnce is how many MCPServers of a namespace are taken over at a time, when Config names no number.
+const DefaultTakeoversAtOnce = 3
+
+// Reasons for which an MCPServer is not taken over.
+const (
+	ReasonNeedsApproval  = "NeedsApproval"
+	ReasonCannotTakeOver = "CannotTakeOver"
+)
+
+// takeover is what one pass has to do with objects that ToolHive has made.
+//
+// Nothing of it is remembered: an object is still ToolHive's as long as a manager of ToolHive's has an entry on it and
+// our main writer has none, and one edit of managedFields turns the one into the other. So it goes on from wherever it
+// was interrupted. What has been ours and is written by ToolHive again is a conflict, and never taken without being asked.
+//
+// The order keeps ToolHive's runners able to start again at any time, and ours from writing. A runner writes unless its
+// generation is below the gate on the backend's pods. That of ToolHive's runners is the generation of the MCPServer, of
+// ours it is 1. So where the gate is above 1 the proxies are replaced first and then the backend is taken as it is,
+// without a restart; where it is not, the backend is taken first, which closes the gate and rolls the pods, and then
+// the proxies. The rights to write go when no runner of ToolHive's is left.
+type takeover struct {
+	// begun tells that something was taken before.
+	begun bool
+	// waiting says what those objects wait for that were not taken in this pass.
+	waiting []string
+	// inherited is how many objects were taken in this pass.
+	inherited int
+	// replicas are the writers of replicas that have a number to write.
+	replicas []string
+	// intruded tells that ToolHive writes to a child that was taken over.
+	intruded bool
+}
+
+// mainWriter is the manager without whose claim an object is not ours.
+func mainWriter(ref apply.ObjectRef) string {
+	switch ref.Kind {
+	case vocabulary.MCPServer:
+		return vocabulary.Finalizer
+	case vocabulary.Deployment:
+		return vocabulary.Proxy
+	case vocabulary.StatefulSet:
+		return vocabulary.Backend
+	case vocabulary.ServiceKind:
+		return vocabulary.Service
+	case vocabulary.ConfigMap:
+		if strings.HasSuffix(ref.Name, "-authz-inline") {
+			return vocabulary.Authz
+		}
+		return vocabulary.RunConfig
+	default:
+		return vocabulary.Access
+	}
+}
+
+// toolHives tells whether ToolHive holds fields of an object, through the subresource.
+func toolHives(obj metav1.Object, subresource string) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return vocabulary.IsToolHive(e.Manager) && e.Subresource == subresource
+	})
+}
+
+// untaken tells whether a child is still ToolHive's.
+func (p *pass) untaken(ref apply.ObjectRef) bool {
+	live := p.object(ref)
+	return live != nil && toolHives(live, "") && ownership.ApplyEntry(live, mainWriter(ref), "") == nil && p.mine(live) && !p.wasTakenOver()
+}
+
+// wasTakenOver tells that it was done with, once and for all.
+func (p *pass) wasTakenOver() bool {
+	return meta.IsStatusConditionTrue(p.server.Status.Conditions, v1beta1.ConditionTakenOver)
+}
+
+// survey looks at what ToolHive holds of the MCPServer.
+func (p *pass) survey() (untaken int) {
+	for _, ref := range children(p.key) {
+		live := p.object(ref)
+		if live == nil || !toolHives(live, "") || !p.mine(live) {
+			continue
+		}
+		if p.untaken(ref) {
+			untaken++
+		} else {
+			p.takeover.intruded = true
+		}
+	}
+	condition := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionTakenOver)
+	p.takeover.begun = condition != nil && condition.Reason == status.ReasonTakingOver ||
+		ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
+	return untaken
+}
+
+// admit tells whether the pass may go on; if it is not to touch what ToolHive has made, it says so, if it may.
+func (p *pass) admit(ctx context.Context) bool {
+	if p.survey() == 0 && (p.takeover.begun || !toolHives(p.server, "")) {
+		return true
+	}
+	switch {
+	case p.config.Takeover == TakeoverOff:
+		return false
+	case p.takeover.begun:
+		p.paces.enter(p.key, true)
+		return true
+	case p.config.Takeover == TakeoverManual && p.server.Annotations[vocabulary.Takeover] != vocabulary.TakeoverApproved:
+		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is. "+
+			"To let Freehold take it over: kubectl annotate -n %s %s %s=%s",
+			p.key.Namespace, serverRef(p.key), vocabulary.Takeover, vocabulary.TakeoverApproved))
+		return false
+	}
+	input, known := p.input(ctx)
+	if !known {
+		return false
+	}
+	if _, err := render.Render(input, p.config.Options); err != nil {
+		p.tellTakeover(ctx, ReasonCannotTakeOver, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is: %v", err))
+		return false
+	}
+	return p.paces.enter(p.key, false)
+}
+
+// tellTakeover writes the one condition, and nothing else, to an MCPServer that is left as it is.
+func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
+	finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	config, news := status.Notice(p.server, finding, p.config.Clock.Now())
+	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: config})
+	if out.Err == nil && out.Action != apply.ActionNone {
+		p.tell(news)
+	}
+}
+
+// waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has.
+func (p *pass) waitsFor(ref apply.ObjectRef) string {
+	set := p.statefulSet()
+	switch ref.Kind {
+	case vocabulary.Deployment:
+		if set != nil && !gateClosed(set) {
+			return "the backend to be taken over: its generation gate is open"
+		}
+		if set != nil && ownership.ApplyEntry(set, vocabulary.Backend, "") != nil && !rolledOut(set) {
+			return "the rollout of the backend"
+		}
+	case vocabulary.StatefulSet:
+		if gateClosed(set) && !p.proxiesReplaced() {
+			return "the rollout of the proxy"
+		}
+	case vocabulary.ServiceKind:
+		if ref.Name != render.ProxyServiceName(p.key.Name) && set != nil && gateClosed(set) && !p.proxiesReplaced() {
+			return "the rollout of the proxy"
+		}
+	case vocabulary.Role:
+		if !p.proxiesReplaced() {
+			return "the rollout of the proxy"
+		}
+	case vocabulary.RoleBinding:
+		// Nobody may give away rights that he does not have himself; ToolHive's Role has such rights.
+		if !p.proxiesReplaced() || p.untaken(childRef(vocabulary.Role, ref.Namespace, ref.Name)) {
+			return "the Role to be taken over"
+		}
+	}
+	return ""
+}
+
+// gateClosed tells whether our runners leave a StatefulSet alone.
+func gateClosed(set *appsv1.StatefulSet) bool {
+	generation, err := strconv.ParseInt(set.Spec.Template.Annotations[v1beta1.AnnotationGeneration], 10, 64)
+	return err == nil && generation > runconfig.Generation
+}
+
+func rolledOut(set *appsv1.StatefulSet) bool {
+	s := set.Status
+	return s.ObservedGeneration == set.Generation && s.UpdateRevision == s.CurrentRevision && s.ReadyReplicas > 0 && s.ReadyReplicas == s.Replicas
+}
+
+// proxiesReplaced tells whether no proxy of ToolHive's is left, not even one that is on its way out.
+func (p *pass) proxiesReplaced() bool {
+	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
+	deployment, ok := p.object(ref).(*appsv1.Deployment)
+	if !ok {
+		return true
+	}
+	if ownership.ApplyEntry(deployment, vocabulary.Proxy, "") == nil {
+		return false
+	}
+	wanted := deployment.Spec.Template.Annotations[v1beta1.AnnotationRunConfigChecksum]
+	return !slices.ContainsFunc(p.caches.proxyPods(p.key), func(pod *corev1.Pod) bool {
+		return pod.Annotations[v1beta1.AnnotationRunConfigChecksum] != wanted
+	})
+}
+
+// inheritance is how the claims of ToolHive's managers on an object pass to our writers.
+//
+// Whatever ToolHive has set and we do not want goes away, since it passes to a writer that does not apply it. The number
+// of replicas does not, where the spec names none: it stays, and is nobody's. So do values that ToolHive shares with
+// others, such as the list of finalizers itself.
+func (p *pass) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
+	inheritance := &apply.Inheritance{From: from}
+	for _, w := range p.clients.registry.Writers() {
+		inherits := w.Name == mainWriter(ref) || w.Name == vocabulary.Status || slices.Contains(p.takeover.replicas, w.Name)
+		if w.Kind != ref.Kind || !inherits {
+			continue
+		}
+		heir := ownership.Heir{
+			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersions[ref.Kind]},
+			Covers: w.Claim.Covers,
+		}
+		if w.Name == vocabulary.Status {
+			heir.Covers = func(path fieldpath.Path) bool { return w.Claim.Covers(path) || isCondition(path) }
+		}
+		inheritance.Heirs = append(inheritance.Heirs, heir)
+	}
+	return inheritance
+}
+
+// isCondition tells whether a path of an MCPServer is that of a condition, or of a part of one.
+func isCondition(path fieldpath.Path) bool {
+	return len(path) > 2 && path[:2].Equals(fieldpath.MakePathOrDie("status", "conditions"))
+}
+
+// succeed adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
+func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
+	ref := req.Object
+	fromToolHive := func(owner ownership.Owner) bool { return vocabulary.IsToolHive(owner.Manager) }
+	switch {
+	case req.Live == nil:
+		return false
+	case ref.Kind == vocabulary.MCPServer:
+		p.succeedServer(manager, req, fromToolHive)
+	case p.untaken(ref):
+		if why := p.waitsFor(ref); why != "" {
+			p.takeover.waiting = append(p.takeover.waiting, fmt.Sprintf("%s waits for %s", ref, why))
+			return true
+		}
+		if manager == mainWriter(ref) {
+			req.Inherit = p.inheritance(ref, fromToolHive)
+			p.takeover.inherited++
+		}
+	case toolHives(req.Live, "") && manager == mainWriter(ref):
+		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
+		takes := func(owner ownership.Owner) bool {
+			return vocabulary.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner.Manager)
+		}
+		if slices.ContainsFunc(req.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return takes(ownership.Owner{Manager: e.Manager})
+		}) {
+			req.Inherit = p.inheritance(ref, takes)
+		}
+	case p.takeover.intruded && ref.Kind == vocabulary.ServiceAccount:
+		// ToolHive's operator writes it anew whenever it looks at the MCPServer, without what others have added. To answer
+		// each time would go on for as long as it runs.
+		return true
+	}
+	return false
+}
+
+// succeedServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
+// still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
+func (p *pass) succeedServer(manager string, req *apply.Request, from func(ownership.Owner) bool) {
+	subresource := ""
+	if manager == vocabulary.Status {
+		subresource = "status"
+	}
+	switch {
+	case !toolHives(req.Live, subresource):
+	case p.takeover.intruded && manager == vocabulary.Status:
+		req.Yield = heldByToolHive(req.Live)
+	case manager == vocabulary.Finalizer || p.reporting:
+		req.Inherit = p.inheritance(req.Object, func(owner ownership.Owner) bool {
+			return from(owner) && owner.Subresource == subresource
+		})
+	}
+}
+
+// heldByToolHive tells which fields of a status ToolHive holds. A condition is held as a whole.
+func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
+	held := &fieldpath.Set{}
+	for _, entry := range server.GetManagedFields() {
+		if !vocabulary.IsToolHive(entry.Manager) {
+			continue
+		}
+		if set, err := ownership.Fields(&entry); err == nil {
+			held = held.Union(set)
+		}
+	}
+	return func(path fieldpath.Path) bool {
+		if isCondition(path) {
+			return held.Has(path[:3])
+		}
+		return held.Has(path)
+	}
+}
+
+// progress is the condition about the takeover; none for an MCPServer that Freehold has made.
+func (p *pass) progress() []status.Finding {
+	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
+	switch before := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionTakenOver); {
+	case len(p.takeover.waiting) > 0:
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, p.takeover.waiting[0]
+		if more := len(p.takeover.waiting) - 1; more > 0 {
+			f.Message += fmt.Sprintf(" (+%d more objects)", more)
+		}
+	case p.anyUntaken():
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
+	case before != nil && before.Status == metav1.ConditionTrue:
+		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
+	case before != nil, p.takeover.inherited > 0, toolHives(p.server, "status") && !p.takeover.intruded:
+		f.Status, f.Reason, f.Message = metav1.ConditionTrue, status.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
+	default:
+		return nil
+	}
+	return []status.Finding{f}
+}
+
+func (p *pass) anyUntaken() bool { return slices.ContainsFunc(children(p.key), p.untaken) }
+
+// apiVersions are those that the field paths of our writers are of.
+var apiVersions = map[schema.GroupKind]string{
+	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.String(),
+	vocabulary.Deployment:     "apps/v1",
+	vocabulary.StatefulSet:    "apps/v1",
+	vocabulary.ServiceKind:    "v1",
+	vocabulary.ConfigMap:      "v1",
+	vocabulary.ServiceAccount: "v1",
+	vocabulary.Role:           "rbac.authorization.k8s.io/v1",
+	vocabulary.RoleBinding:    "rbac.authorization.k8s.io/v1",
+}
