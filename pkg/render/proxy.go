@@ -26,6 +26,10 @@ const (
 	// terminationGraceSeconds is how long a proxy may take to stop. It is ToolHive's value, and also what the
 	// API server would set.
 	terminationGraceSeconds = 30
+	// drainSeconds is how long a proxy that is to stop goes on serving first. A runner refuses connections as soon as it
+	// is told to stop, and nodes go on sending it some until they have heard that it does. A proxy for stdio does not
+	// drain: the one that takes its place would share the output of the MCP server with it.
+	drainSeconds = 3
 )
 
 // Environment variables of the proxyrunner.
@@ -116,6 +120,10 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 			WithPeriodSeconds(10).WithTimeoutSeconds(5).WithFailureThreshold(3)).
 		WithReadinessProbe(probe().WithInitialDelaySeconds(5).
 			WithPeriodSeconds(5).WithTimeoutSeconds(3).WithFailureThreshold(3))
+	if !r.stdio() {
+		container.WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
+			WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds))))
+	}
 	if resources := r.proxyResources(); resources != nil {
 		container.WithResources(resources)
 	}
