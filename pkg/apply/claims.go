@@ -154,12 +154,7 @@ func without[A any](schema managedfields.TypeConverter, config A, leave func(pat
 	if err != nil {
 		return left, err
 	}
-	given := &fieldpath.Set{}
-	all.Iterate(func(path fieldpath.Path) {
-		if leave(path) {
-			given.Insert(path.Copy())
-		}
-	})
+	given := ownership.Cut(all, leave)
 	if given.Empty() {
 		return config, nil
 	}

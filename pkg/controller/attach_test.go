@@ -80,7 +80,7 @@ func TestProxyFollowsItsProcess(t *testing.T) {
 
 // A server that speaks HTTP is not attached to anything.
 func TestProxyOfHTTPIsNotAttached(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.add(backendPod(o.server("web"), "first"))
 		o.rest()

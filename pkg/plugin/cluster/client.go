@@ -1,0 +1,228 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
+	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// Client talks to one cluster as one user.
+type Client struct {
+	getter genericclioptions.RESTClientGetter
+	// Namespace is the one that the user means when they name none.
+	Namespace string
+	// TryAs is the user in whose name dry runs of the operator's writes are made; empty for the one who runs the plugin.
+	TryAs string
+}
+
+// New returns a client for what the user's flags and kubeconfig say.
+func New(getter genericclioptions.RESTClientGetter) (*Client, error) {
+	namespace, _, err := getter.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{getter: getter, Namespace: namespace}, nil
+}
+
+// versions are those in which Freehold writes its kinds, and the plugin reads them.
+var versions = map[schema.GroupKind]schema.GroupVersionResource{
+	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
+	vocabulary.Deployment:     {Group: "apps", Version: "v1", Resource: "deployments"},
+	vocabulary.StatefulSet:    {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	vocabulary.ServiceKind:    {Version: "v1", Resource: "services"},
+	vocabulary.ConfigMap:      {Version: "v1", Resource: "configmaps"},
+	vocabulary.ServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
+	vocabulary.Role:           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	vocabulary.RoleBinding:    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+}
+
+// Named returns the objects that the arguments name, as they do for kubectl get: KIND/NAME, KIND NAME..., or KIND for
+// all, or those with the labels of a selector.
+func (c *Client) Named(selector string, args ...string) ([]*unstructured.Unstructured, error) {
+	infos, err := resource.NewBuilder(c.getter).Unstructured().
+		NamespaceParam(c.Namespace).DefaultNamespace().
+		LabelSelectorParam(selector).
+		ResourceTypeOrNameArgs(true, args...).
+		Latest().Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for _, info := range infos {
+		object, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("%s: the API server answered with a %T", info.ObjectName(), info.Object)
+		}
+		found = append(found, object)
+	}
+	return found, nil
+}
+
+// Get returns an object of one of Freehold's kinds, in the version in which Freehold writes it.
+func (c *Client) Get(ref apply.ObjectRef) (*unstructured.Unstructured, error) {
+	helper, err := c.helper(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	object, err := helper.Get(ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return asUnstructured(object)
+}
+
+// Server returns the MCPServer that the user names as NAME or KIND/NAME.
+func (c *Client) Server(argument string) (*v1beta1.MCPServer, error) {
+	name := argument
+	if kind, after, found := strings.Cut(argument, "/"); found {
+		if !isMCPServers(kind) {
+			return nil, fmt.Errorf("%s is not an MCPServer; give mcpserver/NAME", argument)
+		}
+		name = after
+	}
+	object, err := c.Get(ServerRef(c.Namespace, name))
+	if err != nil {
+		return nil, err
+	}
+	return asServer(object)
+}
+
+// Servers returns the MCPServers of the namespace; of all with an empty one.
+func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
+	helper, err := c.helper(vocabulary.MCPServer)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := helper.List(namespace, v1beta1.SchemeGroupVersion.String(), &metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	list, ok := answer.(*unstructured.UnstructuredList)
+	if !ok {
+		return nil, fmt.Errorf("the API server answered with a %T", answer)
+	}
+	var servers []*v1beta1.MCPServer
+	for i := range list.Items {
+		server, err := asServer(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// ServerRef names an MCPServer.
+func ServerRef(namespace, name string) apply.ObjectRef {
+	return ref(vocabulary.MCPServer, namespace, name)
+}
+
+func ref(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
+	r := apply.ObjectRef{Kind: kind}
+	r.Namespace, r.Name = namespace, name
+	return r
+}
+
+// isMCPServers tells whether the user means MCPServers by a word.
+func isMCPServers(word string) bool {
+	for _, known := range []string{"mcpserver", "mcpservers"} {
+		if strings.EqualFold(word, known) || strings.HasPrefix(strings.ToLower(word), known+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func asServer(object *unstructured.Unstructured) (*v1beta1.MCPServer, error) {
+	server := &v1beta1.MCPServer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server); err != nil {
+		return nil, fmt.Errorf("MCPServer %s cannot be read: %w", object.GetName(), err)
+	}
+	return server, nil
+}
+
+func asUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	found, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("the API server answered with a %T", object)
+	}
+	return found, nil
+}
+
+// helper sends requests about one of Freehold's kinds. It needs no discovery.
+func (c *Client) helper(kind schema.GroupKind, changes ...func(*rest.Config)) (*resource.Helper, error) {
+	version, ok := versions[kind]
+	if !ok {
+		return nil, fmt.Errorf("%s is not of Freehold's kinds", kind)
+	}
+	config, err := c.getter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
+	gv := version.GroupVersion()
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	for _, change := range changes {
+		change(config)
+	}
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewHelper(client, &meta.RESTMapping{
+		Resource: version, GroupVersionKind: kind.WithVersion(version.Version), Scope: meta.RESTScopeNamespace,
+	}), nil
+}
+
+// Schema tells the types of fields of Kubernetes' own kinds and of MCPServers.
+func Schema() managedfields.TypeConverter {
+	return schemas{applyconfigurations.NewTypeConverter(scheme.Scheme), toolhiveac.NewTypeConverter(toolhivescheme.Scheme)}
+}
+
+// Kinds returns the kinds of the cluster's objects by the names that kubectl takes.
+func (c *Client) Kinds() ([]string, error) {
+	discovery, err := c.getter.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	// An aggregated API that does not answer leaves the others as they are.
+	lists, err := discovery.ServerPreferredResources()
+	if len(lists) == 0 {
+		return nil, err
+	}
+	var kinds []string
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for i := range list.APIResources {
+			kinds = append(kinds, schema.GroupResource{Group: gv.Group, Resource: list.APIResources[i].Name}.String())
+		}
+	}
+	return kinds, nil
+}

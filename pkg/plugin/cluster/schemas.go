@@ -1,0 +1,34 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// schemas are those of Kubernetes' own kinds and of ToolHive's.
+type schemas struct {
+	kubernetes, toolhive managedfields.TypeConverter
+}
+
+func (s schemas) of(object runtime.Object) managedfields.TypeConverter {
+	if object.GetObjectKind().GroupVersionKind().Group == v1beta1.SchemeGroupVersion.Group {
+		return s.toolhive
+	}
+	return s.kubernetes
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (s schemas) ObjectToTyped(object runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return s.of(object).ObjectToTyped(object, options...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (s schemas) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	return s.kubernetes.TypedToObject(value)
+}

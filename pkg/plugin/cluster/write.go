@@ -1,0 +1,182 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// attempts is how often a write is tried when the object has changed meanwhile; its status does so often.
+const attempts = 5
+
+// HeldError tells that somebody else holds an annotation that the plugin was to write.
+type HeldError struct {
+	// Server is the MCPServer.
+	Server string
+	// Annotation in question.
+	Annotation string
+	// Value that it has.
+	Value string
+	// By are those who hold it.
+	By []ownership.Owner
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	var by []string
+	for _, o := range e.By {
+		by = append(by, o.String())
+	}
+	return fmt.Sprintf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: "+
+		"kubectl annotate mcpserver %s %s-", e.Annotation, e.Value, strings.Join(by, ", "), e.Server, e.Annotation)
+}
+
+// Annotate gives an annotation of the plugin's to an MCPServer, by server-side apply without force; an empty value takes
+// it away. The other annotation, if it is the plugin's, stays. It fails if the MCPServer's annotations are not those of
+// the server that is given any more. A dry run changes nothing; its answer is what would be.
+func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, dryRun bool) (*v1beta1.MCPServer, error) {
+	helper, err := c.helper(vocabulary.MCPServer)
+	if err != nil {
+		return nil, err
+	}
+	helper = helper.WithFieldManager(vocabulary.Plugin).DryRun(dryRun)
+	for range attempts {
+		body, err := json.Marshal(annotated(server, annotation, value))
+		if err != nil {
+			return nil, err
+		}
+		answer, err := helper.Patch(server.Namespace, server.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
+		if err == nil {
+			object, err := asUnstructured(answer)
+			if err != nil {
+				return nil, err
+			}
+			return asServer(object)
+		}
+		if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+			return nil, Held(server, annotation)
+		}
+		if !apierrors.IsConflict(err) {
+			return nil, err
+		}
+		object, err := c.Get(ServerRef(server.Namespace, server.Name))
+		if err != nil {
+			return nil, err
+		}
+		now, err := asServer(object)
+		if err != nil {
+			return nil, err
+		}
+		if now.UID != server.UID || !maps.Equal(requests(now), requests(server)) {
+			return nil, fmt.Errorf("MCPServer %s was changed by somebody else meanwhile; try again", server.Name)
+		}
+		server = now
+	}
+	return nil, fmt.Errorf("MCPServer %s changes too often to be written; try again", server.Name)
+}
+
+// requests are the annotations that the plugin writes.
+func requests(server *v1beta1.MCPServer) map[string]string {
+	found := map[string]string{}
+	for _, annotation := range []string{vocabulary.Take, vocabulary.Yield} {
+		if value, ok := server.Annotations[annotation]; ok {
+			found[annotation] = value
+		}
+	}
+	return found
+}
+
+// annotated is the apply configuration: the annotation, the other one as far as it is the plugin's, and what makes it
+// fail if the MCPServer is not the one that was seen.
+func annotated(server *v1beta1.MCPServer, annotation, value string) map[string]any {
+	annotations := map[string]any{}
+	for key, before := range requests(server) {
+		if Ours(server, key) {
+			annotations[key] = before
+		}
+	}
+	annotations[annotation] = value
+	if value == "" {
+		delete(annotations, annotation)
+	}
+	metadata := map[string]any{
+		"name": server.Name, "namespace": server.Namespace,
+		"uid": string(server.UID), "resourceVersion": server.ResourceVersion,
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": v1beta1.MCPServerKind, "metadata": metadata,
+	}
+}
+
+// Ours tells whether the plugin owns an annotation of an MCPServer.
+func Ours(server *v1beta1.MCPServer, annotation string) bool {
+	return slices.ContainsFunc(ownership.Owners(server, annotationPath(annotation)), func(o ownership.Owner) bool {
+		return o.Manager == vocabulary.Plugin
+	})
+}
+
+func annotationPath(annotation string) string { return ".metadata.annotations." + annotation }
+
+// Held returns the error that tells whose an annotation is.
+func Held(server *v1beta1.MCPServer, annotation string) error {
+	held := &HeldError{Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
+	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
+		if o.Manager != vocabulary.Plugin {
+			held.By = append(held.By, o)
+		}
+	}
+	return held
+}
+
+// Try asks the API server what would become of an object if one of the operator's writers applied something to it. It
+// is a dry run, always, and not forced.
+func (c *Client) Try(writer string, ref apply.ObjectRef, live *unstructured.Unstructured, want map[string]any) (*unstructured.Unstructured, error) {
+	helper, err := c.helper(ref.Kind, func(config *rest.Config) {
+		// A warning would be about the writer, which is the operator's, and about the user, who is not the operator.
+		config.WarningHandler = rest.NoWarnings{}
+		if c.TryAs != "" {
+			config.Impersonate = rest.ImpersonationConfig{UserName: c.TryAs}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	want = (&unstructured.Unstructured{Object: want}).DeepCopy().Object
+	precondition := map[string]string{"resourceVersion": "1"} // which no object has any more: it can but create one
+	if live != nil {
+		precondition = map[string]string{"uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion()}
+	}
+	for key, value := range precondition {
+		if err := unstructured.SetNestedField(want, value, "metadata", key); err != nil {
+			return nil, err
+		}
+	}
+	body, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := helper.WithFieldManager(writer).DryRun(true).Patch(ref.Namespace, ref.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return asUnstructured(answer)
+}

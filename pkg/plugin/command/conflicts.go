@@ -1,0 +1,149 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+type conflictsOptions struct {
+	surveyor
+	all    bool
+	output string
+}
+
+func (p *plugin) conflicts() *cobra.Command {
+	o := &conflictsOptions{surveyor: surveyor{plugin: p}}
+	formats := []string{formatWide, show.YAML, show.JSON}
+	cmd := &cobra.Command{
+		Use:   "conflicts [mcpserver/NAME | -A]",
+		Short: "Show which fields are contested, by whom, and how to settle it",
+		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants to have another value than
+somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
+two commands that would settle it. Without a name, all MCPServers of the namespace are looked at; with -A, all.
+
+What the operator wants is rendered here, from the MCPServer and the settings of the operator's Deployment. Nothing is
+written. The exit code is 1 when there are conflicts.`,
+		Example: examples(`
+kubectl freehold conflicts
+kubectl freehold conflicts mcpserver/web -o wide
+
+# How many fields are contested in the whole cluster?
+kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
+	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows whole values and the operator's writers.")
+	o.addFlags(cmd)
+	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
+	return cmd
+}
+
+func (o *conflictsOptions) run(args []string) error {
+	palette, err := o.palette()
+	if err != nil {
+		return err
+	}
+	switch o.output {
+	case "", formatWide, show.JSON, show.YAML:
+	default:
+		return usage("there is no output format %q; see --help", o.output)
+	}
+	if o.all && len(args) > 0 {
+		return usage("give a name or -A, not both")
+	}
+	if err := o.connect(); err != nil {
+		return err
+	}
+	servers, err := o.servers(args)
+	if err != nil {
+		return err
+	}
+	answer := show.Conflicts{Servers: []show.ServerConflicts{}}
+	for _, server := range servers {
+		found, err := o.conflictsOf(server)
+		if err != nil {
+			return err
+		}
+		if len(found.Fields) > 0 || found.Told != nil {
+			answer.Servers = append(answer.Servers, found)
+		}
+	}
+	if o.output == show.JSON || o.output == show.YAML {
+		err = show.Machine(o.Out, o.output, answer)
+	} else {
+		err = answer.Print(o.Out, palette, o.Clock.Now(), o.output == formatWide)
+	}
+	if err == nil && len(answer.Servers) > 0 {
+		return errFound
+	}
+	return err
+}
+
+// servers are the MCPServers to look at.
+func (o *conflictsOptions) servers(args []string) ([]*v1beta1.MCPServer, error) {
+	if len(args) > 0 {
+		server, err := o.client.Server(args[0])
+		return []*v1beta1.MCPServer{server}, err
+	}
+	if o.all {
+		return o.client.Servers("")
+	}
+	return o.client.Servers(o.client.Namespace)
+}
+
+func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (show.ServerConflicts, error) {
+	found := show.ServerConflicts{Namespace: server.Namespace, Name: server.Name, Fields: []show.ContestedField{}}
+	if c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned); c != nil && c.Status == "False" {
+		found.Told = &show.Told{Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+	}
+	if server.DeletionTimestamp != nil {
+		return found, nil
+	}
+	plan, _, err := o.survey(server)
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		o.warn("nothing is written for MCPServer %s: %v", server.Name, invalid)
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	found.Fields = append(found.Fields, contestedFields(plan.Intents)...)
+	if len(found.Fields) > 0 {
+		found.Take, found.Yield = settling("take", server), settling("yield", server)
+	}
+	return found, nil
+}
+
+func contestedFields(intents []wanted.Intent) []show.ContestedField {
+	var fields []show.ContestedField
+	for _, intent := range intents {
+		for _, c := range intent.Contested {
+			field := show.ContestedField{
+				Object: intent.Object.String(), Path: c.Path, Writer: intent.Writer, Theirs: c.Theirs, Ours: c.Ours,
+			}
+			for _, owner := range c.Owners {
+				field.Owners = append(field.Owners, show.ManagerOf(owner))
+			}
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// settling is a command that settles the conflicts of an MCPServer.
+func settling(verb string, server *v1beta1.MCPServer) string {
+	return fmt.Sprintf("kubectl freehold %s -n %s mcpserver/%s", verb, server.Namespace, server.Name)
+}

@@ -1,0 +1,211 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+func (p *plugin) explain() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH]",
+		Short: "Tell which of Freehold's writers owns which field of which child",
+		Long: `Tell which of Freehold's writers may own which field of which object. Each of them is a field manager with a fixed claim;
+what is told is that data, and no cluster is asked.
+
+With mcpserver/NAME the objects have the names that they have for that MCPServer. With a KIND only its writers are told,
+and with KIND:PATH the one to whose claim the field belongs; the exit code is 1 when it belongs to none.`,
+		Example: examples(`
+kubectl freehold explain
+kubectl freehold explain mcpserver/web -o wide
+kubectl freehold explain deployment:.spec.replicas`),
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, nothing
+			}
+			return beginningWith(explainedKinds(), toComplete), nothing
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return p.runExplain(output, args) },
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows the paths of the claims.")
+	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, show.YAML, show.JSON}, nothing))
+	return cmd
+}
+
+// explained is what explain tells, for programs as well. Names and meanings of its fields stay; more may come.
+type explained struct {
+	Writers []explainedWriter `json:"writers"`
+}
+
+type explainedWriter struct {
+	// Object is a kind, or the object of an MCPServer as kubectl takes it.
+	Object      string `json:"object"`
+	Subresource string `json:"subresource,omitempty"`
+	Writer      string `json:"writer"`
+	// Within are the paths of what the writer may own, with all that is below; Except is what it may not.
+	Within  []string `json:"within"`
+	Except  []string `json:"except,omitempty"`
+	Summary string   `json:"summary"`
+}
+
+func explainedKinds() []string {
+	var kinds []string
+	for _, w := range claimants() {
+		if kind := strings.ToLower(w.Kind.Kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// claimants are the writers that own something: the operator's and the plugin.
+func claimants() []fieldmanager.Writer {
+	writers := slices.DeleteFunc(vocabulary.Registry().Writers(), func(w fieldmanager.Writer) bool { return len(w.Claim.Within) == 0 })
+	return append(writers, vocabulary.PluginWriter())
+}
+
+func (p *plugin) runExplain(output string, args []string) error {
+	kind, path, server := "", "", ""
+	if len(args) > 0 {
+		kind, path, _ = strings.Cut(args[0], ":")
+		kind, server, _ = strings.Cut(kind, "/")
+		if server != "" && !strings.HasPrefix(strings.ToLower(kind), "mcpserver") {
+			return usage("%s: give mcpserver/NAME, KIND or KIND:PATH", args[0])
+		}
+	}
+	answer := explained{Writers: []explainedWriter{}}
+	for _, w := range claimants() {
+		if server == "" && kind != "" && !means(kind, w) {
+			continue
+		}
+		e := explainedWriter{
+			Object: objectOf(w, server), Subresource: w.Subresource, Writer: w.Name, Summary: w.Summary,
+			Within: texts(w.Claim.Within), Except: texts(w.Claim.Except),
+		}
+		if path == "" || atOrBelow(path, e.Within) && !atOrBelow(path, e.Except) {
+			answer.Writers = append(answer.Writers, e)
+		}
+	}
+	if kind != "" && server == "" && !slices.ContainsFunc(claimants(), func(w fieldmanager.Writer) bool { return means(kind, w) }) {
+		return usage("Freehold writes nothing of kind %s; it writes %s", kind, strings.Join(explainedKinds(), ", "))
+	}
+	if err := p.showExplained(output, answer); err != nil {
+		return err
+	}
+	if len(answer.Writers) == 0 {
+		p.warn("no writer of Freehold claims %s", args[0])
+		return errFound
+	}
+	return nil
+}
+
+func (p *plugin) showExplained(output string, answer explained) error {
+	palette, err := p.palette()
+	if err != nil {
+		return err
+	}
+	switch output {
+	case show.JSON, show.YAML:
+		return show.Machine(p.Out, output, answer)
+	case "", formatWide:
+	default:
+		return usage("there is no output format %q; see --help", output)
+	}
+	if len(answer.Writers) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, w := range answer.Writers {
+		object := w.Object
+		if w.Subresource != "" {
+			object += " /" + w.Subresource
+		}
+		if output == "" {
+			rows = append(rows, []string{object, w.Writer, w.Summary})
+			continue
+		}
+		for i, path := range w.Within {
+			if i > 0 {
+				object = ""
+			}
+			rows = append(rows, []string{object, w.Writer, path})
+		}
+		for _, path := range w.Except {
+			rows = append(rows, []string{"", w.Writer, "but not " + path})
+		}
+	}
+	return show.Table(p.Out, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows)
+}
+
+// means tells whether a word names the kind of what a writer writes, as kubectl would take it.
+func means(word string, w fieldmanager.Writer) bool {
+	word = strings.ToLower(word)
+	kind := strings.ToLower(w.Kind.Kind)
+	if w.Kind.Group != "" {
+		word = strings.TrimSuffix(word, "."+w.Kind.Group)
+	}
+	return word == kind || word == kind+"s"
+}
+
+// objectOf names what a writer writes.
+func objectOf(w fieldmanager.Writer, server string) string {
+	if server == "" {
+		kind := w.Kind.Kind
+		if w.Object != "" {
+			kind += " (" + w.Object + ")"
+		}
+		return kind
+	}
+	if w.Kind == vocabulary.MCPServer {
+		return cluster.ServerRef("", server).String()
+	}
+	var names []string
+	for _, child := range cluster.Children("", server) {
+		if child.Kind == w.Kind && isObject(w.Object, child, server) {
+			names = append(names, child.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// isObject tells which of several objects of one kind a writer writes.
+func isObject(object string, child apply.ObjectRef, server string) bool {
+	switch object {
+	case "":
+		return true
+	case "RunConfig":
+		return child.Name == render.RunConfigName(server)
+	default:
+		return child.Name == render.InlineAuthzName(server)
+	}
+}
+
+func texts(paths []fieldpath.Path) []string {
+	var all []string
+	for _, path := range paths {
+		all = append(all, path.String())
+	}
+	return all
+}
+
+// atOrBelow tells whether a path is one of others, or lies below one.
+func atOrBelow(path string, others []string) bool {
+	return slices.ContainsFunc(others, func(other string) bool {
+		rest, found := strings.CutPrefix(path, other)
+		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}

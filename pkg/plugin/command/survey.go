@@ -1,0 +1,66 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// surveyor works out what the operator wants of MCPServers. For that it needs to know how the operator is set up.
+type surveyor struct {
+	*plugin
+	operator string
+	args     []string
+
+	client  *cluster.Client
+	options *render.Options
+}
+
+// addFlags adds the flags that say where the operator is.
+func (s *surveyor) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.operator, "operator", cluster.DefaultOperator,
+		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes.")
+	cmd.Flags().StringArrayVar(&s.args, "operator-arg", nil,
+		"An argument that the operator has, such as --runner-image=IMAGE, where its Deployment does not tell; may be repeated.")
+}
+
+func (s *surveyor) connect() (err error) {
+	if namespace, name, ok := strings.Cut(s.operator, "/"); !ok || namespace == "" || name == "" {
+		return usage("--operator is %q; give NAMESPACE/NAME", s.operator)
+	}
+	s.client, err = s.plugin.client()
+	return err
+}
+
+// survey works out what the operator wants of an MCPServer. The error is a *render.InvalidError when the MCPServer
+// cannot be rendered.
+func (s *surveyor) survey(server *v1beta1.MCPServer) (*wanted.Plan, *cluster.Family, error) {
+	if s.options == nil {
+		options, err := s.client.OperatorOptions(s.operator, s.args)
+		switch {
+		case errors.Is(err, cluster.ErrNoOperator):
+			if len(s.args) == 0 {
+				s.warn("%v; its defaults are assumed (see --operator and --operator-arg)", err)
+			}
+		case err != nil:
+			return nil, nil, err
+		}
+		s.options = &options
+	}
+	in, family, err := s.client.Look(server, *s.options)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.warnUnreadable(family)
+	plan, err := wanted.New(in)
+	return plan, family, err
+}

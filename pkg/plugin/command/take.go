@@ -1,0 +1,162 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/request"
+	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+)
+
+const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, which stands for all below it as well, or an object and a path,
+such as deployment.apps/web:.spec.replicas, as conflicts shows them.`
+
+func (p *plugin) take() *cobra.Command {
+	o := &settler{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "take mcpserver/NAME [FIELD | MANAGER]...",
+		Short: "Take contested fields from who holds them",
+		Long: `Take contested fields of an MCPServer's children from who holds them, so that the operator can give them the values that
+it wants: all that are contested, or those that are named.
+
+` + fieldArguments + `
+Instead of a field a field MANAGER can be named: then all that it contests is taken.
+
+The change is shown and checked by the API server before you are asked. It is made by the annotation ` + vocabulary.Take + `
+on the MCPServer; the operator carries it out once.`,
+		Example: examples(`
+# Take everything that is contested
+kubectl freehold take mcpserver/web
+
+# Take what somebody has edited by hand
+kubectl freehold take mcpserver/web kubectl-edit
+
+kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.take(cmd.Context(), args[0], args[1:]) },
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// contest is a contested field and the intent whose it is.
+type contest struct {
+	intent *wanted.Intent
+	field  wanted.Contested
+}
+
+func contests(intents []wanted.Intent) []contest {
+	var all []contest
+	for i := range intents {
+		for _, field := range intents[i].Contested {
+			all = append(all, contest{&intents[i], field})
+		}
+	}
+	return all
+}
+
+func (c contest) selector() request.Selector {
+	return request.Selector{Object: c.intent.Object.String(), Path: c.field.Path}
+}
+
+// chosenBy tells whether an entry is about the field, or about one of those who hold it.
+func (c contest) chosenBy(s request.Selector) bool {
+	if s.Manager != "" {
+		byManager := func(o ownership.Owner) bool { return o.Manager == s.Manager }
+		return (s.Object == "" || s.Object == c.intent.Object.String()) && slices.ContainsFunc(c.field.Owners, byManager)
+	}
+	return s.Field(c.intent.Object, c.field.Location)
+}
+
+func (c contest) holders() string {
+	var all []string
+	for _, o := range c.field.Owners {
+		all = append(all, fmt.Sprintf("%s (%s)", o.Manager, show.Operation(o)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// choose finds the contested fields that entries are about, and the entries to write; all without entries. Each entry
+// must fit something.
+func choose(all []contest, arguments []string) (chosen []contest, entries []request.Selector, err error) {
+	if len(arguments) == 0 {
+		for _, c := range all {
+			entries = append(entries, c.selector())
+		}
+		return all, entries, nil
+	}
+	for _, argument := range arguments {
+		s, err := request.Parse(argument)
+		if err != nil {
+			return nil, nil, usage("%v", err)
+		}
+		fits := false
+		for _, c := range all {
+			if c.chosenBy(s) {
+				fits = true
+				if !slices.ContainsFunc(chosen, func(o contest) bool { return o.selector() == c.selector() }) {
+					chosen = append(chosen, c)
+				}
+			}
+		}
+		if !fits {
+			return nil, nil, fmt.Errorf("%s: no contested field fits; see kubectl freehold conflicts", argument)
+		}
+		entries = append(entries, s)
+	}
+	return chosen, entries, nil
+}
+
+func (s *settler) take(ctx context.Context, argument string, fields []string) error {
+	server, err := s.begin(argument)
+	if err != nil {
+		return err
+	}
+	plan, _, err := s.survey(server)
+	if err != nil {
+		return err
+	}
+	chosen, entries, err := choose(contests(plan.Intents), fields)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		fmt.Fprintln(s.Out, "No conflicts.")
+		return nil
+	}
+	if err := refuseForeign(server, vocabulary.Take); err != nil {
+		return err
+	}
+	c := change{server: server, annotation: vocabulary.Take, entries: entries}
+	for _, taken := range chosen {
+		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
+			show.Value(taken.field.Theirs, false), taken.holders(), show.Value(taken.field.Ours, false), taken.intent.Writer))
+	}
+	about := fmt.Sprintf("%s=%q: ", vocabulary.Take, c.value())
+	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		answer := condition(server, v1beta1.ConditionFieldsTaken)
+		if answer == nil || !strings.HasPrefix(answer.Message, about) {
+			return "", false, false
+		}
+		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
+	}
+	return s.settle(ctx, c)
+}
+
+func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(server.Status.Conditions, conditionType)
+}

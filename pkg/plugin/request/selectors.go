@@ -1,0 +1,112 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// Selector is one entry of an annotation: a field with all below it, or, to take alone, everything that a manager
+// holds; of one object, or of all children.
+type Selector struct {
+	// Object as kubectl takes it, such as deployment.apps/web; empty for every child.
+	Object string
+	// Path of a field, such as .spec.replicas; empty when a manager is meant.
+	Path string
+	// Manager that holds the fields; empty when a path is meant.
+	Manager string
+}
+
+// String is the entry as it is written.
+func (s Selector) String() string {
+	if s.Object == "" {
+		return s.Path + s.Manager
+	}
+	return s.Object + ":" + s.Path + s.Manager
+}
+
+// Parse reads one entry.
+func Parse(entry string) (Selector, error) {
+	var s Selector
+	if object, rest, found := strings.Cut(entry, ":"); found && strings.Contains(object, "/") && !strings.HasPrefix(entry, ".") {
+		s.Object, entry = object, rest
+	}
+	switch {
+	case entry == "":
+		return s, fmt.Errorf("%q names no field and no manager", s.Object+":")
+	case strings.HasPrefix(entry, "."):
+		s.Path = entry
+	default:
+		s.Manager = entry
+	}
+	if len(Split(s.String())) != 1 {
+		return s, fmt.Errorf("%q is more than one entry", s)
+	}
+	return s, nil
+}
+
+// Read returns the entries of an annotation's value. What cannot be read is left out.
+func Read(value string) []Selector {
+	var found []Selector
+	for _, entry := range Split(value) {
+		if s, err := Parse(entry); err == nil {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// Write is the annotation's value for some entries, each once, in their order.
+func Write(entries []Selector) string {
+	var texts []string
+	for _, s := range entries {
+		if !slices.Contains(texts, s.String()) {
+			texts = append(texts, s.String())
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
+// Split takes the entries apart. Commas and white space separate them, but not within brackets or quotes.
+func Split(value string) []string {
+	depth, quoted, escaped := 0, false, false
+	return strings.FieldsFunc(value, func(r rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+			return false
+		case quoted:
+			escaped, quoted = r == '\\', r != '"'
+			return false
+		case r == '"':
+			quoted = true
+			return false
+		case r == '[':
+			depth++
+		case r == ']':
+			depth--
+		}
+		return depth <= 0 && strings.ContainsRune(", \t\n\r", r)
+	})
+}
+
+// Field tells whether a field of an object is meant, by its path or as one below it.
+func (s Selector) Field(object apply.ObjectRef, path fieldpath.Path) bool {
+	if s.Path == "" || s.Object != "" && s.Object != object.String() {
+		return false
+	}
+	for i := range path {
+		// Not by the beginning of the text: .spec.replicasX does not lie below .spec.replicas.
+		if path[:i+1].String() == s.Path {
+			return true
+		}
+	}
+	return false
+}

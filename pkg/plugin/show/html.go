@@ -1,0 +1,137 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	_ "embed" // the page's template
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/owners"
+)
+
+//go:embed page.html.tmpl
+var pageSource string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageSource))
+
+// Page shows objects as one HTML page that needs nothing else: no network, no other file.
+type Page struct {
+	// Now is what ages are counted to.
+	Now time.Time
+}
+
+// hues are the colours of managers, as angles of the colour circle; each side has its own part of it.
+var hues = map[owners.Side]struct{ from, step int }{
+	owners.Freehold: {80, 11}, owners.User: {0, 9}, owners.System: {200, 12},
+}
+
+// shades is how many colours a side has.
+const shades = 8
+
+// pageManager is a manager, whatever it writes, and its colour.
+type pageManager struct {
+	// ID tells it from the others: a name may have blanks in it.
+	ID         string
+	Name, Side string
+	Hue        int
+	// Fields that it owns, of all objects.
+	Fields int
+	index  int
+}
+
+type pageObject struct {
+	Anchor, Ref, Kind, Name string
+	// Shares say how many fields each manager owns.
+	Shares []pageShare
+	Lines  []pageLine
+}
+
+type pageShare struct {
+	Manager *pageManager
+	Fields  int
+}
+
+type pageLine struct {
+	Text, Path string
+	Owners     []pageOwner
+	State      string
+	Hue        int
+	Owned      bool
+}
+
+type pageOwner struct {
+	Manager        *pageManager
+	Operation, Age string
+}
+
+type page struct {
+	Title, Date string
+	Managers    []*pageManager
+	Objects     []pageObject
+}
+
+// Print writes the page.
+func (p Page) Print(to io.Writer, reports []*owners.Report) error {
+	content := page{Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339)}
+	managers := map[string]*pageManager{}
+	if len(reports) > 0 {
+		content.Title = "Owners of " + title(reports[0])
+	}
+	for i, report := range reports {
+		object := pageObject{Anchor: fmt.Sprintf("object-%d", i), Ref: report.Ref(), Kind: report.Kind, Name: report.Name}
+		for _, entry := range report.Entries {
+			m := managers[entry.Manager]
+			if m == nil {
+				m = newPageManager(entry, managers)
+				managers[entry.Manager] = m
+				content.Managers = append(content.Managers, m)
+			}
+			m.Fields += entry.Set.Size()
+			object.share(m, entry.Set.Size())
+		}
+		for _, line := range report.Lines {
+			object.Lines = append(object.Lines, p.line(report, line, managers))
+		}
+		content.Objects = append(content.Objects, object)
+	}
+	return pageTemplate.Execute(to, content)
+}
+
+func newPageManager(entry owners.Entry, known map[string]*pageManager) *pageManager {
+	m := &pageManager{ID: fmt.Sprintf("m%d", len(known)), Name: entry.Manager, Side: string(entry.Side)}
+	for _, other := range known {
+		if other.Side == m.Side {
+			m.index = max(m.index, other.index+1)
+		}
+	}
+	m.Hue = hues[entry.Side].from + m.index%shades*hues[entry.Side].step
+	return m
+}
+
+func (o *pageObject) share(m *pageManager, fields int) {
+	for i := range o.Shares {
+		if o.Shares[i].Manager == m {
+			o.Shares[i].Fields += fields
+			return
+		}
+	}
+	o.Shares = append(o.Shares, pageShare{m, fields})
+}
+
+func (p Page) line(report *owners.Report, line owners.Line, managers map[string]*pageManager) pageLine {
+	last := report.Fields[line.Fields[len(line.Fields)-1]]
+	shown := pageLine{Text: line.Text, Path: last.Path, State: strings.ToLower(string(last.State))}
+	for _, i := range report.OwnersOf(line) {
+		entry := report.Entries[i]
+		shown.Owners = append(shown.Owners, pageOwner{managers[entry.Manager], Operation(entry.Owner), Age(entry.Since, p.Now)})
+	}
+	if len(shown.Owners) > 0 {
+		shown.Hue, shown.Owned, shown.State = shown.Owners[0].Manager.Hue, true, "owned"
+	}
+	return shown
+}

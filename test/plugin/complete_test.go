@@ -1,0 +1,76 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestCompletion asks for completions as the shells do.
+func TestCompletion(t *testing.T) {
+	s := env.Space(t)
+	s.Create(t, harness.Server("web", "stdio"))
+	s.Create(t, harness.Server("other", "stdio"))
+	s.Kubectl(t).Run(t, "create", "configmap", "things")
+	for line, want := range map[string][]string{
+		"owners configm":                  {"configmaps"},
+		"owners configmap/":               {"configmap/things"},
+		"owners configmap ":               {"things"},
+		"owners mcpservers/w":             {"mcpservers/web"},
+		"owners -o ":                      {"wide", "tree", "html", "yaml", "json"},
+		"owners --color=n":                {"auto", "always", "never"},
+		"conflicts ":                      {"mcpserver/other", "mcpserver/web"},
+		"diff mcpserver/w":                {"mcpserver/web"},
+		"take mcpserver/web ":             nil,
+		"release mcpserver/web ":          {"backend-replicas", "replicas"},
+		"yield --dry-run=":                {"none", "client", "server"},
+		"explain st":                      {"statefulset"},
+		"conflicts --namespace=" + s.Name: {s.Name},
+	} {
+		words := strings.Split(line, " ")
+		got := do(t, s, call{args: append([]string{"__complete"}, words...)})
+		if got.code != command.ExitDone {
+			t.Fatalf("%q ended with %d: %s", line, got.code, got.errOut)
+		}
+		var offered []string
+		for text := range strings.Lines(got.out) {
+			if text = strings.TrimSpace(text); !strings.HasPrefix(text, ":") {
+				word, _, _ := strings.Cut(text, "\t")
+				offered = append(offered, word)
+			}
+		}
+		if !slices.Equal(offered, want) {
+			t.Errorf("%q is completed by %v, want %v", line, offered, want)
+		}
+	}
+}
+
+// Every verb says how it is used, with examples that begin as they are typed.
+func TestHelp(t *testing.T) {
+	root := command.New(command.OfProcess())
+	verbs := 0
+	for _, verb := range root.Commands() {
+		if verb.Name() == "help" || verb.Name() == "completion" {
+			continue
+		}
+		verbs++
+		if verb.Short == "" || verb.Long == "" || verb.Example == "" {
+			t.Errorf("%s lacks a part of its help", verb.Name())
+		}
+		for line := range strings.Lines(verb.Example) {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "kubectl freehold "+verb.Name()) && !strings.HasPrefix(line, "jq ") {
+				t.Errorf("example of %s: %s", verb.Name(), line)
+			}
+		}
+	}
+	if verbs != 7 {
+		t.Errorf("there are %d verbs", verbs)
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin holds the suites of kubectl freehold. They run it against a real API server, on objects that the real
+// operator, the real kubectl and other writers have made, and compare what it prints with golden files: go test
+// ./plugin -update writes them anew.
+//
+// There are no controllers but the operator: what the others would do is done by hand, so that the objects are the same
+// each time.
+package plugin
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// update writes the golden files.
+var update = flag.Bool("update", false, "write what the plugin prints into the golden files")
+
+// env is the control plane of all tests of this package.
+var env *harness.Env
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	flag.Parse()
+	ctx := context.Background()
+	stop, err := installPlugin(ctx)
+	defer stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no plugin:", err)
+		return 1
+	}
+	env, err = harness.New(ctx, cluster.Options{APIServerOnly: true, AuditBodies: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
+		return 1
+	}
+	code := m.Run()
+	violations, requests, err := env.Violations(ctx)
+	fmt.Printf("Invariants: looked at %d requests, %d violations\n", requests, len(violations))
+	if err != nil || len(violations) > 0 {
+		fmt.Fprintln(os.Stderr, "--- FAIL: the operator's requests:", err, violations)
+		code = 1
+	}
+	if err := env.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
+		return 1
+	}
+	return code
+}
+
+// installPlugin builds the plugin and puts it where kubectl finds it.
+func installPlugin(ctx context.Context) (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "freehold-plugin-")
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-o", dir, "./cmd/kubectl-freehold")
+	build.Dir = filepath.Join("..", "..")
+	if output, err := build.CombinedOutput(); err != nil {
+		return remove, fmt.Errorf("%w\n%s", err, output)
+	}
+	return remove, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
