@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 )
 
 // Observer is told of every outcome, for metrics. It is called from many goroutines and must not block.
@@ -23,11 +24,17 @@ type Applier struct {
 	memo     *memo
 	written  *Written
 	observer Observer
+	// deleted has the versions of objects whose deletion was accepted, by their UIDs: a cache shows for a moment more
+	// what is gone already.
+	deleted *lru.Cache
 }
+
+// rememberedDeletions is how many deletions are remembered. It matters for moments.
+const rememberedDeletions = 1024
 
 // NewApplier returns an applier that remembers nothing yet. The observer may be nil.
 func NewApplier(observer Observer) *Applier {
-	return &Applier{memo: newMemo(), written: newWritten(), observer: observer}
+	return &Applier{memo: newMemo(), written: newWritten(), observer: observer, deleted: lru.New(rememberedDeletions)}
 }
 
 // Written tells which of this applier's own writes a cache has yet to show.
@@ -69,7 +76,7 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 func (a *Applier) Conflicts() []*ConflictError { return a.memo.conflicts() }
 
 // Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an
-// object that is already being deleted. The error, if any, is a *Refusal.
+// object that is already being deleted, or of which it has deleted this very version. The error, if any, is a *Refusal.
 func (a *Applier) Delete(
 	ctx context.Context, ref ObjectRef, live metav1.Object,
 	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
@@ -78,12 +85,16 @@ func (a *Applier) Delete(
 		return nil
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
+	if before, known := a.deleted.Get(uid); known && before == version {
+		return nil
+	}
 	background := metav1.DeletePropagationBackground
 	err := send(ctx, ref.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 		PropagationPolicy: &background,
 	})
 	if err == nil {
+		a.deleted.Add(uid, version)
 		klog.FromContext(ctx).V(2).Info("Deleted", "object", ref.String())
 		return nil
 	}

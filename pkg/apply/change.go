@@ -24,7 +24,8 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
 	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
-	if a.last.uid != "" && a.last.uid == a.live.GetUID() {
+	// What is to be inherited changes who owns what, so neither what stands nor what was refused counts any more.
+	if a.Inherit == nil && a.last.uid != "" && a.last.uid == a.live.GetUID() {
 		switch {
 		case a.last.refusal == nil && w.stands(a, claim):
 			return a.out

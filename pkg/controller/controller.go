@@ -163,6 +163,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	c.resumeTakeovers()
 	logger.Info("Working", "workers", c.config.Workers)
 	for range c.config.Workers {
 		workers.Go(func() {

@@ -73,11 +73,22 @@ func (p *pass) strays() []apply.ObjectRef {
 	case slices.Contains(p.server.Finalizers, metav1.FinalizerDeleteDependents):
 		return strays
 	case len(attached) == 0:
-		return nil
+		// Of the children that ToolHive has made, the StatefulSet never had a reference. Where no other one is left, the
+		// garbage collector has deleted them, and none was to stay behind.
+		if slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, p.object(ref)) }) {
+			return nil
+		}
+		return strays
 	default:
 		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
 		return append([]apply.ObjectRef{first}, strays...)
 	}
+}
+
+// neverAttached tells whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
+func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
+	_, written := live.GetAnnotations()[apply.SourceAnnotation]
+	return ref.Kind == vocabulary.StatefulSet && !written
 }
 
 // isCollectors tells whether a finalizer is one of the garbage collector's.

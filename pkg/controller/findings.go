@@ -79,11 +79,33 @@ func (p *pass) describe(c *apply.ConflictError) string {
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
+	if len(first.Owners) > 0 && vocabulary.IsToolHive(first.Owners[0].Manager) {
+		return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value: ToolHive works on this MCPServer as well. "+
+			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
+			holder, first.Path, c.Object, more, c.Writer, p.annotate(vocabulary.Take, p.toolHiveManagers()))
+	}
 	fields := contestedFields(c)
 	return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value. "+
 		"To take it: %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
 		holder, first.Path, c.Object, more, c.Writer,
 		p.annotate(vocabulary.Take, fields), p.annotate(vocabulary.Yield, fields))
+}
+
+// toolHiveManagers are those of ToolHive's that hold something of the children.
+func (p *pass) toolHiveManagers() (managers []string) {
+	for _, ref := range children(p.key) {
+		live := p.object(ref)
+		if live == nil {
+			continue
+		}
+		for _, entry := range live.GetManagedFields() {
+			if vocabulary.IsToolHive(entry.Manager) && !slices.Contains(managers, entry.Manager) {
+				managers = append(managers, entry.Manager)
+			}
+		}
+	}
+	slices.Sort(managers)
+	return managers
 }
 
 // contestedFields are selectors for the fields of a conflict.

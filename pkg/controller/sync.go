@@ -113,6 +113,7 @@ func (p *pass) run(ctx context.Context) {
 	if !p.admit(ctx) {
 		return
 	}
+	defer p.makeRoom()
 	unowned := p.unowned()
 	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
 		Object:  serverRef(p.key),
@@ -128,9 +129,6 @@ func (p *pass) run(ctx context.Context) {
 	observation, known := p.apply(ctx)
 	if known {
 		p.report(ctx, observation)
-	}
-	if len(p.refused) > 0 || len(p.takeover.waiting) == 0 && !p.anyUntaken() {
-		p.paces.leave(p.key)
 	}
 }
 
@@ -160,6 +158,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 	case errors.As(err, &invalid):
 		// The last good state stays.
 		observation.Invalid = findings(invalid.Problems, metav1.ConditionFalse)
+		p.takeover.unrendered = true
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Cannot render")
 		p.retryAs(retryBackoff)

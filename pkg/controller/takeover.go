@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -69,6 +70,8 @@ type takeover struct {
 	replicas []string
 	// intruded tells that ToolHive writes to a child that was taken over.
 	intruded bool
+	// unrendered tells that the spec has become one that nothing can be rendered from.
+	unrendered bool
 }
 
 // mainWriter is the manager without whose claim an object is not ours.
@@ -123,10 +126,29 @@ func (p *pass) survey() (untaken int) {
 			p.takeover.intruded = true
 		}
 	}
-	condition := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionTakenOver)
-	p.takeover.begun = condition != nil && condition.Reason == status.ReasonTakingOver ||
-		ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
+	p.takeover.begun = takingOver(p.server) || ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
 	return untaken
+}
+
+// resumeTakeovers counts the takeovers that were begun, before others may begin.
+func (c *Controller) resumeTakeovers() {
+	for _, s := range c.caches.byNamespace {
+		for _, key := range s.serverStore.GetStore().ListKeys() {
+			name, err := cache.ParseObjectName(key)
+			if err != nil {
+				continue
+			}
+			if server := c.caches.server(name); server != nil && takingOver(server) {
+				c.paces.enter(name, true)
+			}
+		}
+	}
+}
+
+// takingOver tells whether a takeover was begun and not ended.
+func takingOver(server *v1beta1.MCPServer) bool {
+	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
+	return condition != nil && condition.Reason == status.ReasonTakingOver
 }
 
 // admit tells whether the pass may go on; if it is not to touch what ToolHive has made, it says so, if it may.
@@ -135,11 +157,12 @@ func (p *pass) admit(ctx context.Context) bool {
 		return true
 	}
 	switch {
-	case p.config.Takeover == TakeoverOff:
-		return false
 	case p.takeover.begun:
+		// Whatever the mode is by now: half of it would be the worst.
 		p.paces.enter(p.key, true)
 		return true
+	case p.config.Takeover == TakeoverOff:
+		return false
 	case p.config.Takeover == TakeoverManual && p.server.Annotations[vocabulary.Takeover] != vocabulary.TakeoverApproved:
 		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is. "+
 			"To let Freehold take it over: kubectl annotate -n %s %s %s=%s",
@@ -155,6 +178,16 @@ func (p *pass) admit(ctx context.Context) bool {
 		return false
 	}
 	return p.paces.enter(p.key, false)
+}
+
+// makeRoom lets others be taken over when this one is, or is held up by something that does not pass by itself.
+func (p *pass) makeRoom() {
+	heldUp := p.takeover.unrendered || slices.ContainsFunc(p.refused, func(err error) bool {
+		return apply.Policies()[apply.ClassOf(err)].Retry != apply.RetrySoon
+	})
+	if heldUp || len(p.refused) == 0 && len(p.takeover.waiting) == 0 && !p.anyUntaken() {
+		p.paces.leave(p.key)
+	}
 }
 
 // tellTakeover writes the one condition, and nothing else, to an MCPServer that is left as it is.
@@ -217,12 +250,13 @@ func (p *pass) proxiesReplaced() bool {
 	if !ok {
 		return true
 	}
-	if ownership.ApplyEntry(deployment, vocabulary.Proxy, "") == nil {
+	// Only ToolHive's pods tell their generation. What was taken over may still be as it was, if somebody contests it.
+	if _, theirs := deployment.Spec.Template.Annotations[v1beta1.AnnotationGeneration]; theirs {
 		return false
 	}
-	wanted := deployment.Spec.Template.Annotations[v1beta1.AnnotationRunConfigChecksum]
 	return !slices.ContainsFunc(p.caches.proxyPods(p.key), func(pod *corev1.Pod) bool {
-		return pod.Annotations[v1beta1.AnnotationRunConfigChecksum] != wanted
+		_, theirs := pod.Annotations[v1beta1.AnnotationGeneration]
+		return theirs
 	})
 }
 
@@ -283,9 +317,9 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 		}) {
 			req.Inherit = p.inheritance(ref, takes)
 		}
-	case p.takeover.intruded && ref.Kind == vocabulary.ServiceAccount:
+	case p.takeover.intruded && (ref.Kind == vocabulary.ServiceAccount || ref.Kind == vocabulary.RoleBinding):
 		// ToolHive's operator writes it anew whenever it looks at the MCPServer, without what others have added. To answer
-		// each time would go on for as long as it runs.
+		// each time would go on for as long as it runs, and a binding to the Role that it has written is refused besides.
 		return true
 	}
 	return false
@@ -309,20 +343,28 @@ func (p *pass) succeedServer(manager string, req *apply.Request, from func(owner
 	}
 }
 
-// heldByToolHive tells which fields of a status ToolHive holds. A condition is held as a whole.
+// heldByToolHive tells which fields of a status ToolHive holds. A condition is held as a whole, whatever ToolHive has
+// changed of it.
 func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 	held := &fieldpath.Set{}
 	for _, entry := range server.GetManagedFields() {
 		if !vocabulary.IsToolHive(entry.Manager) {
 			continue
 		}
-		if set, err := ownership.Fields(&entry); err == nil {
-			held = held.Union(set)
+		set, err := ownership.Fields(&entry)
+		if err != nil {
+			continue
 		}
+		set.Iterate(func(path fieldpath.Path) {
+			if isCondition(path) {
+				path = path[:3]
+			}
+			held.Insert(path.Copy())
+		})
 	}
 	return func(path fieldpath.Path) bool {
 		if isCondition(path) {
-			return held.Has(path[:3])
+			path = path[:3]
 		}
 		return held.Has(path)
 	}
@@ -341,12 +383,18 @@ func (p *pass) progress() []status.Finding {
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
-	case before != nil, p.takeover.inherited > 0, toolHives(p.server, "status") && !p.takeover.intruded:
+	case before != nil, p.takeover.inherited > 0, p.untold(), toolHives(p.server, "status") && !p.takeover.intruded:
 		f.Status, f.Reason, f.Message = metav1.ConditionTrue, status.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
 	default:
 		return nil
 	}
 	return []status.Finding{f}
+}
+
+// untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.
+func (p *pass) untold() bool {
+	return ownership.ApplyEntry(p.server, vocabulary.Status, "status") != nil &&
+		meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }
 
 func (p *pass) anyUntaken() bool { return slices.ContainsFunc(children(p.key), p.untaken) }

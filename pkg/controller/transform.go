@@ -69,7 +69,7 @@ func (trimmer) writtenBy(obj metav1.Object, manager func(name string) bool) bool
 }
 
 // pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what restarts of the proxy
-// look at.
+// and takeovers look at.
 func (t trimmer) pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -82,7 +82,7 @@ func (t trimmer) pod(obj any) (any, error) {
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	for _, key := range []string{v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum} {
+	for _, key := range []string{v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration} {
 		if value, ok := pod.Annotations[key]; ok {
 			if slim.Annotations == nil {
 				slim.Annotations = map[string]string{}

@@ -67,6 +67,7 @@ func (e *Env) launch(t *testing.T, args []string) *operator.Process {
 		if text := readLog(t, log); attempt == portAttempts || !strings.Contains(text, "address already in use") {
 			t.Fatal(err)
 		}
+		e.records.addRun(run) // It may have begun to read before it found out.
 	}
 }
 

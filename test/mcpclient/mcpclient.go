@@ -29,6 +29,8 @@ type Step struct {
 	Time         time.Time `json:"time"`
 	Step         string    `json:"step"`
 	Milliseconds int64     `json:"ms"`
+	Redials      int64     `json:"redials"`
+	Again        string    `json:"again"`
 	Error        string    `json:"error"`
 	Tools        []string  `json:"tools"`
 	Text         string    `json:"text"`
@@ -108,24 +110,43 @@ func Await(t *testing.T, s *harness.Space, pod string) []Step {
 		}
 		return nil
 	})
-	output, err := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	steps, remarks, err := read(t.Context(), s, pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var steps []Step
+	for _, remark := range remarks {
+		t.Logf("%s: %s", pod, remark)
+	}
+	return steps
+}
+
+// Told returns what a client has told so far.
+func Told(ctx context.Context, s *harness.Space, pod string) (steps []Step, err error) {
+	steps, _, err = read(ctx, s, pod)
+	return steps, err
+}
+
+// read returns the steps that a client has told, and its remarks: why it ended is told in a line without JSON.
+func read(ctx context.Context, s *harness.Space, pod string) (steps []Step, remarks []string, err error) {
+	output, err := s.Core.CoreV1().Pods(s.Name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	for line := range bytes.Lines(output) {
-		// Why it ended is told in a line without JSON.
 		if !bytes.HasPrefix(line, []byte("{")) {
-			t.Logf("%s: %s", pod, line)
+			remarks = append(remarks, string(line))
 			continue
+		}
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			continue // It is being written.
 		}
 		var told Step
 		if err := json.Unmarshal(line, &told); err != nil {
-			t.Fatalf("%s says %q: %v", pod, line, err)
+			return nil, nil, fmt.Errorf("%s says %q: %w", pod, line, err)
 		}
 		steps = append(steps, told)
 	}
-	return steps
+	return steps, remarks, nil
 }
 
 // Call runs the MCP client in a pod with the arguments, and returns what it told when it has ended.

@@ -23,6 +23,10 @@ type member struct {
 	// contested are the fields of parts, by their paths, that somebody else than ToolHive has given other values than
 	// Freehold's.
 	contested map[harness.Part]string
+	// settledBy are the managers whose claims on a part change when that is settled.
+	settledBy map[harness.Part]string
+	// free are fields that somebody has given other values than they would have, and that nobody owns.
+	free map[harness.Part]string
 	// uncovered tells that Freehold refuses this MCPServer, for a feature of ToolHive's that it does not have.
 	uncovered bool
 	// unanswered tells that a client without a token gets no session.
@@ -79,6 +83,7 @@ func fleet() []*member {
 			server:  tested("scaled", http),
 			before:  autoscalerYAML,
 			history: []deed{edit(audited), autoscaled, scaledBackend},
+			free:    map[harness.Part]string{harness.Backend: ".spec.replicas", harness.ServerItself: ".status.readyReplicas"},
 		},
 		{server: tested("numbers", http, harness.Replicas(2, 2)), history: []deed{edit(audited)}},
 		{
@@ -90,6 +95,7 @@ func fleet() []*member {
 				harness.Proxy:   ".spec.template.spec.terminationGracePeriodSeconds",
 				harness.Backend: ".spec.template.spec.containers.mcp.image",
 			},
+			settledBy: map[harness.Part]string{harness.Proxy: "kubectl-edit", harness.ServerItself: "kubectl-annotate"},
 		},
 		{server: tested("injected", sse), history: []deed{edit(audited), negAnnotated, sidecarInjected}},
 		{

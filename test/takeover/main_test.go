@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,6 +34,10 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := runAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if err := node.Check(); err != nil {
 		fmt.Println("SKIP: the suites of real pods do not run:", err)
 		if os.Getenv("FREEHOLD_NODE") == "required" {
@@ -43,6 +48,18 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
+// atOnce is how many tests run at a time unless -parallel says otherwise: most of them wait most of the time.
+const atOnce = 16
+
+func runAtOnce() error {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(atOnce))
+}
+
 func run(m *testing.M) (code int) {
 	err := start(context.Background())
 	if err != nil {
@@ -50,6 +67,10 @@ func run(m *testing.M) (code int) {
 		code = 1
 	} else {
 		code = m.Run()
+		if err := checkWhole(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the cluster did not end well:", err)

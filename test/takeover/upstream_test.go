@@ -21,16 +21,10 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestUpstream lets ToolHive alone make the fleet, and checks that it is what a takeover is built for: who owns the
-// objects, and in which fields they are not as Freehold wants them.
-func TestUpstream(t *testing.T) {
-	s := env.Space(t)
-	p := upstream(t, s)
-	members := fleet()
-	w := settle(t, s, members)
-	if err := p.Stop(); err != nil {
-		t.Error(err)
-	}
+// checkUpstream checks that what ToolHive alone has made is what a takeover is built for: who owns the objects, and in
+// which fields they are not as Freehold wants them.
+func (w *world) checkUpstream(t *testing.T, members []*member) {
+	t.Helper()
 	dump(t, w, members)
 	for _, m := range members {
 		name := m.server.Name
@@ -173,6 +167,9 @@ func (m *member) changed(part harness.Part, writer string) []string {
 	if part == harness.Proxy && m.server.Spec.Transport == v1beta1.TransportStdio {
 		paths = append(paths, template+".metadata.annotations."+render.AnnotationAttachedTo)
 	}
+	if part == harness.Proxy && m.server.Spec.Transport != v1beta1.TransportStdio {
+		paths = append(paths, container+".lifecycle")
+	}
 	// A gate that keeps runners away stays as it is, unless the pods are restarted anyhow.
 	if part == harness.Backend && (m.gate() == 1 || m.contested[part] != "") {
 		paths = append(paths, gatePath)
@@ -206,5 +203,10 @@ func conflictOf(err error) string {
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) != 1 {
 		return err.Error()
 	}
-	return strings.NewReplacer(`[name="`, ".", `"]`, "").Replace(status.Status().Details.Causes[0].Field)
+	return neutralPath(status.Status().Details.Causes[0].Field)
+}
+
+// neutralPath writes paths of managed fields as those of changes are written.
+func neutralPath(text string) string {
+	return strings.NewReplacer(`[name="`, ".", `"]`, "").Replace(text)
 }

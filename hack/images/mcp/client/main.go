@@ -14,10 +14,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +31,7 @@ type options struct {
 	url, transport, tool, text string
 	repeat                     int
 	interval, timeout          time.Duration
+	patience                   time.Duration
 	fresh, reconnect           bool
 }
 
@@ -42,7 +45,10 @@ func main() {
 	flag.DurationVar(&o.interval, "interval", 0, "how long to wait between the begins of two calls")
 	flag.DurationVar(&o.timeout, "timeout", 20*time.Second, "how long a step may take")
 	flag.BoolVar(&o.fresh, "fresh", false, "a new session for each call, instead of one until a step fails")
-	flag.BoolVar(&o.reconnect, "reconnect", false, "a new connection for each request of a session; with streamable-http only")
+	flag.DurationVar(&o.patience, "patience", 0,
+		"how long to go on trying what is safe to try again: to connect where that is refused, since nothing has been sent then; "+
+			"and once, after a request about a session that the server does not know, with a new session, as MCP has it")
+	flag.BoolVar(&o.reconnect, "reconnect", false, "a new connection for each request of a session")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -62,6 +68,10 @@ type step struct {
 	Step string `json:"step"`
 	// Milliseconds that it took.
 	Milliseconds int64 `json:"ms"`
+	// Redials is how often a connection was refused and tried again.
+	Redials int64 `json:"redials,omitempty"`
+	// Again tells why the step did not count, and is taken again with a new session.
+	Again string `json:"again,omitempty"`
 	// Error is empty if it succeeded.
 	Error string `json:"error,omitempty"`
 	// Tools are the names that tools/list returned.
@@ -104,6 +114,42 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
+// redial is how long to wait until a connection is tried again that was refused.
+const redial = 50 * time.Millisecond
+
+// dial connects, and goes on trying for a while where that is refused.
+func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	began := time.Now()
+	for {
+		var dialer net.Dialer
+		connection, err := dialer.DialContext(ctx, network, address)
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(began) >= c.patience {
+			return connection, err
+		}
+		c.redials.Add(1)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(redial):
+		}
+	}
+}
+
+// observer notes which requests are about sessions that the server does not know: MCP has it answer 404. The client's
+// library tells that of some of these answers only.
+type observer struct {
+	client *client
+	next   http.RoundTripper
+}
+
+func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := o.next.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" {
+		o.client.unknown.Store(true)
+	}
+	return response, err
+}
+
 // client holds a session from one call to the next.
 type client struct {
 	options
@@ -111,10 +157,28 @@ type client struct {
 	session *mcp.ClientSession
 	end     context.CancelFunc
 	failed  bool
+	// again tells that a session may be replaced that the server does not know, and lost that this has to be done.
+	again, lost bool
+	// unknown tells that a request of the present step was about a session that the server does not know.
+	unknown atomic.Bool
+	redials atomic.Int64
 }
 
 // round makes a call, after a session has been made if there is none. It reports whether all went well.
 func (c *client) round(ctx context.Context) bool {
+	c.again, c.lost = c.patience > 0, false
+	if c.attempt(ctx) {
+		return true
+	}
+	if !c.lost {
+		return false
+	}
+	c.hangUp()
+	c.again = false
+	return c.attempt(ctx)
+}
+
+func (c *client) attempt(ctx context.Context) bool {
 	if c.session == nil {
 		if !c.take(ctx, "initialize", c.connect) || !c.take(ctx, "tools/list", c.list) {
 			return false
@@ -128,14 +192,18 @@ func (c *client) take(ctx context.Context, name string, do func(context.Context,
 	s := &step{Time: time.Now(), Step: name}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	c.unknown.Store(false)
 	err := do(limited, s)
 	s.Milliseconds = time.Since(s.Time).Milliseconds()
-	if err != nil {
-		if ctx.Err() != nil {
-			return false // It is to end; that is no failure of the server.
-		}
-		s.Error = err.Error()
-		c.failed = true
+	s.Redials = c.redials.Swap(0)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return false // It is to end; that is no failure of the server.
+	case c.unknown.Load() && c.again:
+		s.Again, c.lost = err.Error(), true
+	default:
+		s.Error, c.failed = err.Error(), true
 	}
 	if err := c.lines.Encode(s); err != nil {
 		c.failed = true
@@ -145,15 +213,15 @@ func (c *client) take(ctx context.Context, name string, do func(context.Context,
 
 func (c *client) connect(ctx context.Context, _ *step) error {
 	var transport mcp.Transport
+	over := &http.Client{Transport: &observer{c, &http.Transport{DisableKeepAlives: c.reconnect, DialContext: c.dial}}}
 	switch c.transport {
 	case "streamable-http":
 		// A call that fails is to be seen, not mended. And no server sends anything of its own accord.
 		transport = &mcp.StreamableClientTransport{
-			Endpoint: c.url, MaxRetries: -1, DisableStandaloneSSE: true,
-			HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: c.reconnect}},
+			Endpoint: c.url, MaxRetries: -1, DisableStandaloneSSE: true, HTTPClient: over,
 		}
 	case "sse":
-		transport = &mcp.SSEClientTransport{Endpoint: c.url}
+		transport = &mcp.SSEClientTransport{Endpoint: c.url, HTTPClient: over}
 	default:
 		return fmt.Errorf("unknown transport %q", c.transport)
 	}

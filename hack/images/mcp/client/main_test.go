@@ -8,8 +8,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,6 +122,57 @@ func TestFailuresAreTold(t *testing.T) {
 				t.Errorf("the last step was %+v, want a failed %s", last, tc.failed)
 			}
 		})
+	}
+}
+
+func TestPatience(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	address := closed.Listener.Addr().String()
+	closed.Close()
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(context.Context, *mcp.CallToolRequest, struct {
+		Text string `json:"text"`
+	},
+	) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hi"}}}, nil, nil
+	})
+	shared := func(*http.Request) *mcp.Server { return server }
+	// It forgets a session, once.
+	handler, forgotten := mcp.NewStreamableHTTPHandler(shared, nil), false
+	late := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && !forgotten && bytes.Contains(body, []byte("tools/call")) {
+			forgotten = true
+			http.Error(w, "session not found", http.StatusNotFound)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handler.ServeHTTP(w, r)
+	})}
+	// If it cannot listen, the client fails, which is told.
+	opening := time.AfterFunc(200*time.Millisecond, func() { _ = late.ListenAndServe() })
+	t.Cleanup(func() {
+		opening.Stop()
+		_ = late.Close()
+	})
+	told, err := steps(t, options{
+		url: "http://" + address, transport: "streamable-http", tool: "echo", text: "hi", repeat: 1, timeout: time.Minute,
+		patience: time.Minute, reconnect: true,
+	})
+	if err != nil {
+		t.Fatalf("%v, after %+v", err, told)
+	}
+	var names []string
+	for _, s := range told {
+		name := s.Step
+		if s.Again != "" {
+			name += " again"
+		}
+		names = append(names, name)
+	}
+	want := []string{"initialize", "tools/list", "tools/call again", "initialize", "tools/list", "tools/call"}
+	if !slices.Equal(names, want) || told[0].Redials == 0 {
+		t.Errorf("the steps were %v with %d refusals at first, want %v", names, told[0].Redials, want)
 	}
 }
 

@@ -1,0 +1,82 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/freehold-dev/freehold/test/harness"
+	"github.com/freehold-dev/freehold/test/mcpclient"
+)
+
+// caller is a client that calls an MCPServer until it is looked at.
+type caller struct {
+	*world
+
+	member *member
+	pod    string
+}
+
+// callers call the MCPServers of a fleet, each with a new session every time.
+//
+// A proxy that ToolHive has made refuses connections from the moment on that it is told to stop, and the nodes go on
+// sending it some until they have heard of it; Freehold cannot mend that in pods that it has not made. A connection that
+// is refused has carried no request, so it is safe to try again, and that is what clients do, or the mesh for them. To a
+// request about a session that ended with its proxy the answer is 404, and a client of MCP has to begin a new one then.
+// So neither is counted as a call that failed; both are told. Each request has a connection of its own: on one that is
+// kept, a request may cross with its end, of which nobody can tell whether it was carried out.
+type callers []caller
+
+func (w *world) callAll(t *testing.T, members []*member) (all callers) {
+	t.Helper()
+	for _, m := range members {
+		if m.unanswered {
+			continue
+		}
+		args := append(mcpclient.To(m.server), "-fresh", "-reconnect", "-patience=1s", "-timeout=5s", "-interval=400ms", "-repeat=0")
+		all = append(all, caller{w, m, mcpclient.Start(t, w.Space, args...)})
+	}
+	for _, c := range all {
+		harness.Eventually(t, "calls of "+c.member.server.Name, func(ctx context.Context) error {
+			steps, err := mcpclient.Told(ctx, w.Space, c.pod)
+			if err == nil && len(steps) < 3 {
+				err = fmt.Errorf("there were %d steps", len(steps))
+			}
+			return err
+		})
+	}
+	return all
+}
+
+// check tells which steps have failed. Where there are several pods of both, none may have.
+func (all callers) check(t *testing.T, before map[string]parts) {
+	t.Helper()
+	for _, c := range all {
+		name := c.member.server.Name
+		steps, err := mcpclient.Told(t.Context(), c.Space, c.pod)
+		if err != nil {
+			t.Error(err)
+		}
+		failed, redials, again, first := 0, int64(0), 0, ""
+		for _, told := range steps {
+			redials += told.Redials
+			if told.Again != "" {
+				again++
+			}
+			if told.Error == "" {
+				continue
+			}
+			if failed++; failed == 1 {
+				first = fmt.Sprintf(", first at %s: %s: %s", told.Time.Format("15:04:05.000"), told.Step, told.Error)
+			}
+		}
+		t.Logf("calls of %s: %d steps, %d failed, %d connections were refused and tried again, %d sessions were lost%s",
+			name, len(steps), failed, redials, again, first)
+		if before[name].replicas(t, harness.Proxy) > 1 && before[name].replicas(t, harness.Backend) > 1 && failed > 0 {
+			t.Errorf("%s, which has several pods of each, failed in %d steps", name, failed)
+		}
+	}
+}
