@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -73,6 +75,16 @@ func (s *scene) settled(t *testing.T) {
 		}
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 			return errors.New("FieldsOwned is not True")
+		}
+		// The proxy comes after the first status. A number of replicas that nobody owns yet could be scaled without a trace.
+		deployment, err := s.Object(t.Context(), harness.Proxy, web)
+		if err != nil {
+			return err
+		}
+		for _, manager := range harness.Managers(server, harness.Proxy) {
+			if ownership.ApplyEntry(deployment, manager, "") == nil {
+				return fmt.Errorf("%s owns nothing of the Deployment yet", manager)
+			}
 		}
 		return nil
 	})
