@@ -31,6 +31,8 @@ func TestCompletion(t *testing.T) {
 		"release mcpserver/web ":          {"backend-replicas", "replicas"},
 		"yield --dry-run=":                {"none", "client", "server"},
 		"explain st":                      {"statefulset"},
+		"takeover mcpserver/web mcps":     {"mcpserver/other"},
+		"handback mcpserver/w":            {"mcpserver/web"},
 		"conflicts --namespace=" + s.Name: {s.Name},
 	} {
 		words := strings.Split(line, " ")
@@ -70,7 +72,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	if verbs != 7 {
+	if verbs != 9 {
 		t.Errorf("there are %d verbs", verbs)
 	}
 }

@@ -4,11 +4,15 @@
 package plugin
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // shellBlocks are what the documentation shows to be typed.
@@ -28,6 +32,11 @@ func TestDocumentation(t *testing.T) {
 	for _, block := range shellBlocks.FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
 			line = strings.TrimSpace(line)
+			if strings.Contains(line, " handback ") && s.operator != nil {
+				// It runs as a process, so the plugin does not see it.
+				s.stop(t)
+				s.operator = nil
+			}
 			// 1 means that there are conflicts or differences, which is no failure.
 			out := s.kubectl.Shell(t, "cd "+dir+" && { "+strings.Split(line, " #")[0]+"; [ $? -le 1 ]; }")
 			if out == "" && !strings.Contains(line, ">") && !strings.Contains(line, " diff ") {
@@ -36,8 +45,11 @@ func TestDocumentation(t *testing.T) {
 			typed++
 		}
 	}
-	if typed < 18 {
+	if typed < 23 {
 		t.Errorf("only %d commands were found", typed)
+	}
+	if !strings.Contains(s.kubectl.Run(t, "get", "deployment/"+web, "-o", "yaml", "--show-managed-fields"), "manager: thv-operator") {
+		t.Error("it is not handed back")
 	}
 	for name, want := range map[string]string{"web.html": "<title>Owners of mcpserver", "owners.json": `"path": ".spec.replicas"`} {
 		content, err := os.ReadFile(filepath.Join(dir, name))
@@ -46,3 +58,53 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 }
+
+// TestMigration types the commands of two sections of the page about the way from ToolHive, and back. Both operators are
+// there as Deployments that have no pods.
+func TestMigration(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t)
+	s.stop(t)
+	for name, image := range map[string]string{"toolhive-system/toolhive-operator": "ghcr.io/stacklok/toolhive/operator:v0.44.0", "freehold-system/freehold": "freehold"} {
+		namespace, deployment, _ := strings.Cut(name, "/")
+		s.kubectl.Shell(t, "kubectl create namespace "+namespace+" --dry-run=client -o yaml | kubectl apply -f -")
+		s.kubectl.Run(t, "create", "deployment", deployment, "--image="+image, "-n", namespace)
+		t.Cleanup(func() {
+			if _, err := s.kubectl.Try(context.WithoutCancel(t.Context()), harness.Call{Args: []string{"delete", "deployment", deployment, "-n", namespace}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	typed := 0
+	for _, section := range []string{"## See what will happen", "## The way back"} {
+		_, after, found := strings.Cut(string(text), section)
+		if !found {
+			t.Fatalf("there is no section %q", section)
+		}
+		after, _, _ = strings.Cut(after, "\n## ")
+		if section == "## The way back" {
+			// It was stopped when Freehold was installed.
+			s.kubectl.Run(t, "scale", "deployment/toolhive-operator", "-n", "toolhive-system", "--replicas=0")
+		}
+		for _, block := range shellBlocks.FindAllStringSubmatch(after, -1) {
+			for line := range strings.Lines(block[1]) {
+				line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+				out := s.kubectl.Shell(t, "{ "+line+"; code=$?; [ $code -eq 0 ] || { [ $code -eq 1 ] && echo '"+hindered+"'; }; }")
+				if strings.Contains(out, hindered) != strings.Contains(line, "--preview") {
+					t.Errorf("%s ended so: %s", line, out)
+				}
+				typed++
+			}
+		}
+	}
+	if typed != 6 {
+		t.Errorf("there are %d commands", typed)
+	}
+	s.checkHeld(t, vocabulary.ClassToolHive)
+}
+
+// hindered is what a command is followed by that has found something in the way: ToolHive's operator.
+const hindered = "[something is in the way]"

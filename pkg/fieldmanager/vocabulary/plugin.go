@@ -4,6 +4,8 @@
 package vocabulary
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
@@ -19,4 +21,33 @@ func PluginWriter() fieldmanager.Writer {
 			fieldmanager.Path("metadata", "annotations", Yield),
 		),
 	}
+}
+
+// HandbackWriters returns what kubectl freehold owns while it hands an MCPServer back to ToolHive: of each object what
+// the operator's writers may own, until it has passed that on in the same run. It applies with its own name, and without
+// force, what ToolHive needs to be otherwise. They are not in the Registry either.
+func HandbackWriters() []fieldmanager.Writer {
+	type target struct {
+		kind        schema.GroupKind
+		subresource string
+	}
+	var writers []fieldmanager.Writer
+	at := map[target]int{}
+	for _, w := range Registry().Writers() {
+		if len(w.Claim.Within) == 0 {
+			continue
+		}
+		of := target{w.Kind, w.Subresource}
+		i, known := at[of]
+		if !known {
+			i = len(writers)
+			at[of] = i
+			writers = append(writers, fieldmanager.Writer{
+				Name: Plugin, Kind: w.Kind, Subresource: w.Subresource, Summary: "what is handed back to ToolHive, meanwhile",
+			})
+		}
+		// Where several writers share an object, what is not one's is another's.
+		writers[i].Claim.Within = append(writers[i].Claim.Within, w.Claim.Within...)
+	}
+	return writers
 }

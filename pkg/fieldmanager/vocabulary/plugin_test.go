@@ -4,8 +4,10 @@
 package vocabulary_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
@@ -21,5 +23,18 @@ func TestPluginWriter(t *testing.T) {
 	}
 	if class := vocabulary.ClassOf(vocabulary.Plugin, ""); class != vocabulary.ClassKubectl {
 		t.Errorf("the plugin is taken for %s", class)
+	}
+}
+
+// While it is handed back, whatever the operator's writers may own of an object is the plugin's.
+func TestHandbackWritersCoverAllWriters(t *testing.T) {
+	writers := vocabulary.HandbackWriters()
+	for _, w := range vocabulary.Registry().Writers() {
+		for _, path := range w.Claim.Within {
+			i := slices.IndexFunc(writers, func(h fieldmanager.Writer) bool { return h.Kind == w.Kind && h.Subresource == w.Subresource })
+			if i < 0 || writers[i].Name != vocabulary.Plugin || !writers[i].Claim.Covers(path) {
+				t.Errorf("%s of %s by %s is not covered", path, w.Kind, w.Name)
+			}
+		}
 	}
 }

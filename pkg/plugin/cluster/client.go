@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -175,6 +176,11 @@ func (c *Client) helper(kind schema.GroupKind, changes ...func(*rest.Config)) (*
 	if !ok {
 		return nil, fmt.Errorf("%s is not of Freehold's kinds", kind)
 	}
+	return c.resource(version, meta.RESTScopeNamespace, changes...)
+}
+
+// resource sends requests about a kind of objects.
+func (c *Client) resource(version schema.GroupVersionResource, scope meta.RESTScope, changes ...func(*rest.Config)) (*resource.Helper, error) {
 	config, err := c.getter.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -193,9 +199,48 @@ func (c *Client) helper(kind schema.GroupKind, changes ...func(*rest.Config)) (*
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewHelper(client, &meta.RESTMapping{
-		Resource: version, GroupVersionKind: kind.WithVersion(version.Version), Scope: meta.RESTScopeNamespace,
-	}), nil
+	return resource.NewHelper(client, &meta.RESTMapping{Resource: version, Scope: scope}), nil
+}
+
+// pods are no kind of Freehold's.
+var pods = corev1.SchemeGroupVersion.WithResource("pods")
+
+// read reads an object into a typed one; an empty namespace is for a kind that has none.
+func (c *Client) read(version schema.GroupVersionResource, namespace, name string, into any) error {
+	scope := meta.RESTScopeNamespace
+	if namespace == "" {
+		scope = meta.RESTScopeRoot
+	}
+	helper, err := c.resource(version, scope)
+	if err != nil {
+		return err
+	}
+	answer, err := helper.Get(namespace, name)
+	if err != nil {
+		return err
+	}
+	object, err := asUnstructured(answer)
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
+}
+
+// list reads objects into a typed list; an empty namespace is for all.
+func (c *Client) list(version schema.GroupVersionResource, namespace string, options metav1.ListOptions, into any) error {
+	helper, err := c.resource(version, meta.RESTScopeNamespace)
+	if err != nil {
+		return err
+	}
+	answer, err := helper.List(namespace, version.GroupVersion().String(), &options)
+	if err != nil {
+		return err
+	}
+	found, ok := answer.(*unstructured.UnstructuredList)
+	if !ok {
+		return fmt.Errorf("the API server answered with a %T", answer)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
 }
 
 // Schema tells the types of fields of Kubernetes' own kinds and of MCPServers.

@@ -4,6 +4,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,12 +77,13 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 		return nil, err
 	}
 	family := &Family{}
+	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.StatefulSet })]
 	for i, object := range found {
 		switch {
 		case unreadable[i]:
 			family.Unreadable = append(family.Unreadable, refs[i])
 		case object == nil:
-		case madeFor(object, server):
+		case madeFor(object, server, backend):
 			family.Children = append(family.Children, object)
 		default:
 			family.Strangers = append(family.Strangers, refs[i])
@@ -90,11 +93,27 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 }
 
 // madeFor tells whether an object is a child of the MCPServer: it is controlled by it or by one of its name, as after
-// the MCPServer was made anew; or by nobody, and the annotation tells that it was written from the MCPServer.
-func madeFor(object metav1.Object, server metav1.Object) bool {
-	if controller := metav1.GetControllerOf(object); controller != nil {
+// the MCPServer was made anew; or by nobody, and an annotation, or a manager of ToolHive's and a label, tell that it was
+// made for the MCPServer; or by the backend's StatefulSet, which controls the Services that ToolHive's runner makes.
+func madeFor(object *unstructured.Unstructured, server metav1.Object, backend *unstructured.Unstructured) bool {
+	controller := metav1.GetControllerOf(object)
+	switch {
+	case controller == nil:
+		source, ok := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
+		return ok && source.UID == server.GetUID() || ofToolHive(object, server)
+	case controller.Kind == vocabulary.StatefulSet.Kind:
+		return backend != nil && controller.UID == backend.GetUID() && ofToolHive(object, server)
+	default:
 		return controller.Kind == vocabulary.MCPServer.Kind && controller.Name == server.GetName()
 	}
-	source, ok := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
-	return ok && source.UID == server.GetUID()
+}
+
+// ofToolHive tells whether ToolHive has made an object for an MCPServer of this name, or Freehold has taken it over and
+// was interrupted.
+func ofToolHive(object *unstructured.Unstructured, server metav1.Object) bool {
+	return render.ServerOf(object.GetLabels()) == server.GetName() &&
+		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			class := vocabulary.ClassOf(e.Manager, "")
+			return class == vocabulary.ClassToolHive || class == vocabulary.ClassFreehold
+		})
 }

@@ -180,3 +180,35 @@ func (c *Client) Try(writer string, ref apply.ObjectRef, live *unstructured.Unst
 	}
 	return asUnstructured(answer)
 }
+
+// EditClaims sends an edit of an object's managedFields.
+func (c *Client) EditClaims(ref apply.ObjectRef, patch []byte) (*unstructured.Unstructured, error) {
+	return c.handOver(ref, "", types.JSONPatchType, patch)
+}
+
+// Apply applies what a user's own field manager owns to an object, or its status, without force. The configuration has
+// the object's UID and resourceVersion in it.
+func (c *Client) Apply(ref apply.ObjectRef, subresource string, config map[string]any) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	return c.handOver(ref, subresource, types.ApplyPatchType, body)
+}
+
+func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.PatchType, body []byte) (*unstructured.Unstructured, error) {
+	helper, err := c.helper(ref.Kind, func(config *rest.Config) {
+		if config.WarningHandler != nil {
+			config.WarningHandler = expected{config.WarningHandler}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := helper.WithFieldManager(vocabulary.Plugin).WithSubresource(subresource).
+		Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return asUnstructured(answer)
+}

@@ -50,7 +50,8 @@ func New(env Environment) *cobra.Command {
 		Short: "Tell who owns the fields of objects, and settle conflicts about those of MCPServers",
 		Long: `Tell who owns the fields of objects, and settle conflicts about those of MCPServers.
 
-owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after.
+owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
+look after.
 
 ` + exitCodesHelp,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},
@@ -67,7 +68,7 @@ owners works for every object of every kind. The other verbs are about MCPServer
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.colour, "color", colourAuto,
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
-	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff())
+	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback())
 	complete(root, "namespace", p.completeNamespaces)
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 	return root

@@ -44,17 +44,8 @@ func (s *surveyor) connect() (err error) {
 // survey works out what the operator wants of an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
 func (s *surveyor) survey(server *v1beta1.MCPServer) (*wanted.Plan, *cluster.Family, error) {
-	if s.options == nil {
-		options, err := s.client.OperatorOptions(s.operator, s.args)
-		switch {
-		case errors.Is(err, cluster.ErrNoOperator):
-			if len(s.args) == 0 {
-				s.warn("%v; its defaults are assumed (see --operator and --operator-arg)", err)
-			}
-		case err != nil:
-			return nil, nil, err
-		}
-		s.options = &options
+	if err := s.knowOptions(); err != nil {
+		return nil, nil, err
 	}
 	in, family, err := s.client.Look(server, *s.options)
 	if err != nil {
@@ -63,4 +54,22 @@ func (s *surveyor) survey(server *v1beta1.MCPServer) (*wanted.Plan, *cluster.Fam
 	s.warnUnreadable(family)
 	plan, err := wanted.New(in)
 	return plan, family, err
+}
+
+// knowOptions reads the operator's settings, once.
+func (s *surveyor) knowOptions() error {
+	if s.options != nil {
+		return nil
+	}
+	options, err := s.client.OperatorOptions(s.operator, s.args)
+	switch {
+	case errors.Is(err, cluster.ErrNoOperator):
+		if len(s.args) == 0 {
+			s.warn("%v; its defaults are assumed (see --operator and --operator-arg)", err)
+		}
+	case err != nil:
+		return err
+	}
+	s.options = &options
+	return nil
 }

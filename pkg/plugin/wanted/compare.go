@@ -59,8 +59,8 @@ func Selected(fields *fieldpath.Set, object apply.ObjectRef, s request.Selector)
 	return selected
 }
 
-// settle keeps values as they live that carry no behaviour, as the operator does.
-func settle(writer string, live *unstructured.Unstructured, config runtime.ApplyConfiguration) {
+// Settle keeps values as they live that carry no behaviour, as the operator does.
+func Settle(writer string, live *unstructured.Unstructured, config runtime.ApplyConfiguration) {
 	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
 	switch want := config.(type) {
 	case *appsv1ac.DeploymentApplyConfiguration:
@@ -143,7 +143,7 @@ func (w *worker) compare(intent *Intent) error {
 	if intent.Same {
 		return nil
 	}
-	w.stamp(intent)
+	Stamp(intent.Want, intent.Writer, w.Server)
 	if intent.Trial = intent.Want; !released.Empty() {
 		if intent.Trial, err = w.trial(intent.Want, live, released); err != nil {
 			return err

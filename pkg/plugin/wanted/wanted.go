@@ -33,6 +33,9 @@ type Input struct {
 	AuthzConfigMap, PermissionProfileConfigMap *corev1.ConfigMap
 	// Options of the operator.
 	Options render.Options
+	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
+	// Deployment names.
+	Process string
 	// Schema tells the types of fields.
 	Schema managedfields.TypeConverter
 }
@@ -84,14 +87,7 @@ type Plan struct {
 // nothing is written for it.
 func New(in Input) (*Plan, error) {
 	key := ref(vocabulary.Deployment, in.Server, render.DeploymentName(in.Server.Name))
-	rendering := render.Input{
-		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
-	}
-	if proxy := in.Child(key); proxy != nil {
-		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
-		rendering.BackendProcess = attached
-	}
-	result, err := render.Render(rendering, in.Options)
+	result, err := Render(in)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +128,20 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.
+func Render(in Input) (*render.Result, error) {
+	rendering := render.Input{
+		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
+		BackendProcess: in.Process,
+	}
+	proxy := in.Child(ref(vocabulary.Deployment, in.Server, render.DeploymentName(in.Server.Name)))
+	if proxy != nil && in.Process == "" {
+		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
+		rendering.BackendProcess = attached
+	}
+	return render.Render(rendering, in.Options)
 }
 
 func ref(kind schemaGroupKind, server *v1beta1.MCPServer, name string) apply.ObjectRef {
@@ -194,15 +204,15 @@ const replicasPath = ".spec.replicas"
 func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.ApplyConfiguration) (Intent, error) {
 	intent := Intent{Writer: writer, Object: object, Live: w.Child(object)}
 	if intent.Live != nil {
-		settle(writer, intent.Live, config)
+		Settle(writer, intent.Live, config)
 	}
-	want, err := encode(config)
+	want, err := Encode(config)
 	if err != nil {
 		return intent, fmt.Errorf("what %s wants of %s cannot be encoded: %w", writer, object, err)
 	}
 	intent.Want = want
 	if intent.Live == nil {
-		w.stamp(&intent)
+		Stamp(intent.Want, writer, w.Server)
 		intent.Trial = intent.Want
 		return intent, nil
 	}
@@ -212,18 +222,19 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 	return intent, nil
 }
 
-// stamp adds the annotation that tells what the object is written from.
-func (w *worker) stamp(intent *Intent) {
+// Stamp adds the annotation that tells what the object is written from to what a writer wants of it.
+func Stamp(want map[string]any, writer string, server *v1beta1.MCPServer) {
 	key := apply.SourceAnnotation
-	if countsReplicas(intent.Writer) {
+	if countsReplicas(writer) {
 		key = vocabulary.ReplicasSource
 	}
-	source := apply.Source{UID: w.Server.UID, Generation: w.Server.Generation}
+	source := apply.Source{UID: server.UID, Generation: server.Generation}
 	// Maps all the way down: the object was decoded from JSON.
-	_ = unstructured.SetNestedField(intent.Want, source.String(), "metadata", "annotations", key)
+	_ = unstructured.SetNestedField(want, source.String(), "metadata", "annotations", key)
 }
 
-func encode(config any) (map[string]any, error) {
+// Encode returns a configuration as it is sent.
+func Encode(config any) (map[string]any, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err

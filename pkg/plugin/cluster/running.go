@@ -1,0 +1,223 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// Product is whose operator is meant.
+type Product struct {
+	// Name of the product.
+	Name string
+	// program is the file name of its operator, image the end of its image's name, label the value of the label
+	// app.kubernetes.io/name, and lease the name of the Lease by which one of several replicas is chosen.
+	program, image, label, lease string
+	// namespace is where it is installed unless its user says otherwise.
+	namespace string
+	// watching is the flag that names the namespaces that it watches; empty for none. Both know the variable
+	// WATCH_NAMESPACE.
+	watching string
+}
+
+// The products.
+var (
+	ToolHive = Product{
+		Name: "ToolHive", program: "thv-operator", image: "toolhive/operator", label: "toolhive-operator",
+		lease: "toolhive-operator-leader-election", namespace: "toolhive-system",
+	}
+	Freehold = Product{
+		Name: "Freehold", program: "freehold", image: "freehold", label: "freehold", lease: "freehold",
+		namespace: "freehold-system", watching: "--watch-namespaces=",
+	}
+)
+
+const nameLabel = "app.kubernetes.io/name"
+
+// Running is an operator that runs.
+type Running struct {
+	Product string `json:"product"`
+	// Object that tells it, as kubectl takes it, and its namespace.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	// How it was found out.
+	How string `json:"how"`
+	// Stop is the command that stops it; empty where that is not known.
+	Stop string `json:"stop,omitempty"`
+	// Namespaces that it watches; empty for all.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Watches tells whether it looks after a namespace.
+func (r Running) Watches(namespace string) bool {
+	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
+}
+
+// page is how many objects are read at a time.
+const page = 500
+
+// Running finds the operators of a product that run, from Deployments, from pods and from Leases. Where the user may not
+// look at all namespaces, only that in which the product is installed by default is looked at; unseen tells so.
+func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []string, err error) {
+	s := &search{Product: p, client: c, now: now}
+	for _, look := range []func(namespace string) error{s.deployments, s.pods, s.leases} {
+		err := look(metav1.NamespaceAll)
+		if apierrors.IsForbidden(err) {
+			unseen = append(unseen, err.Error())
+			err = look(p.namespace)
+		}
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, nil, err
+		}
+	}
+	return s.found, unseen, nil
+}
+
+type search struct {
+	Product
+	client *Client
+	now    time.Time
+	found  []Running
+}
+
+func (s *search) deployments(namespace string) error {
+	for next := ""; ; {
+		list := &appsv1.DeploymentList{}
+		err := s.client.list(versions[vocabulary.Deployment], namespace, metav1.ListOptions{Limit: page, Continue: next}, list)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			s.deployment(&list.Items[i])
+		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+func (s *search) deployment(d *appsv1.Deployment) {
+	why := s.runs(d.Labels, &d.Spec.Template.Spec)
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	if why == "" || wanted == 0 && d.Status.Replicas == 0 {
+		return
+	}
+	how := fmt.Sprintf("%s; it is to have %d replicas and has %d", why, wanted, d.Status.Replicas)
+	s.found = append(s.found, Running{
+		Product: s.Name, Object: "deployment.apps/" + d.Name, Namespace: d.Namespace, How: how,
+		Stop:       fmt.Sprintf("kubectl scale -n %s deployment/%s --replicas=0", d.Namespace, d.Name),
+		Namespaces: s.namespaces(&d.Spec.Template.Spec),
+	})
+}
+
+// runs tells why a pod is taken for one of the operator's; empty if it is not.
+func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
+	for i := range pod.Containers {
+		container := &pod.Containers[i]
+		for _, word := range slices.Concat(container.Command, container.Args) {
+			if path.Base(word) == s.program && !strings.HasPrefix(word, "-") {
+				return fmt.Sprintf("its container %s runs %s", container.Name, word)
+			}
+		}
+		image, _, _ := strings.Cut(container.Image, "@")
+		if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+			image = image[:at]
+		}
+		if image == s.image || strings.HasSuffix(image, "/"+s.image) {
+			return fmt.Sprintf("its container %s has the image %s", container.Name, container.Image)
+		}
+	}
+	if labels[nameLabel] == s.label {
+		return fmt.Sprintf("it has the label %s=%s", nameLabel, s.label)
+	}
+	return ""
+}
+
+// namespaces are those that an operator's pod says it watches.
+func (s *search) namespaces(pod *corev1.PodSpec) []string {
+	var text string
+	for i := range pod.Containers {
+		for _, variable := range pod.Containers[i].Env {
+			if variable.Name == "WATCH_NAMESPACE" && variable.Value != "" {
+				text = variable.Value
+			}
+		}
+		for _, argument := range pod.Containers[i].Args {
+			if value, ok := strings.CutPrefix(argument, s.watching); ok && s.watching != "" {
+				text = value
+			}
+		}
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// pods finds those that no Deployment accounts for, such as one that is on its way out.
+func (s *search) pods(namespace string) error {
+	list := &corev1.PodList{}
+	if err := s.client.list(pods, namespace, metav1.ListOptions{LabelSelector: nameLabel + "=" + s.label}, list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		why := s.runs(pod.Labels, &pod.Spec)
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if why == "" || ended || s.knows(pod.Namespace) {
+			continue
+		}
+		if pod.DeletionTimestamp != nil {
+			why += "; it is on its way out"
+		}
+		s.found = append(s.found, Running{
+			Product: s.Name, Object: "pod/" + pod.Name, Namespace: pod.Namespace, How: why, Namespaces: s.namespaces(&pod.Spec),
+		})
+	}
+	return nil
+}
+
+func (s *search) knows(namespace string) bool {
+	return slices.ContainsFunc(s.found, func(r Running) bool { return r.Namespace == namespace })
+}
+
+// leases finds an operator that is none of the cluster's pods, by the Lease that it renews.
+func (s *search) leases(namespace string) error {
+	list := &coordinationv1.LeaseList{}
+	resource := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	if err := s.client.list(resource, namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + s.lease}, list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		lease := &list.Items[i]
+		if holder, ok := s.held(lease); ok && !s.knows(lease.Namespace) {
+			s.found = append(s.found, Running{
+				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace,
+				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
+			})
+		}
+	}
+	return nil
+}
+
+func (s *search) held(lease *coordinationv1.Lease) (holder string, ok bool) {
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return "", false
+	}
+	lasts := time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	return *spec.HolderIdentity, s.now.Sub(spec.RenewTime.Time) < lasts
+}

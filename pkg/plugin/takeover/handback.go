@@ -1,0 +1,291 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// Return is one object, or the status of one, that is handed back to ToolHive. It takes three requests, none of which
+// forces anything: an edit of managedFields by which the plugin gets all that the operator's writers own of it; an
+// apply by which the plugin sets what ToolHive needs to be otherwise, and drops what ToolHive does not know; and an
+// edit by which the plugin's claim becomes ToolHive's. What is left to do is told by the object alone, so that it goes
+// on from wherever it was interrupted; and since the plugin holds the operator's marks meanwhile, an operator that is
+// started again instead takes the object back.
+type Return struct {
+	Ref         apply.ObjectRef
+	Subresource string
+	// Live is the object as it was found.
+	Live *unstructured.Unstructured
+	// To is ToolHive's manager.
+	To string
+
+	change func(config map[string]any)
+}
+
+// Handback returns what is to be handed back of an MCPServer, in order. The workload of the backend comes first, while
+// the operator's proxyrunners may not write; the right to write comes last.
+func Handback(server *unstructured.Unstructured, children []*unstructured.Unstructured) []Return {
+	var set *unstructured.Unstructured
+	for _, child := range children {
+		if child.GetKind() == vocabulary.StatefulSet.Kind {
+			set = child
+		}
+	}
+	var all []Return
+	for _, child := range children {
+		r := Return{Ref: refOf(child), Live: child, To: vocabulary.ToolHiveOperator, change: func(map[string]any) {}}
+		switch {
+		case r.Ref.Kind == vocabulary.StatefulSet:
+			r.To = vocabulary.ToolHiveRunner
+			r.change = func(config map[string]any) { openGate(config, server.GetGeneration()) }
+		case isBackendService(r.Ref, server.GetName()):
+			r.To = vocabulary.ToolHiveRunner
+			r.change = func(config map[string]any) { giveTo(config, set) }
+		case r.Ref.Kind == vocabulary.Role:
+			r.change = func(config map[string]any) { config["rules"] = toolHiveRules() }
+		}
+		all = append(all, r)
+	}
+	all = append(all,
+		Return{
+			Ref: refOf(server), Live: server, Subresource: "status", To: vocabulary.ToolHiveOperator, change: dropConditions,
+		},
+		Return{Ref: refOf(server), Live: server, To: vocabulary.ToolHiveOperator, change: func(map[string]any) {}},
+	)
+	all = slices.DeleteFunc(all, func(r Return) bool { return !r.due(r.Live) })
+	slices.SortStableFunc(all, func(a, b Return) int { return a.place() - b.place() })
+	return all
+}
+
+func refOf(object *unstructured.Unstructured) apply.ObjectRef {
+	ref := apply.ObjectRef{Kind: object.GroupVersionKind().GroupKind()}
+	ref.Namespace, ref.Name = object.GetNamespace(), object.GetName()
+	return ref
+}
+
+func isBackendService(ref apply.ObjectRef, server string) bool {
+	return ref.Kind == vocabulary.ServiceKind && (ref.Name == render.BackendServiceName(server) || ref.Name == render.HeadlessServiceName(server))
+}
+
+// place is where an object stands in the order.
+func (r *Return) place() int {
+	switch {
+	case r.Ref.Kind == vocabulary.StatefulSet:
+		return 0
+	case r.To == vocabulary.ToolHiveRunner:
+		return 1
+	case r.Ref.Kind == vocabulary.RoleBinding:
+		return 3
+	case r.Ref.Kind == vocabulary.Role:
+		return 4
+	case r.Ref.Kind == vocabulary.MCPServer:
+		return 5
+	}
+	return 2
+}
+
+// due tells whether the operator, or an interrupted run of the plugin, holds anything.
+func (r *Return) due(live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		ours := vocabulary.ClassOf(e.Manager, "") == vocabulary.ClassFreehold || e.Manager == vocabulary.Plugin
+		return ours && e.Subresource == r.Subresource
+	})
+}
+
+// Gather returns the JSON patch by which the plugin gets what the operator's writers own; nil when they own nothing.
+func (r *Return) Gather(live *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	from := func(o ownership.Owner) bool {
+		return vocabulary.ClassOf(o.Manager, "") == vocabulary.ClassFreehold && o.Subresource == r.Subresource
+	}
+	edit, err := ownership.Inherit(live, now, from, ownership.Heir{
+		Holder: ownership.Holder{Manager: vocabulary.Plugin, Subresource: r.Subresource, APIVersion: live.GetAPIVersion()},
+		Covers: r.covers(),
+	})
+	if err != nil || edit == nil {
+		return nil, err
+	}
+	return edit.Patch(live)
+}
+
+// covers tells which fields the plugin owns meanwhile.
+func (r *Return) covers() func(path fieldpath.Path) bool {
+	for _, w := range vocabulary.HandbackWriters() {
+		if w.Kind == r.Ref.Kind && w.Subresource == r.Subresource {
+			return w.Claim.Covers
+		}
+	}
+	return func(fieldpath.Path) bool { return false }
+}
+
+// Config returns what the plugin applies: all that it owns, as ToolHive needs it.
+func (r *Return) Config(schema managedfields.TypeConverter, live *unstructured.Unstructured) (map[string]any, error) {
+	own, err := ownership.Fields(ownership.ApplyEntry(live, vocabulary.Plugin, r.Subresource))
+	if err != nil {
+		return nil, err
+	}
+	whole, err := schema.ObjectToTyped(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	config, ok := whole.ExtractItems(own.Leaves(), typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
+	if !ok {
+		config = map[string]any{}
+	}
+	r.change(config)
+	dropAnnotations(config)
+	config["apiVersion"], config["kind"] = live.GetAPIVersion(), live.GetKind()
+	for key, value := range map[string]string{
+		"name": live.GetName(), "namespace": live.GetNamespace(), "uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion(),
+	} {
+		if err := unstructured.SetNestedField(config, value, "metadata", key); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}
+
+// Pass returns the JSON patch by which the plugin's claim becomes ToolHive's; nil when the plugin owns nothing.
+func (r *Return) Pass(live *unstructured.Unstructured, now time.Time) ([]byte, error) {
+	return pass(live, r.Subresource, r.To, now)
+}
+
+// Result returns the object as it will be, and the fields that others hold at another value, which keep it from being
+// handed back.
+func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstructured, []Contested, error) {
+	gathered := r.Live
+	patch, err := r.Gather(r.Live, time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	if patch != nil {
+		if gathered, err = Patched(r.Live, patch); err != nil {
+			return nil, nil, err
+		}
+	}
+	config, err := r.Config(schema, gathered)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := (&unstructured.Unstructured{Object: config}).DeepCopy().Object
+	for _, field := range []string{"uid", "resourceVersion"} {
+		unstructured.RemoveNestedField(want, "metadata", field)
+	}
+	merged, err := Merge(schema, gathered, want, vocabulary.Plugin, r.Subresource, false)
+	if paths, conflict := contested(err); conflict {
+		o := Object{Ref: r.Ref, Live: gathered, Merged: gathered}
+		o.contest(vocabulary.Plugin, paths, want)
+		return nil, o.Contested, nil
+	}
+	return merged, nil, err
+}
+
+// openGate lets the runners of ToolHive's operator, whose generation is the MCPServer's, write the StatefulSet; not the
+// operator's, whose generation is 1, unless the MCPServer's is as well. A gate that ToolHive has set stays, and the
+// pods with it.
+func openGate(config map[string]any, generation int64) {
+	where := []string{"spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration}
+	text, found, _ := unstructured.NestedString(config, where...)
+	if gate, err := strconv.ParseInt(text, 10, 64); !found || err == nil && gate <= generation {
+		return
+	}
+	// Maps all the way down: it was found there.
+	_ = unstructured.SetNestedField(config, strconv.FormatInt(generation, 10), where...)
+}
+
+// giveTo makes an object the StatefulSet's, as ToolHive's runner makes the Services of the backend. Two controllers would
+// be refused.
+func giveTo(config map[string]any, set *unstructured.Unstructured) {
+	references, _, _ := unstructured.NestedSlice(config, "metadata", "ownerReferences")
+	references = slices.DeleteFunc(references, func(r any) bool {
+		reference, ok := r.(map[string]any)
+		return ok && (reference["kind"] == v1beta1.MCPServerKind || reference["controller"] == true)
+	})
+	if set != nil {
+		references = append(references, map[string]any{
+			"apiVersion": set.GetAPIVersion(), "kind": set.GetKind(), "name": set.GetName(), "uid": string(set.GetUID()),
+			"controller": true, "blockOwnerDeletion": true,
+		})
+	}
+	if len(references) == 0 {
+		unstructured.RemoveNestedField(config, "metadata", "ownerReferences")
+		return
+	}
+	_ = unstructured.SetNestedSlice(config, references, "metadata", "ownerReferences")
+}
+
+// toolHiveRules are the rights that ToolHive's operator gives its proxyrunners.
+func toolHiveRules() []any {
+	rule := func(group, resource string, verbs ...any) any {
+		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
+	}
+	return []any{
+		rule("apps", "statefulsets", "get", "list", "watch", "create", "update", "patch", "delete"),
+		rule("", "services", "get", "list", "watch", "create", "update", "patch", "delete"),
+		rule("", "pods", "get", "list", "watch"),
+		rule("", "pods/log", "get"),
+		rule("", "pods/attach", "create", "get"),
+		rule("", "configmaps", "get", "list", "watch"),
+	}
+}
+
+// annotationPrefix is what the operator's annotations begin with.
+const annotationPrefix = "freehold.dev/"
+
+// dropAnnotations takes the operator's annotations off an object. On a pod template they stay until ToolHive's operator
+// writes it anew: to take them off would restart the pods once more.
+func dropAnnotations(config map[string]any) {
+	annotations, found, _ := unstructured.NestedMap(config, "metadata", "annotations")
+	if !found {
+		return
+	}
+	for key := range annotations {
+		if strings.HasPrefix(key, annotationPrefix) {
+			delete(annotations, key)
+		}
+	}
+	if len(annotations) == 0 {
+		unstructured.RemoveNestedField(config, "metadata", "annotations")
+		return
+	}
+	_ = unstructured.SetNestedMap(config, annotations, "metadata", "annotations")
+}
+
+// conditionsOfFreehold are those that ToolHive does not know, and would never change.
+var conditionsOfFreehold = []string{
+	v1beta1.ConditionFieldsOwned, v1beta1.ConditionFieldsTaken, v1beta1.ConditionFieldsYielded, v1beta1.ConditionTakenOver,
+	v1beta1.ConditionSpecValid, v1beta1.ConditionApplied, v1beta1.ConditionAuthzConfigValidated, v1beta1.ConditionToolConfigRefValidated,
+}
+
+func dropConditions(config map[string]any) {
+	conditions, found, _ := unstructured.NestedSlice(config, "status", "conditions")
+	if !found {
+		return
+	}
+	conditions = slices.DeleteFunc(conditions, func(c any) bool {
+		condition, ok := c.(map[string]any)
+		name, _ := condition["type"].(string)
+		return ok && slices.Contains(conditionsOfFreehold, name)
+	})
+	if len(conditions) == 0 {
+		unstructured.RemoveNestedField(config, "status", "conditions")
+		return
+	}
+	_ = unstructured.SetNestedSlice(config, conditions, "status", "conditions")
+}

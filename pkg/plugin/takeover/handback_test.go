@@ -1,0 +1,215 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+)
+
+const closedGate = "9223372036854775807"
+
+func owned(object map[string]any, entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: object}
+	o.SetNamespace("tools")
+	o.SetResourceVersion("7")
+	o.SetManagedFields(entries)
+	return o
+}
+
+func entry(manager, apiVersion, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Subresource: subresource,
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+// example is an MCPServer of Freehold's and the two of its objects of which something has to be otherwise for ToolHive.
+func example(generation int64, gate string) (server *unstructured.Unstructured, children []*unstructured.Unstructured) {
+	server = owned(map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": v1beta1.MCPServerKind,
+		"metadata": map[string]any{"name": "web", "uid": "server", "generation": generation, "finalizers": []any{v1beta1.Finalizer}},
+		"status": map[string]any{"phase": "Ready", "conditions": []any{
+			map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "FieldsOwned", "status": "True"},
+		}},
+	},
+		entry(vocabulary.Finalizer, v1beta1.SchemeGroupVersion.String(), "", `{"f:metadata":{"f:finalizers":{"v:\"`+v1beta1.Finalizer+`\"":{}}}}`),
+		entry(vocabulary.Status, v1beta1.SchemeGroupVersion.String(), "status", `{"f:status":{"f:phase":{},"f:conditions":{
+			"k:{\"type\":\"Ready\"}":{".":{},"f:type":{},"f:status":{}},"k:{\"type\":\"FieldsOwned\"}":{".":{},"f:type":{},"f:status":{}}}}}`),
+	)
+	set := owned(map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"name": "web", "uid": "set", "annotations": map[string]any{"freehold.dev/source": "server/1", "other": "stays"}},
+		"spec": map[string]any{"replicas": int64(2), "template": map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{v1beta1.AnnotationGeneration: gate},
+		}}},
+	},
+		entry(vocabulary.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{}}},
+			"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:`+v1beta1.AnnotationGeneration+`":{}}}}}}`),
+		entry(vocabulary.BackendReplicas, "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`),
+		entry("somebody", "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:other":{}}}}`),
+	)
+	service := owned(map[string]any{
+		"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "mcp-web", "uid": "service", "ownerReferences": []any{map[string]any{
+			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": v1beta1.MCPServerKind, "name": "web", "uid": "server", "controller": true,
+		}}},
+	}, entry(vocabulary.Service, "v1", "", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"server\"}":{}}}}`))
+	return server, []*unstructured.Unstructured{service, set}
+}
+
+// step does the next step of what is to be done for an object, as the API server would; done tells that none is left.
+func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n int) (after *unstructured.Unstructured) {
+	t.Helper()
+	schema := cluster.Schema()
+	var patch []byte
+	var err error
+	switch n {
+	case 0:
+		patch, err = r.Gather(live, time.Unix(1, 0))
+	case 1:
+		config, err := r.Config(schema, live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"uid", "resourceVersion"} {
+			unstructured.RemoveNestedField(config, "metadata", field)
+		}
+		if after, err = takeover.Merge(schema, live, config, vocabulary.Plugin, r.Subresource, false); err != nil {
+			t.Fatal(err)
+		}
+		return after
+	default:
+		patch, err = r.Pass(live, time.Unix(1, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if patch == nil {
+		return live
+	}
+	if after, err = takeover.Patched(live, patch); err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
+// run hands an MCPServer back, but ends after so many steps, and returns all objects as they are then.
+func run(t *testing.T, server *unstructured.Unstructured, children []*unstructured.Unstructured, steps int) (*unstructured.Unstructured, []*unstructured.Unstructured) {
+	t.Helper()
+	for _, r := range takeover.Handback(server, children) {
+		for n := range 3 {
+			if steps--; steps < 0 {
+				return server, children
+			}
+			if r.Ref.Kind == vocabulary.MCPServer {
+				server = step(t, &r, server, n)
+				continue
+			}
+			for i, child := range children {
+				if child.GetKind() == r.Ref.Kind.Kind {
+					children[i] = step(t, &r, child, n)
+				}
+			}
+		}
+	}
+	return server, children
+}
+
+// An interrupted handback that is run again ends as one that was not.
+func TestHandbackInterrupted(t *testing.T) {
+	const all = 100
+	server, children := example(3, closedGate)
+	wantServer, wantChildren := run(t, server, children, all)
+	if left := takeover.Handback(wantServer, wantChildren); len(left) > 0 {
+		t.Fatalf("there is more to do: %+v", left)
+	}
+	for steps := range 12 {
+		t.Run(strconv.Itoa(steps), func(t *testing.T) {
+			server, children := example(3, closedGate)
+			server, children = run(t, server, children, steps)
+			server, children = run(t, server, children, all)
+			for i, object := range append(children, server) {
+				want := append(wantChildren, wantServer)[i]
+				if diff := cmp.Diff(plain(t, want), plain(t, object)); diff != "" {
+					t.Errorf("%s (-at once +in two runs):\n%s", object.GetKind(), diff)
+				}
+			}
+		})
+	}
+}
+
+// plain is an object without the times of its managers' entries, which are those of the merge.
+func plain(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	copied := object.DeepCopy()
+	entries := copied.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	copied.SetManagedFields(entries)
+	return copied.Object
+}
+
+// What is handed back is as ToolHive needs it, and others keep what is theirs.
+func TestHandbackResult(t *testing.T) {
+	for name, test := range map[string]struct {
+		generation int64
+		gate, want string
+	}{
+		"Freehold's gate":        {3, closedGate, "3"},
+		"never edited":           {1, closedGate, "1"},
+		"ToolHive's gate":        {5, "3", "3"},
+		"one that says nothing":  {4, "?", "4"},
+		"of the same generation": {2, "2", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, children := handedBack(t, test.generation, test.gate)
+			set, service := children[1], children[0]
+			gate, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)
+			if gate != test.want {
+				t.Errorf("the gate is %s, want %s", gate, test.want)
+			}
+			if diff := cmp.Diff(map[string]string{"other": "stays"}, set.GetAnnotations()); diff != "" {
+				t.Error(diff)
+			}
+			if owner := metav1.GetControllerOf(service); owner == nil || owner.UID != "set" || len(service.GetOwnerReferences()) != 1 {
+				t.Errorf("the Service is owned by %+v", service.GetOwnerReferences())
+			}
+			conditions, _, _ := unstructured.NestedSlice(server.Object, "status", "conditions")
+			if len(conditions) != 1 || len(server.GetFinalizers()) != 1 {
+				t.Errorf("the MCPServer is %+v", server.Object)
+			}
+			for object, want := range map[*unstructured.Unstructured][]string{
+				set:     {"somebody Apply", "toolhive-container-manager Apply"},
+				service: {"toolhive-container-manager Apply"},
+				server:  {"thv-operator Update", "thv-operator Update"},
+			} {
+				var holders []string
+				for _, e := range object.GetManagedFields() {
+					holders = append(holders, e.Manager+" "+string(e.Operation))
+				}
+				if diff := cmp.Diff(want, holders); diff != "" {
+					t.Errorf("%s: %s", object.GetKind(), diff)
+				}
+			}
+		})
+	}
+}
+
+func handedBack(t *testing.T, generation int64, gate string) (*unstructured.Unstructured, []*unstructured.Unstructured) {
+	t.Helper()
+	server, children := example(generation, gate)
+	return run(t, server, children, 100)
+}

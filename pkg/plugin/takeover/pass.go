@@ -1,0 +1,63 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// pass returns the JSON patch by which the plugin's claim, of the object or a subresource, becomes that of a manager of
+// ToolHive's, by the operation by which that one writes. It returns nil when the plugin owns nothing.
+func pass(live *unstructured.Unstructured, subresource, to string, now time.Time) ([]byte, error) {
+	claim := ownership.ApplyEntry(live, vocabulary.Plugin, subresource)
+	if claim == nil {
+		return nil, nil
+	}
+	fields, err := ownership.Fields(claim)
+	if err != nil {
+		return nil, err
+	}
+	at := metav1.NewTime(now)
+	passed := metav1.ManagedFieldsEntry{
+		Manager: to, Operation: operations[to], Subresource: subresource, APIVersion: claim.APIVersion,
+		Time: &at, FieldsType: claim.FieldsType, FieldsV1: &metav1.FieldsV1{},
+	}
+	entries := []metav1.ManagedFieldsEntry{}
+	for _, entry := range live.GetManagedFields() {
+		switch {
+		case entry.Manager == vocabulary.Plugin && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == subresource:
+		case entry.Manager == to && entry.Operation == passed.Operation && entry.Subresource == subresource && entry.APIVersion == passed.APIVersion:
+			more, err := ownership.Fields(&entry)
+			if err != nil {
+				return nil, err
+			}
+			fields = fields.Union(more)
+		default:
+			entries = append(entries, entry)
+		}
+	}
+	text, err := fields.ToJSON()
+	if err != nil {
+		return nil, err
+	}
+	passed.FieldsV1.SetRawBytes(text)
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		{"op": "add", "path": "/metadata/managedFields", "value": append(entries, passed)},
+	})
+}
+
+// operations are those by which ToolHive's managers write.
+var operations = map[string]metav1.ManagedFieldsOperationType{
+	vocabulary.ToolHiveOperator: metav1.ManagedFieldsOperationUpdate,
+	vocabulary.ToolHiveRunner:   metav1.ManagedFieldsOperationApply,
+}

@@ -1,0 +1,316 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/request"
+	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// Standing is whose an MCPServer is.
+type Standing string
+
+// Whose an MCPServer may be.
+const (
+	// OfToolHive is one that is to be taken over, or whose takeover has begun.
+	OfToolHive Standing = "ToolHive"
+	// OfFreehold is one of which nothing is left to take over.
+	OfFreehold Standing = "Freehold"
+	// OfNobody is one for which nothing was made yet.
+	OfNobody Standing = "Nobody"
+)
+
+// StandingOf tells whose an MCPServer is, from it itself and its children.
+func StandingOf(server *unstructured.Unstructured, children []*unstructured.Unstructured) Standing {
+	ours := ownership.ApplyEntry(server, vocabulary.Finalizer, "") != nil
+	for _, child := range children {
+		ref := apply.ObjectRef{Kind: child.GroupVersionKind().GroupKind()}
+		ref.Namespace, ref.Name = child.GetNamespace(), child.GetName()
+		if untaken(ref, child) {
+			return OfToolHive
+		}
+		ours = ours || ownership.ApplyEntry(child, mainWriter(ref), "") != nil
+	}
+	switch {
+	case ours:
+		return OfFreehold
+	case toolHives(server):
+		return OfToolHive
+	}
+	return OfNobody
+}
+
+// Unknown stands for the process of the backend that a proxy is to be attached to, where that does not run yet.
+const Unknown = "(the backend's new process)"
+
+// Object is what becomes of one object of an MCPServer.
+type Object struct {
+	Ref apply.ObjectRef
+	// Live is the object as it is; nil when there is none.
+	Live *unstructured.Unstructured
+	// Merged is the object as it would be, before the API server fills defaults in; nil when it is deleted.
+	Merged *unstructured.Unstructured
+	// When it is written.
+	When string
+	// Contested are the fields that others than ToolHive hold at another value, and who of the operator's would write them. While there are any that the MCPServer does
+	// not ask to be taken, nothing of the object is written; Merged is what follows if all are taken.
+	Contested []Contested
+	// Free are fields that are nobody's afterwards, and keep their values.
+	Free []string
+}
+
+// Contested is a field that somebody else holds.
+type Contested struct {
+	wanted.Contested
+	// Writer is the operator's.
+	Writer string
+}
+
+// Plan is what a takeover would change.
+type Plan struct {
+	// Objects in the order in which they are written.
+	Objects []Object
+	// GateClosed tells that the gate on the backend's pods keeps the operator's proxyrunners from writing as it is.
+	GateClosed bool
+	// Notices are what the operator would tell about the spec.
+	Notices []render.Problem
+}
+
+// New works out what a takeover would change. The error is a *render.InvalidError when the operator would leave the
+// MCPServer as it is.
+func New(in wanted.Input) (*Plan, error) {
+	w := &worker{
+		Input: in, yield: request.Read(in.Server.Annotations[vocabulary.Yield]), take: request.Read(in.Server.Annotations[vocabulary.Take]),
+	}
+	set := in.Child(w.ref(vocabulary.StatefulSet, render.StatefulSetName(in.Server.Name)))
+	plan := &Plan{GateClosed: set == nil || closed(gateOf(set))}
+	if !plan.GateClosed || w.Process == "" {
+		w.Process = Unknown
+	}
+	result, err := wanted.Render(w.Input)
+	if err != nil {
+		return nil, err
+	}
+	plan.Notices = result.Notices
+	for _, intent := range result.Intents {
+		if writesReplicas(intent.Writer) {
+			continue
+		}
+		object, err := w.object(intent, result)
+		if err != nil {
+			return nil, err
+		}
+		object.When = moment(object.Ref, in.Server.Name, plan.GateClosed)
+		if object.Live == nil && object.Ref.Kind == vocabulary.Deployment {
+			object.When = WhenBackendReady
+		}
+		plan.Objects = append(plan.Objects, *object)
+	}
+	for _, absent := range result.Absent {
+		ref := w.ref(absent.Kind, absent.Name)
+		if live := in.Child(ref); live != nil {
+			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: AtOnce})
+		}
+	}
+	slices.SortStableFunc(plan.Objects, byMoment)
+	return plan, nil
+}
+
+// worker works out what becomes of objects.
+type worker struct {
+	wanted.Input
+	yield, take []request.Selector
+}
+
+func (w *worker) ref(kind groupKind, name string) apply.ObjectRef {
+	ref := apply.ObjectRef{Kind: kind}
+	ref.Namespace, ref.Name = w.Server.Namespace, name
+	return ref
+}
+
+func (w *worker) object(intent render.Intent, result *render.Result) (*Object, error) {
+	o := &Object{Ref: w.ref(intent.Kind, intent.Name)}
+	o.Live = w.Child(o.Ref)
+	if o.Live == nil {
+		want, err := wanted.Encode(intent.Config)
+		if err != nil {
+			return nil, err
+		}
+		wanted.Stamp(want, intent.Writer, w.Server)
+		o.Merged = &unstructured.Unstructured{Object: want}
+		return o, nil
+	}
+	writer, number, capped := w.replicas(o, result)
+	o.Merged = o.Live
+	if untaken(o.Ref, o.Live) {
+		heir := ""
+		if number != nil {
+			heir = writer
+		}
+		var err error
+		if o.Merged, err = inherit(o.Live, o.Ref, heir); err != nil {
+			return nil, fmt.Errorf("the claims on %s cannot be passed on: %w", o.Ref, err)
+		}
+	}
+	if err := w.apply(o, intent.Writer, intent.Config, false); err != nil {
+		return nil, err
+	}
+	if writer == "" {
+		return o, nil
+	}
+	if number == nil {
+		if len(ownership.Owners(o.Live, replicasPath)) > 0 && len(ownership.Owners(o.Merged, replicasPath)) == 0 {
+			o.Free = append(o.Free, replicasPath)
+		}
+		return o, nil
+	}
+	return o, w.apply(o, writer, number, capped)
+}
+
+const replicasPath = ".spec.replicas"
+
+func writesReplicas(writer string) bool {
+	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
+}
+
+// replicas returns the writer of a workload's number of pods, and what it writes; nil where the number stays as it is.
+// Capped tells that it is one because there may be no more, whoever has set it.
+func (w *worker) replicas(o *Object, result *render.Result) (writer string, number runtime.ApplyConfiguration, capped bool) {
+	switch o.Ref.Kind {
+	case vocabulary.Deployment:
+		writer = vocabulary.ProxyReplicas
+	case vocabulary.StatefulSet:
+		writer = vocabulary.BackendReplicas
+	default:
+		return "", nil, false
+	}
+	live, found, _ := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
+	if one := int32(1); result.SinglePod && found && live > 1 {
+		return writer, render.Replicas(o.Ref.Kind, o.Ref.Name, o.Ref.Namespace, &one), true
+	}
+	if i := slices.IndexFunc(result.Intents, func(i render.Intent) bool { return i.Writer == writer }); i >= 0 {
+		number = result.Intents[i].Config
+	}
+	return writer, number, false
+}
+
+// apply merges what a writer wants into the object. Force tells that the operator takes what is contested without being
+// asked.
+func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfiguration, force bool) error {
+	config, err := w.leave(o, writer, config)
+	if err != nil {
+		return err
+	}
+	wanted.Settle(writer, o.Merged, config)
+	want, err := wanted.Encode(config)
+	if err != nil {
+		return err
+	}
+	wanted.Stamp(want, writer, w.Server)
+	merged, err := Merge(w.Schema, o.Merged, want, writer, "", force)
+	paths, conflict := contested(err)
+	if conflict {
+		o.contest(writer, paths, want)
+		merged, err = Merge(w.Schema, o.Merged, want, writer, "", true)
+	}
+	if err != nil {
+		return fmt.Errorf("what %s wants of %s cannot be merged: %w", writer, o.Ref, err)
+	}
+	o.Merged = merged
+	return nil
+}
+
+// leave returns what a writer wants without what the MCPServer asks to be left to others, and makes the writer give up
+// what it has inherited of that.
+func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
+	yields := func(path fieldpath.Path) bool {
+		return wanted.Yieldable(o.Ref, path) && slices.ContainsFunc(w.yield, func(s request.Selector) bool { return s.Field(o.Ref, path) })
+	}
+	edit, err := ownership.Release(o.Merged, ownership.Holder{Manager: writer, APIVersion: o.Live.GetAPIVersion()}, yields)
+	if edit != nil {
+		for _, moved := range edit.Moved {
+			o.Free = append(o.Free, moved.Path)
+		}
+	}
+	if o.Merged, err = edited(o.Merged, edit, err); err != nil {
+		return nil, err
+	}
+	want, err := wanted.Encode(config)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := w.Schema.ObjectToTyped(&unstructured.Unstructured{Object: want})
+	if err != nil {
+		return nil, err
+	}
+	fields, err := typed.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	left := ownership.Cut(fields, yields)
+	if left.Empty() {
+		return config, nil
+	}
+	text, err := json.Marshal(typed.RemoveItems(left).AsValue().Unstructured())
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be decoded", config)
+	}
+	return rest, json.Unmarshal(text, rest)
+}
+
+// contest notes the fields of a conflict.
+func (o *Object) contest(writer string, paths []string, want map[string]any) {
+	for _, entry := range o.Merged.GetManagedFields() {
+		if entry.Manager == writer {
+			continue
+		}
+		set, err := ownership.Fields(&entry)
+		if err != nil {
+			continue
+		}
+		set.Iterate(func(path fieldpath.Path) {
+			known := slices.ContainsFunc(o.Contested, func(c Contested) bool { return c.Path == path.String() })
+			if known || !slices.Contains(paths, path.String()) {
+				return
+			}
+			c := Contested{Writer: writer, Contested: wanted.Contested{
+				Path: path.String(), Location: path.Copy(), Theirs: wanted.At(o.Live.Object, path), Ours: wanted.At(want, path),
+			}}
+			for _, owner := range ownership.Owners(o.Merged, c.Path) {
+				if owner.Manager != writer {
+					c.Owners = append(c.Owners, owner)
+				}
+			}
+			o.Contested = append(o.Contested, c)
+		})
+	}
+}
+
+// Taken tells whether the MCPServer asks for a contested field to be taken.
+func (o *Object) Taken(c Contested, requests []request.Selector) bool {
+	return slices.ContainsFunc(requests, func(s request.Selector) bool {
+		if s.Manager == "" {
+			return s.Field(o.Ref, c.Location)
+		}
+		ofObject := s.Object == "" || s.Object == o.Ref.String()
+		return ofObject && !slices.ContainsFunc(c.Owners, func(owner ownership.Owner) bool { return owner.Manager != s.Manager })
+	})
+}

@@ -1,0 +1,75 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestHandback hands an MCPServer back that Freehold has made, and looks whether it is then as ToolHive would have it.
+func TestHandback(t *testing.T) {
+	s := newScene(t, append(withReplicas(), harness.InlineAuthorization)...)
+	s.others(t)
+	s.stop(t)
+	golden(t, s.Space, "handback-dry-run", must(t, s.Space, command.ExitDone, "handback", "mcpserver/web", "--dry-run").out)
+	if declined := do(t, s.Space, call{args: []string{"handback", "web"}, input: "n\n"}); declined.code != command.ExitDeclined {
+		t.Fatalf("it ended with %d: %s", declined.code, declined.errOut)
+	}
+	s.checkHeld(t, vocabulary.ClassFreehold)
+	got := must(t, s.Space, command.ExitDone, "handback", "web", "--yes")
+	if got.errOut != "" {
+		t.Errorf("it says %s", got.errOut)
+	}
+	s.checkHeld(t, vocabulary.ClassToolHive)
+	for _, part := range harness.PartsOf(s.server(t)) {
+		object := s.MustObject(t, part, web)
+		for key := range object.GetAnnotations() {
+			if strings.HasPrefix(key, "freehold.dev/") {
+				t.Errorf("%s still has the annotation %s", part, key)
+			}
+		}
+	}
+	owners := must(t, s.Space, command.ExitDone, "owners", "mcpserver/web", "-o", "tree").out
+	golden(t, s.Space, "handback-owners", justNow.ReplaceAllString(owners, ", 0s:"))
+	again := must(t, s.Space, command.ExitDone, "handback", "web", "--yes")
+	if again.out != "Freehold holds nothing of them.\n" {
+		t.Errorf("the second time it says %s", again.out)
+	}
+}
+
+// justNow is the age of an entry that the plugin has just written, by its own clock.
+var justNow = regexp.MustCompile(`, \ds:`)
+
+// checkHeld checks that every object of the MCPServer is held by one side, and by the other not at all.
+func (s *scene) checkHeld(t *testing.T, want vocabulary.ManagerClass) {
+	t.Helper()
+	for _, part := range harness.PartsOf(s.server(t)) {
+		holders := classes(s.MustObject(t, part, web))
+		for _, class := range []vocabulary.ManagerClass{vocabulary.ClassFreehold, vocabulary.ClassToolHive} {
+			if (holders[class] > 0) != (class == want) {
+				t.Errorf("%s has %d entries of %s", part, holders[class], class)
+			}
+		}
+		if ownership.ApplyEntry(s.MustObject(t, part, web), vocabulary.Plugin, "") != nil {
+			t.Errorf("%s is held by the plugin", part)
+		}
+	}
+}
+
+func classes(object *unstructured.Unstructured) map[vocabulary.ManagerClass]int {
+	found := map[vocabulary.ManagerClass]int{}
+	for _, entry := range object.GetManagedFields() {
+		found[vocabulary.ClassOf(entry.Manager, "")]++
+	}
+	return found
+}

@@ -1,0 +1,109 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freehold-dev/freehold/hack/images"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// plugin runs kubectl freehold, which must end with the code, and returns what it prints.
+func (w *world) plugin(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	e := command.OfProcess()
+	e.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+	where := []string{"--kubeconfig=" + w.Cluster.Kubeconfig(), "--namespace=" + w.Name, "--cache-dir=" + t.TempDir()}
+	if got := command.Run(t.Context(), e, slices.Concat(args, where)); got != code {
+		t.Fatalf("freehold %s ended with %d, want %d\n%s%s", strings.Join(args, " "), got, code, &out, &errOut)
+	}
+	return out.String()
+}
+
+// preview is what kubectl freehold says a takeover would do.
+func (w *world) preview(t *testing.T) map[string]show.ServerTakeover {
+	t.Helper()
+	text := w.plugin(t, command.ExitDone, "takeover", "--preview", "-o", "json",
+		"--operator-arg=--openshift=false", "--operator-arg=--runner-image="+images.ProxyRunner)
+	var answer show.Takeovers
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]show.ServerTakeover{}
+	for _, server := range answer.Servers {
+		found[server.Name] = server
+	}
+	return found
+}
+
+// revision is an annotation that the controller of Deployments counts rollouts in.
+const revision = ".metadata.annotations.deployment.kubernetes.io/revision"
+
+// checkPreview compares what was said with what has come about: each field of each object, and which pods have gone.
+func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, before, after parts, happened moved) {
+	t.Helper()
+	told := map[string]show.ObjectTakeover{}
+	for _, o := range said.Objects {
+		told[o.Object] = o
+	}
+	for part, was := range before {
+		if part == harness.ServerItself {
+			continue
+		}
+		changes, err := takeover.Changes(cluster.Schema(), was, after[part])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have []show.FieldChange
+		for _, c := range changes {
+			if c.Path != revision {
+				have = append(have, show.FieldChange(c))
+			}
+		}
+		form := harness.FormOf(part)
+		name := strings.ToLower(form.Kind.Kind)
+		if form.Kind.Group != "" {
+			name += "." + form.Kind.Group
+		}
+		object, ok := told[name+"/"+form.Name(m.server.Name)]
+		if !ok {
+			t.Errorf("nothing was said of the %s", part)
+		}
+		if diff := cmp.Diff(asJSON(t, object.Changes), asJSON(t, have)); diff != "" {
+			t.Errorf("the %s (-said +happened):\n%s", part, diff)
+		}
+	}
+	for _, pods := range said.Pods {
+		rolls := happened.proxyRolls
+		if pods.Of == "backend" {
+			rolls = happened.backendRolls
+		}
+		if pods.Replaced != (rolls == 1) || rolls > 1 {
+			t.Errorf("the %s was rolled out %d times, and it was said: %+v", pods.Of, rolls, pods)
+		}
+	}
+}
+
+// asJSON is something as programs get it.
+func asJSON(t *testing.T, what []show.FieldChange) string {
+	t.Helper()
+	text, err := json.MarshalIndent(slices.Concat([]show.FieldChange{}, what), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
