@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // finalize takes care of an MCPServer that is being deleted. The garbage collector deletes the children that
@@ -25,7 +26,7 @@ func (p *pass) finalize(ctx context.Context) {
 	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if p.config.Takeover == TakeoverOff && toolHives(p.server, "") && ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") == nil {
+	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") == nil {
 		return // It is for ToolHive's operator to do.
 	}
 	for _, ref := range p.strays() {

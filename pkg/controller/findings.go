@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -112,7 +113,7 @@ func (p *pass) toolHiveManagers() (managers []string) {
 func contestedFields(c *apply.ConflictError) []string {
 	fields := make([]string, 0, len(c.Fields))
 	for _, f := range c.Fields {
-		fields = append(fields, selector{object: c.Object.String(), path: f.Path}.String())
+		fields = append(fields, request.Selector{Object: c.Object.String(), Path: f.Path}.String())
 	}
 	return fields
 }
@@ -123,7 +124,7 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	before := p.server.Annotations[annotation]
 	if annotation == vocabulary.Yield {
 		// What is left to others already stays so.
-		for _, s := range parseSelectors(before) {
+		for _, s := range request.Read(before) {
 			if !slices.Contains(fields, s.String()) {
 				fields = append(fields, s.String())
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -32,10 +33,10 @@ type resolution struct {
 	previous []metav1.Condition
 
 	takeRequest string
-	take        selectors
+	take        []request.Selector
 	taken       []string
 
-	yield selectors
+	yield []request.Selector
 	// yields tells, for each of them, whether it stands for a field that Freehold would set.
 	yields []bool
 }
@@ -43,9 +44,9 @@ type resolution struct {
 func newResolution(server *v1beta1.MCPServer) *resolution {
 	r := &resolution{previous: server.Status.Conditions, takeRequest: server.Annotations[vocabulary.Take]}
 	if r.takeRequest != "" && !r.spent() {
-		r.take = parseSelectors(r.takeRequest)
+		r.take = request.Read(r.takeRequest)
 	}
-	r.yield = parseSelectors(server.Annotations[vocabulary.Yield])
+	r.yield = request.Read(server.Annotations[vocabulary.Yield])
 	r.yields = make([]bool, len(r.yield))
 	return r
 }
@@ -69,50 +70,28 @@ func (r *resolution) complete(req *apply.Request) {
 	}
 	if len(r.take) > 0 && req.Take == nil {
 		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
-			return slices.ContainsFunc(r.take, func(s selector) bool { return s.owned(object, path, from) })
+			return slices.ContainsFunc(r.take, func(s request.Selector) bool { return s.Owned(object, path, from) })
 		}
 	}
 }
 
 func (r *resolution) yielded(object apply.ObjectRef, path fieldpath.Path) bool {
-	if !yieldable(object, path) {
+	if !request.Yieldable(object, path) {
 		return false
 	}
 	found := false
 	for i, s := range r.yield {
-		if s.field(object, path) {
+		if s.Field(object, path) {
 			r.yields[i], found = true, true
 		}
 	}
 	return found
 }
 
-// keptPaths are fields of workloads and Services on which more depends than their values: what tells whose the object
-// is and from what it was written, and what keeps a proxyrunner from writing it.
-var keptPaths = selectors{
-	{path: ".metadata.ownerReferences"},
-	{path: ".metadata.annotations." + apply.SourceAnnotation},
-	{path: ".metadata.annotations." + vocabulary.ReplicasSource},
-	{path: ".spec.selector"},
-	{path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
-	{path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
-}
-
-// yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
-// proxyrunner may not: an MCPServer must not run with less protection than it asks for.
-func yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
-	switch object.Kind {
-	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
-	default:
-		return false
-	}
-	return !slices.ContainsFunc(keptPaths, func(s selector) bool { return s.field(object, path) })
-}
-
 // takesFrom tells whether it was asked to take everything from a manager of an object.
 func (r *resolution) takesFrom(object apply.ObjectRef, manager string) bool {
-	return slices.ContainsFunc(r.take, func(s selector) bool {
-		return s.manager == manager && (s.object == "" || s.object == object.String())
+	return slices.ContainsFunc(r.take, func(s request.Selector) bool {
+		return s.Manager == manager && (s.Object == "" || s.Object == object.String())
 	})
 }
 

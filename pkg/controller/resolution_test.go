@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -64,7 +65,7 @@ func TestWhatIsYieldable(t *testing.T) {
 		{"RoleBinding", ".subjects", false},
 		{"ServiceAccount", ".imagePullSecrets", false},
 	} {
-		if got := yieldable(object(test.kind, "web"), pathOf(t, test.path)); got != test.want {
+		if got := request.Yieldable(object(test.kind, "web"), pathOf(t, test.path)); got != test.want {
 			t.Errorf("%s of a %s can be left to others: %t", test.path, test.kind, got)
 		}
 	}

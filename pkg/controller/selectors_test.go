@@ -8,68 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
-
-func TestParseSelectors(t *testing.T) {
-	const (
-		image = `.spec.template.spec.containers[name="mcp"].image`
-		ports = `.spec.ports[port=80,protocol="TCP"]`
-	)
-	for text, want := range map[string]selectors{
-		"":                                   nil,
-		" ,\t\n\r, ":                         nil,
-		".spec.replicas":                     {{path: ".spec.replicas"}},
-		"kubectl-edit":                       {{manager: "kubectl-edit"}},
-		"a, .b\n.c\td":                       {{manager: "a"}, {path: ".b"}, {path: ".c"}, {manager: "d"}},
-		"deployment.apps/web:.spec":          {{object: "deployment.apps/web", path: ".spec"}},
-		"deployment.apps/web:helm":           {{object: "deployment.apps/web", manager: "helm"}},
-		"service/web:" + ports + "," + image: {{object: "service/web", path: ports}, {path: image}},
-		`.a[key="x, y"],.b`:                  {{path: `.a[key="x, y"]`}, {path: ".b"}},
-		`.a[key="x\" ], y"].c,.b`:            {{path: `.a[key="x\" ], y"].c`}, {path: ".b"}},
-		`.a[key="\\"],.b`:                    {{path: `.a[key="\\"]`}, {path: ".b"}},
-		`.a[b[c,d],e],.f`:                    {{path: `.a[b[c,d],e]`}, {path: ".f"}},
-		// Names with the signs that stand between an object and the rest.
-		"Mozilla/5.0":                         {{manager: "Mozilla/5.0"}},
-		"system:node":                         {{manager: "system:node"}},
-		`.spec.volumes[path="/a:b"].x`:        {{path: `.spec.volumes[path="/a:b"].x`}},
-		`service/web:.a[path="/a:b"]`:         {{object: "service/web", path: `.a[path="/a:b"]`}},
-		`.metadata.annotations.example.com/a`: {{path: ".metadata.annotations.example.com/a"}},
-		"service/web:":                        {{object: "service/web"}},
-	} {
-		t.Run(text, func(t *testing.T) {
-			got := parseSelectors(text)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(selector{})); diff != "" {
-				t.Errorf("parsed (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// FuzzSelectors: nothing makes parsing panic, and an entry is written as it was read.
-func FuzzSelectors(f *testing.F) {
-	for _, seed := range []string{
-		"", ",", ".spec", "a b", "x/y:.z", "x/y:", ":.a", `.a[b="c,d"]`, `.a["`, `]],.a[`, `.a[b="\`, "\xff,é", `a"b,c"`, "./:",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range parseSelectors(text) {
-			written := s.String()
-			if written == "" || !strings.Contains(text, written) {
-				t.Fatalf("an entry of %q is written %q", text, written)
-			}
-			if again := parseSelectors(written); len(again) != 1 || again[0] != s {
-				t.Fatalf("%+v is written %q, which is read as %+v", s, written, again)
-			}
-		}
-	})
-}
 
 // pathOf reads a path as conflicts tell it. What is below a map of free keys is one key, dots and all.
 func pathOf(t *testing.T, text string) fieldpath.Path {
@@ -129,7 +74,7 @@ func TestSelectorOfFields(t *testing.T) {
 		"a manager of the objects": {"deployment.apps/web:helm", ".spec.replicas", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := parseSelectors(test.entry)[0].field(webDeployment, pathOf(t, test.path)); got != test.want {
+			if got := request.Read(test.entry)[0].Field(webDeployment, pathOf(t, test.path)); got != test.want {
 				t.Errorf("%s selects %s: %t", test.entry, test.path, got)
 			}
 		})
@@ -151,7 +96,7 @@ func TestSelectorOfOwners(t *testing.T) {
 		"deployment.apps/web:":         false,
 		"statefulset.apps/web:.status": false,
 	} {
-		if got := parseSelectors(entry)[0].owned(webDeployment, pathOf(t, ".spec.replicas"), helm); got != want {
+		if got := request.Read(entry)[0].Owned(webDeployment, pathOf(t, ".spec.replicas"), helm); got != want {
 			t.Errorf("%s selects the replicas of helm: %t", entry, got)
 		}
 	}

@@ -48,7 +48,7 @@ type pass struct {
 	// made tells that an object was made, or is still to be made.
 	made bool
 	// takeover is what is to be done with what ToolHive has made.
-	takeover takeover
+	takeover takingOver
 	// reporting tells that the status is being written.
 	reporting bool
 	// overtaken tells that an object had changed when it was written, so that its writer is not done.

@@ -7,14 +7,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -23,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/runconfig"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // TakeoverMode says what becomes of MCPServers that ToolHive has made.
@@ -48,7 +45,7 @@ const (
 	ReasonCannotTakeOver = "CannotTakeOver"
 )
 
-// takeover is what one pass has to do with objects that ToolHive has made.
+// takingOver is what one pass has to do with objects that ToolHive has made.
 //
 // Nothing of it is remembered: an object is still ToolHive's as long as a manager of ToolHive's has an entry on it and
 // our main writer has none, and one edit of managedFields turns the one into the other. So it goes on from wherever it
@@ -59,7 +56,7 @@ const (
 // ours it is 1. So where the gate is above 1 the proxies are replaced first and then the backend is taken as it is,
 // without a restart; where it is not, the backend is taken first, which closes the gate and rolls the pods, and then
 // the proxies. The rights to write go when no runner of ToolHive's is left.
-type takeover struct {
+type takingOver struct {
 	// begun tells that something was taken before.
 	begun bool
 	// waiting says what those objects wait for that were not taken in this pass.
@@ -74,38 +71,10 @@ type takeover struct {
 	unrendered bool
 }
 
-// mainWriter is the manager without whose claim an object is not ours.
-func mainWriter(ref apply.ObjectRef) string {
-	switch ref.Kind {
-	case vocabulary.MCPServer:
-		return vocabulary.Finalizer
-	case vocabulary.Deployment:
-		return vocabulary.Proxy
-	case vocabulary.StatefulSet:
-		return vocabulary.Backend
-	case vocabulary.ServiceKind:
-		return vocabulary.Service
-	case vocabulary.ConfigMap:
-		if strings.HasSuffix(ref.Name, "-authz-inline") {
-			return vocabulary.Authz
-		}
-		return vocabulary.RunConfig
-	default:
-		return vocabulary.Access
-	}
-}
-
-// toolHives tells whether ToolHive holds fields of an object, through the subresource.
-func toolHives(obj metav1.Object, subresource string) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return vocabulary.IsToolHive(e.Manager) && e.Subresource == subresource
-	})
-}
-
 // untaken tells whether a child is still ToolHive's.
 func (p *pass) untaken(ref apply.ObjectRef) bool {
 	live := p.object(ref)
-	return live != nil && toolHives(live, "") && ownership.ApplyEntry(live, mainWriter(ref), "") == nil && p.mine(live) && !p.wasTakenOver()
+	return live != nil && takeover.Untaken(ref, live) && p.mine(live) && !p.wasTakenOver()
 }
 
 // wasTakenOver tells that it was done with, once and for all.
@@ -117,7 +86,7 @@ func (p *pass) wasTakenOver() bool {
 func (p *pass) survey() (untaken int) {
 	for _, ref := range children(p.key) {
 		live := p.object(ref)
-		if live == nil || !toolHives(live, "") || !p.mine(live) {
+		if live == nil || !takeover.Held(live, "") || !p.mine(live) {
 			continue
 		}
 		if p.untaken(ref) {
@@ -126,7 +95,7 @@ func (p *pass) survey() (untaken int) {
 			p.takeover.intruded = true
 		}
 	}
-	p.takeover.begun = takingOver(p.server) || ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
+	p.takeover.begun = isTakingOver(p.server) || ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
 	return untaken
 }
 
@@ -138,22 +107,22 @@ func (c *Controller) resumeTakeovers() {
 			if err != nil {
 				continue
 			}
-			if server := c.caches.server(name); server != nil && takingOver(server) {
+			if server := c.caches.server(name); server != nil && isTakingOver(server) {
 				c.paces.enter(name, true)
 			}
 		}
 	}
 }
 
-// takingOver tells whether a takeover was begun and not ended.
-func takingOver(server *v1beta1.MCPServer) bool {
+// isTakingOver tells whether a takeover was begun and not ended.
+func isTakingOver(server *v1beta1.MCPServer) bool {
 	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 	return condition != nil && condition.Reason == status.ReasonTakingOver
 }
 
 // admit tells whether the pass may go on; if it is not to touch what ToolHive has made, it says so, if it may.
 func (p *pass) admit(ctx context.Context) bool {
-	if p.survey() == 0 && (p.takeover.begun || !toolHives(p.server, "")) {
+	if p.survey() == 0 && (p.takeover.begun || !takeover.Held(p.server, "")) {
 		return true
 	}
 	switch {
@@ -234,8 +203,7 @@ func (p *pass) waitsFor(ref apply.ObjectRef) string {
 
 // gateClosed tells whether our runners leave a StatefulSet alone.
 func gateClosed(set *appsv1.StatefulSet) bool {
-	generation, err := strconv.ParseInt(set.Spec.Template.Annotations[v1beta1.AnnotationGeneration], 10, 64)
-	return err == nil && generation > runconfig.Generation
+	return takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))
 }
 
 func rolledOut(set *appsv1.StatefulSet) bool {
@@ -260,54 +228,29 @@ func (p *pass) proxiesReplaced() bool {
 	})
 }
 
-// inheritance is how the claims of ToolHive's managers on an object pass to our writers.
-//
-// Whatever ToolHive has set and we do not want goes away, since it passes to a writer that does not apply it. The number
-// of replicas does not, where the spec names none: it stays, and is nobody's. So do values that ToolHive shares with
-// others, such as the list of finalizers itself.
+// inheritance is how claims on an object pass to our writers.
 func (p *pass) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
-	inheritance := &apply.Inheritance{From: from}
-	for _, w := range p.clients.registry.Writers() {
-		inherits := w.Name == mainWriter(ref) || w.Name == vocabulary.Status || slices.Contains(p.takeover.replicas, w.Name)
-		if w.Kind != ref.Kind || !inherits {
-			continue
-		}
-		heir := ownership.Heir{
-			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersions[ref.Kind]},
-			Covers: w.Claim.Covers,
-		}
-		if w.Name == vocabulary.Status {
-			heir.Covers = func(path fieldpath.Path) bool { return w.Claim.Covers(path) || isCondition(path) }
-		}
-		inheritance.Heirs = append(inheritance.Heirs, heir)
-	}
-	return inheritance
-}
-
-// isCondition tells whether a path of an MCPServer is that of a condition, or of a part of one.
-func isCondition(path fieldpath.Path) bool {
-	return len(path) > 2 && path[:2].Equals(fieldpath.MakePathOrDie("status", "conditions"))
+	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(p.clients.registry.Writers(), ref, p.takeover.replicas...)}
 }
 
 // succeed adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
 func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
-	fromToolHive := func(owner ownership.Owner) bool { return vocabulary.IsToolHive(owner.Manager) }
 	switch {
 	case req.Live == nil:
 		return false
 	case ref.Kind == vocabulary.MCPServer:
-		p.succeedServer(manager, req, fromToolHive)
+		p.succeedServer(manager, req)
 	case p.untaken(ref):
 		if why := p.waitsFor(ref); why != "" {
 			p.takeover.waiting = append(p.takeover.waiting, fmt.Sprintf("%s waits for %s", ref, why))
 			return true
 		}
-		if manager == mainWriter(ref) {
-			req.Inherit = p.inheritance(ref, fromToolHive)
+		if manager == takeover.MainWriter(ref) {
+			req.Inherit = p.inheritance(ref, takeover.FromToolHive)
 			p.takeover.inherited++
 		}
-	case toolHives(req.Live, "") && manager == mainWriter(ref):
+	case takeover.Held(req.Live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
 			return vocabulary.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner.Manager)
@@ -327,18 +270,18 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 
 // succeedServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
 // still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
-func (p *pass) succeedServer(manager string, req *apply.Request, from func(ownership.Owner) bool) {
+func (p *pass) succeedServer(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == vocabulary.Status {
 		subresource = "status"
 	}
 	switch {
-	case !toolHives(req.Live, subresource):
+	case !takeover.Held(req.Live, subresource):
 	case p.takeover.intruded && manager == vocabulary.Status:
 		req.Yield = heldByToolHive(req.Live)
 	case manager == vocabulary.Finalizer || p.reporting:
 		req.Inherit = p.inheritance(req.Object, func(owner ownership.Owner) bool {
-			return from(owner) && owner.Subresource == subresource
+			return takeover.FromToolHive(owner) && owner.Subresource == subresource
 		})
 	}
 }
@@ -356,14 +299,14 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 			continue
 		}
 		set.Iterate(func(path fieldpath.Path) {
-			if isCondition(path) {
+			if takeover.IsCondition(path) {
 				path = path[:3]
 			}
 			held.Insert(path.Copy())
 		})
 	}
 	return func(path fieldpath.Path) bool {
-		if isCondition(path) {
+		if takeover.IsCondition(path) {
 			path = path[:3]
 		}
 		return held.Has(path)
@@ -383,7 +326,7 @@ func (p *pass) progress() []status.Finding {
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
-	case before != nil, p.takeover.inherited > 0, p.untold(), toolHives(p.server, "status") && !p.takeover.intruded:
+	case before != nil, p.takeover.inherited > 0, p.untold(), takeover.Held(p.server, "status") && !p.takeover.intruded:
 		f.Status, f.Reason, f.Message = metav1.ConditionTrue, status.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
 	default:
 		return nil
@@ -398,15 +341,3 @@ func (p *pass) untold() bool {
 }
 
 func (p *pass) anyUntaken() bool { return slices.ContainsFunc(children(p.key), p.untaken) }
-
-// apiVersions are those that the field paths of our writers are of.
-var apiVersions = map[schema.GroupKind]string{
-	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.String(),
-	vocabulary.Deployment:     "apps/v1",
-	vocabulary.StatefulSet:    "apps/v1",
-	vocabulary.ServiceKind:    "v1",
-	vocabulary.ConfigMap:      "v1",
-	vocabulary.ServiceAccount: "v1",
-	vocabulary.Role:           "rbac.authorization.k8s.io/v1",
-	vocabulary.RoleBinding:    "rbac.authorization.k8s.io/v1",
-}

@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -90,7 +91,7 @@ func (o *operating) taken(name string) []string {
 	deployment, _ := get[*appsv1.Deployment](o.apiServer, name)
 	set, _ := get[*appsv1.StatefulSet](o.apiServer, name)
 	for writer, obj := range map[string]metav1.Object{vocabulary.Proxy: deployment, vocabulary.Backend: set} {
-		if ownership.ApplyEntry(obj, writer, "") != nil && !toolHives(obj, "") {
+		if ownership.ApplyEntry(obj, writer, "") != nil && !takeover.Held(obj, "") {
 			found = append(found, writer)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 // Values of --dry-run.

@@ -16,9 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, which stands for all below it as well, or an object and a path,

@@ -18,11 +18,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 type takeoverOptions struct {

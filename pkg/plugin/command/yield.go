@@ -15,10 +15,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 // yielding is the verbs yield and release: both leave fields to others, from now on, by the same annotation.
@@ -126,7 +126,7 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	}
 	var effects []string
 	for _, c := range chosen {
-		if !wanted.Yieldable(c.intent.Object, c.field.Location) {
+		if !request.Yieldable(c.intent.Object, c.field.Location) {
 			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.field.Path, c.intent.Object)
 		}
 		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.intent.Object, c.field.Path,
@@ -193,7 +193,7 @@ func givenUp(intents []wanted.Intent, s request.Selector) ([]string, error) {
 			return nil, err
 		}
 		for _, path := range wanted.Selected(own, intent.Object, s) {
-			if !wanted.Yieldable(intent.Object, path) {
+			if !request.Yieldable(intent.Object, path) {
 				kept = true
 				continue
 			}

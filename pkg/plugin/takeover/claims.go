@@ -5,8 +5,6 @@ package takeover
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,71 +15,26 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
-
-// mainWriter is the manager without whose claim a child is not Freehold's.
-func mainWriter(ref apply.ObjectRef) string {
-	switch ref.Kind {
-	case vocabulary.Deployment:
-		return vocabulary.Proxy
-	case vocabulary.StatefulSet:
-		return vocabulary.Backend
-	case vocabulary.ServiceKind:
-		return vocabulary.Service
-	case vocabulary.ConfigMap:
-		if strings.HasSuffix(ref.Name, "-authz-inline") {
-			return vocabulary.Authz
-		}
-		return vocabulary.RunConfig
-	default:
-		return vocabulary.Access
-	}
-}
-
-// toolHives tells whether ToolHive holds fields of an object itself.
-func toolHives(object *unstructured.Unstructured) bool {
-	for _, entry := range object.GetManagedFields() {
-		if vocabulary.IsToolHive(entry.Manager) && entry.Subresource == "" {
-			return true
-		}
-	}
-	return false
-}
-
-// untaken tells whether a child is still ToolHive's.
-func untaken(ref apply.ObjectRef, live *unstructured.Unstructured) bool {
-	return live != nil && toolHives(live) && ownership.ApplyEntry(live, mainWriter(ref), "") == nil
-}
 
 // inherit returns a child as it is once ToolHive's claims have passed to the operator's writers. Replicas is the writer
 // of the number of pods if it has one to write, or else empty: then the number stays and is nobody's.
 func inherit(live *unstructured.Unstructured, ref apply.ObjectRef, replicas string) (*unstructured.Unstructured, error) {
-	var heirs []ownership.Heir
-	for _, w := range vocabulary.Registry().Writers() {
-		if w.Kind == ref.Kind && (w.Name == mainWriter(ref) || w.Name == replicas) {
-			heirs = append(heirs, ownership.Heir{
-				Holder: ownership.Holder{Manager: w.Name, APIVersion: live.GetAPIVersion()}, Covers: w.Claim.Covers,
-			})
-		}
-	}
-	edit, err := ownership.Inherit(live, time.Time{}, func(o ownership.Owner) bool { return vocabulary.IsToolHive(o.Manager) }, heirs...)
+	heirs := takeover.Heirs(vocabulary.Registry().Writers(), ref, replicas)
+	edit, err := ownership.Inherit(live, time.Time{}, takeover.FromToolHive, heirs...)
 	return edited(live, edit, err)
 }
 
 var gatePath = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)
 
-// gateOf is the generation below which no proxyrunner writes a StatefulSet; 0 when that does not tell.
+// gateOf is the gate of a StatefulSet, which may be nil.
 func gateOf(set *unstructured.Unstructured) int64 {
 	if set == nil {
 		return 0
 	}
 	annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
-	gate, err := strconv.ParseInt(annotations[v1beta1.AnnotationGeneration], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return gate
+	return takeover.Gate(annotations)
 }
 
 // Moments at which the operator writes an object of ToolHive's, in their order.
@@ -123,6 +76,3 @@ func moment(ref apply.ObjectRef, server string, closed bool) string {
 	}
 	return AtOnce
 }
-
-// closed tells whether a gate keeps the operator's proxyrunners from writing.
-func closed(gate int64) bool { return gate > runconfig.Generation }

@@ -16,9 +16,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // Standing is whose an MCPServer is.
@@ -40,15 +41,15 @@ func StandingOf(server *unstructured.Unstructured, children []*unstructured.Unst
 	for _, child := range children {
 		ref := apply.ObjectRef{Kind: child.GroupVersionKind().GroupKind()}
 		ref.Namespace, ref.Name = child.GetNamespace(), child.GetName()
-		if untaken(ref, child) {
+		if takeover.Untaken(ref, child) {
 			return OfToolHive
 		}
-		ours = ours || ownership.ApplyEntry(child, mainWriter(ref), "") != nil
+		ours = ours || ownership.ApplyEntry(child, takeover.MainWriter(ref), "") != nil
 	}
 	switch {
 	case ours:
 		return OfFreehold
-	case toolHives(server):
+	case takeover.Held(server, ""):
 		return OfToolHive
 	}
 	return OfNobody
@@ -97,7 +98,7 @@ func New(in wanted.Input) (*Plan, error) {
 		Input: in, yield: request.Read(in.Server.Annotations[vocabulary.Yield]), take: request.Read(in.Server.Annotations[vocabulary.Take]),
 	}
 	set := in.Child(w.ref(vocabulary.StatefulSet, render.StatefulSetName(in.Server.Name)))
-	plan := &Plan{GateClosed: set == nil || closed(gateOf(set))}
+	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}
 	if !plan.GateClosed || w.Process == "" {
 		w.Process = Unknown
 	}
@@ -156,7 +157,7 @@ func (w *worker) object(intent render.Intent, result *render.Result) (*Object, e
 	}
 	writer, number, capped := w.replicas(o, result)
 	o.Merged = o.Live
-	if untaken(o.Ref, o.Live) {
+	if o.Live != nil && takeover.Untaken(o.Ref, o.Live) {
 		heir := ""
 		if number != nil {
 			heir = writer
@@ -238,7 +239,7 @@ func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfigurati
 // what it has inherited of that.
 func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
 	yields := func(path fieldpath.Path) bool {
-		return wanted.Yieldable(o.Ref, path) && slices.ContainsFunc(w.yield, func(s request.Selector) bool { return s.Field(o.Ref, path) })
+		return request.Yieldable(o.Ref, path) && slices.ContainsFunc(w.yield, func(s request.Selector) bool { return s.Field(o.Ref, path) })
 	}
 	edit, err := ownership.Release(o.Merged, ownership.Holder{Manager: writer, APIVersion: o.Live.GetAPIVersion()}, yields)
 	if edit != nil {

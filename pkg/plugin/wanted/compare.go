@@ -13,40 +13,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 type schemaGroupKind = schema.GroupKind
-
-// Unyieldable are fields that the operator does not leave to others, whoever asks for it.
-var Unyieldable = []request.Selector{
-	{Path: ".metadata.ownerReferences"},
-	{Path: ".metadata.annotations." + apply.SourceAnnotation},
-	{Path: ".metadata.annotations." + vocabulary.ReplicasSource},
-	{Path: ".spec.selector"},
-	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
-	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
-}
-
-// Yieldable tells whether the operator leaves a field to others when it is asked to.
-func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
-	switch object.Kind {
-	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
-	default:
-		return false
-	}
-	for _, s := range Unyieldable {
-		if s.Field(object, path) {
-			return false
-		}
-	}
-	return true
-}
 
 // Selected are the members of a set of an object's fields that an entry stands for.
 func Selected(fields *fieldpath.Set, object apply.ObjectRef, s request.Selector) []fieldpath.Path {
@@ -107,7 +81,7 @@ func (w *worker) compare(intent *Intent) error {
 	}
 	yields := func(path fieldpath.Path) bool {
 		for _, s := range w.yield {
-			if s.Field(intent.Object, path) && Yieldable(intent.Object, path) {
+			if s.Field(intent.Object, path) && request.Yieldable(intent.Object, path) {
 				return true
 			}
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 // Input is everything that is to be known of an MCPServer.

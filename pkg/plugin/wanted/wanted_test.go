@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 var schema managedfields.TypeConverter = applyconfigurations.NewTypeConverter(scheme.Scheme)
@@ -275,11 +276,11 @@ func TestYieldable(t *testing.T) {
 		if err := json.Unmarshal([]byte(path), &parts); err != nil {
 			t.Fatal(err)
 		}
-		if got := wanted.Yieldable(proxy, fieldpath.MakePathOrDie(parts...)); got != want {
+		if got := request.Yieldable(proxy, fieldpath.MakePathOrDie(parts...)); got != want {
 			t.Errorf("%s: %t", path, got)
 		}
 	}
-	if wanted.Yieldable(apply.ObjectRef{Kind: vocabulary.ConfigMap}, fieldpath.MakePathOrDie("data")) {
+	if request.Yieldable(apply.ObjectRef{Kind: vocabulary.ConfigMap}, fieldpath.MakePathOrDie("data")) {
 		t.Error("the RunConfig may be left to others")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
-	"github.com/freehold-dev/freehold/pkg/plugin/request"
+	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 func TestRead(t *testing.T) {
@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		`.a[name="\","].b,.c`:                   {{Path: `.a[name="\","].b`}, {Path: ".c"}},
 		`.ports[port=80,protocol="TCP"]`:        {{Path: `.ports[port=80,protocol="TCP"]`}},
 		".metadata.annotations.example.com/a:b": {{Path: ".metadata.annotations.example.com/a:b"}},
-		"deployment.apps/web:":                  nil,
+		"deployment.apps/web:":                  {{Object: "deployment.apps/web"}},
 	} {
 		got := request.Read(value)
 		if diff := cmp.Diff(want, got); diff != "" {

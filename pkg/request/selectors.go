@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // Selector is one entry of an annotation: a field with all below it, or, to take alone, everything that a manager
@@ -34,33 +35,36 @@ func (s Selector) String() string {
 
 // Parse reads one entry.
 func Parse(entry string) (Selector, error) {
-	var s Selector
-	if object, rest, found := strings.Cut(entry, ":"); found && strings.Contains(object, "/") && !strings.HasPrefix(entry, ".") {
-		s.Object, entry = object, rest
-	}
+	s := read(entry)
 	switch {
-	case entry == "":
-		return s, fmt.Errorf("%q names no field and no manager", s.Object+":")
-	case strings.HasPrefix(entry, "."):
-		s.Path = entry
-	default:
-		s.Manager = entry
-	}
-	if len(Split(s.String())) != 1 {
+	case s.Path == "" && s.Manager == "":
+		return s, fmt.Errorf("%q names no field and no manager", entry)
+	case len(Split(s.String())) != 1:
 		return s, fmt.Errorf("%q is more than one entry", s)
 	}
 	return s, nil
 }
 
-// Read returns the entries of an annotation's value. What cannot be read is left out.
+// Read returns the entries of an annotation's value. One that names an object alone is among them, and selects nothing.
 func Read(value string) []Selector {
 	var found []Selector
 	for _, entry := range Split(value) {
-		if s, err := Parse(entry); err == nil {
-			found = append(found, s)
-		}
+		found = append(found, read(entry))
 	}
 	return found
+}
+
+func read(entry string) (s Selector) {
+	// A path may have both signs in it too, within a key.
+	if object, rest, found := strings.Cut(entry, ":"); found && strings.Contains(object, "/") && !strings.HasPrefix(entry, ".") {
+		s.Object, entry = object, rest
+	}
+	if strings.HasPrefix(entry, ".") {
+		s.Path = entry
+	} else {
+		s.Manager = entry
+	}
+	return s
 }
 
 // Write is the annotation's value for some entries, each once, in their order.
@@ -109,4 +113,12 @@ func (s Selector) Field(object apply.ObjectRef, path fieldpath.Path) bool {
 		}
 	}
 	return false
+}
+
+// Owned tells whether a field of an object is meant, by its path or by who holds it.
+func (s Selector) Owned(object apply.ObjectRef, path fieldpath.Path, by ownership.Owner) bool {
+	if s.Manager == "" {
+		return s.Field(object, path)
+	}
+	return s.Manager == by.Manager && (s.Object == "" || s.Object == object.String())
 }

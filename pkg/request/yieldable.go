@@ -1,0 +1,36 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// Unyieldable are fields of workloads and Services on which more depends than their values: what tells whose the object
+// is and from what it was written, and what keeps a proxyrunner from writing it.
+var Unyieldable = []Selector{
+	{Path: ".metadata.ownerReferences"},
+	{Path: ".metadata.annotations." + apply.SourceAnnotation},
+	{Path: ".metadata.annotations." + vocabulary.ReplicasSource},
+	{Path: ".spec.selector"},
+	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
+	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
+}
+
+// Yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
+// proxyrunner may not: an MCPServer must not run with less protection than it asks for.
+func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
+	switch object.Kind {
+	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(Unyieldable, func(s Selector) bool { return s.Field(object, path) })
+}

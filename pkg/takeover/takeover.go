@@ -1,0 +1,114 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package takeover tells who inherits what when Freehold takes an object over from ToolHive. The operator acts upon it, and
+// the kubectl plugin tells beforehand what it will come to.
+package takeover
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// MainWriter is the manager without whose claim an object is not Freehold's.
+func MainWriter(ref apply.ObjectRef) string {
+	switch ref.Kind {
+	case vocabulary.MCPServer:
+		return vocabulary.Finalizer
+	case vocabulary.Deployment:
+		return vocabulary.Proxy
+	case vocabulary.StatefulSet:
+		return vocabulary.Backend
+	case vocabulary.ServiceKind:
+		return vocabulary.Service
+	case vocabulary.ConfigMap:
+		if strings.HasSuffix(ref.Name, "-authz-inline") {
+			return vocabulary.Authz
+		}
+		return vocabulary.RunConfig
+	default:
+		return vocabulary.Access
+	}
+}
+
+// Held tells whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
+func Held(object metav1.Object, subresource string) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return vocabulary.IsToolHive(e.Manager) && e.Subresource == subresource
+	})
+}
+
+// FromToolHive tells whether fields are held by one of ToolHive's managers.
+func FromToolHive(owner ownership.Owner) bool { return vocabulary.IsToolHive(owner.Manager) }
+
+// Untaken tells whether a child is still ToolHive's.
+func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
+	return Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
+}
+
+// Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a
+// number of replicas to write.
+//
+// Whatever ToolHive has set and Freehold does not want goes away, since it passes to a writer that does not apply it. The
+// number of replicas does not, where the spec names none: it stays, and is nobody's. So do values that ToolHive shares with
+// others, such as the list of finalizers itself.
+func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...string) []ownership.Heir {
+	var heirs []ownership.Heir
+	for _, w := range writers {
+		inherits := w.Name == MainWriter(ref) || w.Name == vocabulary.Status || slices.Contains(replicas, w.Name)
+		if w.Kind != ref.Kind || !inherits {
+			continue
+		}
+		heir := ownership.Heir{
+			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersions[ref.Kind]},
+			Covers: w.Claim.Covers,
+		}
+		if w.Name == vocabulary.Status {
+			heir.Covers = func(path fieldpath.Path) bool { return w.Claim.Covers(path) || IsCondition(path) }
+		}
+		heirs = append(heirs, heir)
+	}
+	return heirs
+}
+
+// IsCondition tells whether a path of an MCPServer is that of a condition, or of a part of one.
+func IsCondition(path fieldpath.Path) bool {
+	return len(path) > 2 && path[:2].Equals(fieldpath.MakePathOrDie("status", "conditions"))
+}
+
+// Gate is the generation below which no proxyrunner writes a StatefulSet whose pods have these annotations; 0 when they do
+// not tell.
+func Gate(annotations map[string]string) int64 {
+	gate, err := strconv.ParseInt(annotations[v1beta1.AnnotationGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return gate
+}
+
+// Closed tells whether a gate keeps the proxyrunners of Freehold's proxies from writing.
+func Closed(gate int64) bool { return gate > runconfig.Generation }
+
+// apiVersions are those that the field paths of our writers are of.
+var apiVersions = map[schema.GroupKind]string{
+	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.String(),
+	vocabulary.Deployment:     "apps/v1",
+	vocabulary.StatefulSet:    "apps/v1",
+	vocabulary.ServiceKind:    "v1",
+	vocabulary.ConfigMap:      "v1",
+	vocabulary.ServiceAccount: "v1",
+	vocabulary.Role:           "rbac.authorization.k8s.io/v1",
+	vocabulary.RoleBinding:    "rbac.authorization.k8s.io/v1",
+}
