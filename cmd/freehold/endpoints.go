@@ -12,9 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the client
-	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queue
 	"k8s.io/klog/v2"
 )
 
@@ -36,10 +33,10 @@ func serveEndpoints(ctx context.Context, group *errgroup.Group, o *options, aliv
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		health.HandleFunc("GET "+path, check)
 	}
-	metrics := http.NewServeMux()
-	metrics.Handle("GET /metrics", legacyregistry.Handler())
+	figures := http.NewServeMux()
+	figures.Handle("GET /metrics", legacyregistry.Handler())
 	serve(ctx, group, "health", o.healthAddress, health)
-	serve(ctx, group, "metrics", o.metricsAddress, metrics)
+	serve(ctx, group, "metrics", o.metricsAddress, figures)
 }
 
 func serve(ctx context.Context, group *errgroup.Group, name, address string, handler http.Handler) {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 // freePort returns a port of the loopback interface that nobody listens on.
@@ -56,12 +58,12 @@ func ask(t *testing.T, method, url string) (int, string) {
 }
 
 func TestEndpoints(t *testing.T) {
-	health, metrics := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	health, figures := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
 	var sick atomic.Bool
-	newOutcomes()
-	serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: metrics}, func(*http.Request) error {
+	metrics.NewOutcomes()
+	serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: figures}, func(*http.Request) error {
 		if sick.Load() {
 			return errors.New("the lease is not renewed")
 		}
@@ -83,7 +85,7 @@ func TestEndpoints(t *testing.T) {
 	if code, _ := ask(t, http.MethodGet, "http://"+health+"/metrics"); code != http.StatusNotFound {
 		t.Errorf("the address of health answers for metrics with %d", code)
 	}
-	if code, body := ask(t, http.MethodGet, "http://"+metrics+"/metrics"); code != http.StatusOK || !strings.Contains(body, "kubernetes_build_info") {
+	if code, body := ask(t, http.MethodGet, "http://"+figures+"/metrics"); code != http.StatusOK || !strings.Contains(body, "kubernetes_build_info") {
 		t.Errorf("metrics answer %d %.200q", code, body)
 	}
 
@@ -91,7 +93,7 @@ func TestEndpoints(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Errorf("the end of the endpoints is an error: %v", err)
 	}
-	for _, address := range []string{health, metrics} {
+	for _, address := range []string{health, figures} {
 		if connection, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // has a time limit
 			connection.Close()
 			t.Errorf("%s is still served", address)
