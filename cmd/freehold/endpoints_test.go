@@ -85,7 +85,7 @@ func TestEndpoints(t *testing.T) {
 	if code, _ := ask(t, http.MethodGet, "http://"+health+"/metrics"); code != http.StatusNotFound {
 		t.Errorf("the address of health answers for metrics with %d", code)
 	}
-	if code, body := ask(t, http.MethodGet, "http://"+figures+"/metrics"); code != http.StatusOK || !strings.Contains(body, "kubernetes_build_info") {
+	if code, body := ask(t, http.MethodGet, "http://"+figures+"/metrics"); code != http.StatusOK || !strings.Contains(body, "freehold_build_info") {
 		t.Errorf("metrics answer %d %.200q", code, body)
 	}
 

@@ -23,6 +23,7 @@ const (
 	Claims    = prefix + "_claim_changes_total"
 	Conflicts = prefix + "_field_conflicts"
 	Takeovers = prefix + "_takeovers"
+	Build     = prefix + "_build_info"
 	OnDelete  = prefix + "_ondelete_backends"
 )
 
@@ -84,6 +85,15 @@ func (f Family) names() []string {
 // Families returns the operator's own metrics, by name.
 func Families() []Family {
 	return []Family{
+		{
+			Name: Build, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "1, with the version of the operator as its labels.",
+			Labels: []Label{
+				{Name: "version", Meaning: "of Freehold"},
+				{Name: "commit", Meaning: "it was built from"},
+				{Name: "go_version", Meaning: "of the compiler"},
+			},
+		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited.",

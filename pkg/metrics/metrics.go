@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/version"
 
-	// Metrics of the lease, the client, the build and the queue.
+	// Metrics of the lease, the client and the queue. That of the build is our own: what watches a cluster takes
+	// kubernetes_build_info for the version of one of Kubernetes' components.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"
 	_ "k8s.io/component-base/metrics/prometheus/restclient"
-	_ "k8s.io/component-base/metrics/prometheus/version"
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -37,6 +38,7 @@ var (
 	claims = counter(Claims)
 	gauges = &collector{
 		conflicts: description(Conflicts), takeovers: description(Takeovers), onDelete: description(OnDelete),
+		build: description(Build),
 	}
 	registerOnce sync.Once
 )
@@ -54,8 +56,8 @@ func description(name string) *metrics.Desc {
 // collector tells the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, takeovers, onDelete *metrics.Desc
-	source                         atomic.Pointer[Source]
+	conflicts, takeovers, onDelete, build *metrics.Desc
+	source                                atomic.Pointer[Source]
 }
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -63,16 +65,19 @@ func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.conflicts
 	ch <- c.takeovers
 	ch <- c.onDelete
+	ch <- c.build
 }
 
 // CollectWithStability implements metrics.StableCollector.
 func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
+	tell := func(desc *metrics.Desc, value int, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, float64(value), labels...)
+	}
+	build := version.Get()
+	tell(c.build, 1, build.GitVersion, build.GitCommit, build.GoVersion)
 	source := c.source.Load()
 	if source == nil {
 		return
-	}
-	tell := func(desc *metrics.Desc, value int, labels ...string) {
-		ch <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, float64(value), labels...)
 	}
 	for labels, n := range countConflicts((*source).Conflicts()) {
 		tell(c.conflicts, n, labels[:]...)
