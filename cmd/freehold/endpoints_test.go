@@ -63,12 +63,15 @@ func TestEndpoints(t *testing.T) {
 	group, ctx := errgroup.WithContext(ctx)
 	var sick atomic.Bool
 	metrics.NewOutcomes()
-	serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: figures}, func(*http.Request) error {
+	err := serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: figures}, func(*http.Request) error {
 		if sick.Load() {
 			return errors.New("the lease is not renewed")
 		}
 		return nil
-	})
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		if code, body := ask(t, http.MethodGet, "http://"+health+path); code != http.StatusOK || body != "ok\n" {
@@ -103,7 +106,9 @@ func TestEndpoints(t *testing.T) {
 
 func TestEndpointsTurnedOff(t *testing.T) {
 	group, ctx := errgroup.WithContext(t.Context())
-	serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: "0"}, nil)
+	if err := serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: "0"}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := group.Wait(); err != nil { // at once: nothing was started
 		t.Error(err)
 	}
@@ -116,7 +121,9 @@ func TestEndpointThatIsTaken(t *testing.T) {
 	}
 	defer listener.Close()
 	group, ctx := errgroup.WithContext(t.Context())
-	serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: listener.Addr().String()}, nil)
+	if err := serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: listener.Addr().String()}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := group.Wait(); err == nil || !strings.Contains(err.Error(), "cannot serve metrics") {
 		t.Errorf("error %v, want one about the metrics", err)
 	}

@@ -66,7 +66,9 @@ func operate(ctx context.Context, o *options) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	lease := leaderelection.NewLeaderHealthzAdaptor(o.leaseDuration)
-	serveEndpoints(ctx, group, o, lease.Check)
+	if err := serveEndpoints(ctx, group, o, lease.Check, core); err != nil {
+		return err
+	}
 	group.Go(func() error {
 		if !o.leaderElect {
 			return c.Run(ctx)
