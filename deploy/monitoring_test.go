@@ -30,6 +30,11 @@ type serviceMonitor struct {
 type monitoredEndpoint struct {
 	Port        string `json:"port"`
 	HonorLabels bool   `json:"honorLabels"`
+	Scheme      string `json:"scheme"`
+	TokenFile   string `json:"bearerTokenFile"`
+	TLS         struct {
+		InsecureSkipVerify bool `json:"insecureSkipVerify"`
+	} `json:"tlsConfig"`
 }
 
 // monitoring are the objects of an overlay for Prometheus and Grafana.
