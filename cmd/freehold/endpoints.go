@@ -45,7 +45,7 @@ func serveEndpoints(
 	var secure *tls.Config
 	if o.metricsSecure {
 		var err error
-		if secure, err = metricsTLS(o); err != nil {
+		if secure, err = metricsTLS(ctx, o); err != nil {
 			return fmt.Errorf("no certificate for the metrics: %w", err)
 		}
 		handler = guard.Protect(figures, reviewer)
@@ -56,11 +56,11 @@ func serveEndpoints(
 }
 
 // metricsTLS returns TLS with the certificate that was given, or one of this process's own.
-func metricsTLS(o *options) (*tls.Config, error) {
+func metricsTLS(ctx context.Context, o *options) (*tls.Config, error) {
 	if o.metricsCertificates != "" {
-		return guard.FromDirectory(o.metricsCertificates)
+		return guard.FromDirectory(ctx, o.metricsCertificates)
 	}
-	return guard.SelfSigned("freehold-metrics", "localhost")
+	return guard.SelfSigned(ctx, "freehold-metrics", "localhost")
 }
 
 // serve serves a handler, by TLS if it is given how.

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"os"
@@ -27,11 +28,13 @@ const (
 
 // SelfSigned makes TLS with a certificate that this process makes for the names, and makes anew a month before its end.
 // Nobody else knows it: clients have to do without checking it.
-func SelfSigned(names ...string) (*tls.Config, error) { return selfSigned(clock.RealClock{}, names...) }
+func SelfSigned(ctx context.Context, names ...string) (*tls.Config, error) {
+	return selfSigned(ctx, clock.RealClock{}, names...)
+}
 
-func selfSigned(clock clock.PassiveClock, names ...string) (*tls.Config, error) {
+func selfSigned(ctx context.Context, clock clock.PassiveClock, names ...string) (*tls.Config, error) {
 	return config(&source{
-		clock: clock, every: time.Minute,
+		logger: klog.FromContext(ctx), clock: clock, every: time.Minute,
 		load: func(old *tls.Certificate) (*tls.Certificate, error) {
 			if old != nil && clock.Now().Before(old.Leaf.NotAfter.Add(-renewBefore)) {
 				return old, nil
@@ -47,12 +50,14 @@ func selfSigned(clock clock.PassiveClock, names ...string) (*tls.Config, error) 
 
 // FromDirectory makes TLS with the files tls.crt and tls.key of a directory, as a mounted Secret has them. What changes
 // there is used within ten seconds; what cannot be read is not, and the last certificate stays.
-func FromDirectory(dir string) (*tls.Config, error) { return fromDirectory(clock.RealClock{}, dir) }
+func FromDirectory(ctx context.Context, dir string) (*tls.Config, error) {
+	return fromDirectory(ctx, clock.RealClock{}, dir)
+}
 
-func fromDirectory(clock clock.PassiveClock, dir string) (*tls.Config, error) {
+func fromDirectory(ctx context.Context, clock clock.PassiveClock, dir string) (*tls.Config, error) {
 	var lastCertificate, lastKey []byte
 	return config(&source{
-		clock: clock, every: lookAgain,
+		logger: klog.FromContext(ctx), clock: clock, every: lookAgain,
 		load: func(old *tls.Certificate) (*tls.Certificate, error) {
 			certificate, err := os.ReadFile(filepath.Join(dir, corev1.TLSCertKey))
 			if err != nil {
@@ -96,7 +101,8 @@ func config(s *source) (*tls.Config, error) {
 
 // source is a certificate that is looked after when it is used.
 type source struct {
-	clock clock.PassiveClock
+	logger klog.Logger
+	clock  clock.PassiveClock
 	// every is how often load is called, at most.
 	every time.Duration
 	// load returns the certificate that is to be used from now on, which may be the old one; that is nil at first.
@@ -120,7 +126,7 @@ func (s *source) get() (*tls.Certificate, error) {
 	case err != nil && s.current == nil:
 		return nil, err
 	case err != nil:
-		klog.Background().Error(err, "The certificate stays as it was")
+		s.logger.Error(err, "The certificate stays as it was")
 	default:
 		s.current = renewed
 	}

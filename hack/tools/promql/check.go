@@ -6,11 +6,12 @@ package promql
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -93,9 +94,7 @@ func lookup(series string, known map[string]Metric) (Metric, error) {
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 			if m, ok := metrics[strings.TrimSuffix(series, suffix)]; ok && m.Type == "histogram" && strings.HasSuffix(series, suffix) {
 				of := Metric{Type: "counter", Labels: map[string][]string{}}
-				for name, values := range m.Labels {
-					of.Labels[name] = values
-				}
+				maps.Copy(of.Labels, m.Labels)
 				if suffix == "_bucket" {
 					of.Labels["le"] = nil
 				}
@@ -110,7 +109,7 @@ func checkMatchers(selector *parser.VectorSelector, metric Metric) error {
 	var errs []error
 	job := ""
 	for _, m := range selector.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			continue
 		}
 		if m.Name == "job" {
@@ -123,7 +122,7 @@ func checkMatchers(selector *parser.VectorSelector, metric Metric) error {
 		if values == nil {
 			continue
 		}
-		for _, value := range strings.Split(m.Value, "|") {
+		for value := range strings.SplitSeq(m.Value, "|") {
 			if !slices.Contains(values, value) {
 				errs = append(errs, fmt.Errorf("%s: %s is never %q, but one of %v", selector.Name, m.Name, value, values))
 			}
