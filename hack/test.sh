@@ -69,6 +69,7 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		packages=(./...)
 		run hack/images/mcp
 		run hack/tools/image
+		run hack/tools/promql
 		run hack/tools/testreport
 		;;
 	cluster)

@@ -12,7 +12,11 @@ trap 'rm -rf "${COPY}"' EXIT
 cp "${ROOT}/README.md" "${COPY}/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
-if ! diff --unified "${ROOT}/README.md" "${COPY}/README.md"; then
-	echo "README.md is not what hack/update-docs.sh writes: run make generate." >&2
-	exit 1
+status=0
+for file in README.md docs/metrics.md; do
+	diff --unified "${ROOT}/${file}" "${COPY}/${file}" || status=1
+done
+if ((status != 0)); then
+	echo "The documentation is not what hack/update-docs.sh writes: run make generate." >&2
 fi
+exit "${status}"

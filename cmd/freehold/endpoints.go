@@ -5,25 +5,28 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the client
-	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queue
 	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/pkg/guard"
 )
 
 // readHeaderTimeout bounds how long a client of the endpoints may take to ask.
 const readHeaderTimeout = 10 * time.Second
 
 // serveEndpoints serves health and metrics until the context ends. alive tells why this process should be
-// restarted, if it should.
-func serveEndpoints(ctx context.Context, group *errgroup.Group, o *options, alive func(*http.Request) error) {
+// restarted, if it should; the reviewer tells who may read secure metrics.
+func serveEndpoints(
+	ctx context.Context, group *errgroup.Group, o *options, alive func(*http.Request) error, reviewer guard.Reviewer,
+) error {
 	health := http.NewServeMux()
 	check := func(w http.ResponseWriter, r *http.Request) {
 		if err := alive(r); err != nil {
@@ -36,20 +39,48 @@ func serveEndpoints(ctx context.Context, group *errgroup.Group, o *options, aliv
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		health.HandleFunc("GET "+path, check)
 	}
-	metrics := http.NewServeMux()
-	metrics.Handle("GET /metrics", legacyregistry.Handler())
-	serve(ctx, group, "health", o.healthAddress, health)
-	serve(ctx, group, "metrics", o.metricsAddress, metrics)
+	figures := http.NewServeMux()
+	figures.Handle("GET /metrics", legacyregistry.Handler())
+	var handler http.Handler = figures
+	var secure *tls.Config
+	if o.metricsSecure {
+		var err error
+		if secure, err = metricsTLS(ctx, o); err != nil {
+			return fmt.Errorf("no certificate for the metrics: %w", err)
+		}
+		handler = guard.Protect(figures, reviewer)
+	}
+	serve(ctx, group, "health", o.healthAddress, health, nil)
+	serve(ctx, group, "metrics", o.metricsAddress, handler, secure)
+	return nil
 }
 
-func serve(ctx context.Context, group *errgroup.Group, name, address string, handler http.Handler) {
+// metricsTLS returns TLS with the certificate that was given, or one of this process's own.
+func metricsTLS(ctx context.Context, o *options) (*tls.Config, error) {
+	if o.metricsCertificates != "" {
+		return guard.FromDirectory(ctx, o.metricsCertificates)
+	}
+	return guard.SelfSigned(ctx, "freehold-metrics", "localhost")
+}
+
+// serve serves a handler, by TLS if it is given how.
+func serve(ctx context.Context, group *errgroup.Group, name, address string, handler http.Handler, secure *tls.Config) {
 	if address == "0" {
 		return
 	}
-	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
+	server := &http.Server{
+		Addr: address, Handler: handler, ReadHeaderTimeout: readHeaderTimeout, TLSConfig: secure,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		Protocols:   &http.Protocols{},
+	}
+	server.Protocols.SetHTTP1(true)
+	listen := server.ListenAndServe
+	if secure != nil {
+		listen = func() error { return server.ListenAndServeTLS("", "") }
+	}
 	group.Go(func() error {
-		klog.FromContext(ctx).Info("Serving", "endpoint", name, "address", address)
-		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		klog.FromContext(ctx).Info("Serving", "endpoint", name, "address", address, "secure", secure != nil)
+		if err := listen(); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("cannot serve %s: %w", name, err)
 		}
 		return nil

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 // freePort returns a port of the loopback interface that nobody listens on.
@@ -56,17 +58,20 @@ func ask(t *testing.T, method, url string) (int, string) {
 }
 
 func TestEndpoints(t *testing.T) {
-	health, metrics := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	health, figures := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
 	var sick atomic.Bool
-	newOutcomes()
-	serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: metrics}, func(*http.Request) error {
+	metrics.NewOutcomes()
+	err := serveEndpoints(ctx, group, &options{healthAddress: health, metricsAddress: figures}, func(*http.Request) error {
 		if sick.Load() {
 			return errors.New("the lease is not renewed")
 		}
 		return nil
-	})
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		if code, body := ask(t, http.MethodGet, "http://"+health+path); code != http.StatusOK || body != "ok\n" {
@@ -83,7 +88,7 @@ func TestEndpoints(t *testing.T) {
 	if code, _ := ask(t, http.MethodGet, "http://"+health+"/metrics"); code != http.StatusNotFound {
 		t.Errorf("the address of health answers for metrics with %d", code)
 	}
-	if code, body := ask(t, http.MethodGet, "http://"+metrics+"/metrics"); code != http.StatusOK || !strings.Contains(body, "kubernetes_build_info") {
+	if code, body := ask(t, http.MethodGet, "http://"+figures+"/metrics"); code != http.StatusOK || !strings.Contains(body, "freehold_build_info") {
 		t.Errorf("metrics answer %d %.200q", code, body)
 	}
 
@@ -91,7 +96,7 @@ func TestEndpoints(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Errorf("the end of the endpoints is an error: %v", err)
 	}
-	for _, address := range []string{health, metrics} {
+	for _, address := range []string{health, figures} {
 		if connection, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // has a time limit
 			connection.Close()
 			t.Errorf("%s is still served", address)
@@ -101,7 +106,9 @@ func TestEndpoints(t *testing.T) {
 
 func TestEndpointsTurnedOff(t *testing.T) {
 	group, ctx := errgroup.WithContext(t.Context())
-	serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: "0"}, nil)
+	if err := serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: "0"}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := group.Wait(); err != nil { // at once: nothing was started
 		t.Error(err)
 	}
@@ -114,7 +121,9 @@ func TestEndpointThatIsTaken(t *testing.T) {
 	}
 	defer listener.Close()
 	group, ctx := errgroup.WithContext(t.Context())
-	serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: listener.Addr().String()}, nil)
+	if err := serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: listener.Addr().String()}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := group.Wait(); err == nil || !strings.Contains(err.Error(), "cannot serve metrics") {
 		t.Errorf("error %v, want one about the metrics", err)
 	}

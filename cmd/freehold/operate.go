@@ -25,6 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 // component is the operator's name in events and in the User-Agent.
@@ -50,7 +51,7 @@ func operate(ctx context.Context, o *options) error {
 		Core:       core,
 		Servers:    servers,
 		Recorder:   recorder,
-		Observer:   newOutcomes(),
+		Observer:   metrics.NewOutcomes(),
 		Options:    o.rendering(openshift),
 		Namespaces: o.namespaces,
 		Workers:    o.workers,
@@ -61,14 +62,13 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 
-	standing := c.Conflicts
-	conflicts.standing.Store(&standing)
-	underway := c.Takeovers
-	takeovers.underway.Store(&underway)
+	metrics.SetSource(c)
 
 	group, ctx := errgroup.WithContext(ctx)
 	lease := leaderelection.NewLeaderHealthzAdaptor(o.leaseDuration)
-	serveEndpoints(ctx, group, o, lease.Check)
+	if err := serveEndpoints(ctx, group, o, lease.Check, core); err != nil {
+		return err
+	}
 	group.Go(func() error {
 		if !o.leaderElect {
 			return c.Run(ctx)

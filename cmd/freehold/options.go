@@ -47,6 +47,9 @@ type options struct {
 	resync         time.Duration
 	healthAddress  string
 	metricsAddress string
+	// metricsSecure turns on TLS and permissions; metricsCertificates is the directory of the certificate, "" for none.
+	metricsSecure       bool
+	metricsCertificates string
 
 	leaderElect    bool
 	leaseName      string
@@ -127,6 +130,10 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Address of /livez and /readyz; 0 turns them off.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
 		"Address of /metrics; 0 turns it off.")
+	flags.BoolVar(&o.metricsSecure, "metrics-secure", o.metricsSecure,
+		"Serve /metrics by TLS, and only to those whom the API server lets get the path /metrics.")
+	flags.StringVar(&o.metricsCertificates, "metrics-certificate-directory", o.metricsCertificates,
+		"Directory of the certificate for secure metrics, in tls.crt and tls.key; changes are noticed. Empty means a self-signed one.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Work only while holding the lease, so that several replicas can run.")
 	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "Name of the lease.")
@@ -177,6 +184,9 @@ func (o *options) validate() error {
 		if _, _, err := net.SplitHostPort(endpoint.address); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w; give host:port, :port, or 0 to turn it off", endpoint.flag, err))
 		}
+	}
+	if o.metricsCertificates != "" && !o.metricsSecure {
+		errs = append(errs, errors.New("--metrics-certificate-directory: needs --metrics-secure"))
 	}
 	if o.leaderElect && o.leaseNamespace == "" {
 		namespace, err := os.ReadFile(namespaceFile)

@@ -85,11 +85,13 @@ func TestOptions(t *testing.T) {
 		"flags without a variable": {
 			args: []string{
 				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--metrics-secure", "--metrics-certificate-directory=/c",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
 				"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s",
 			},
 			want: func(o *options) {
 				o.takeover, o.takeovers = "manual", 7
+				o.metricsSecure, o.metricsCertificates = true, "/c"
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
 				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
 			},
@@ -126,6 +128,7 @@ func TestValidate(t *testing.T) {
 		"a Redis without a port":   {func(o *options) { o.redisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},
 		"a bad health address":     {func(o *options) { o.healthAddress = "8081" }, []string{"--health-probe-bind-address", "0 to turn it off"}},
 		"a bad metrics address":    {func(o *options) { o.metricsAddress = "x" }, []string{"--metrics-bind-address", "0 to turn it off"}},
+		"certificates without TLS": {func(o *options) { o.metricsCertificates = "/c" }, []string{"--metrics-certificate-directory", "--metrics-secure"}},
 		"a lease without a place":  {func(o *options) { o.leaseNamespace = "" }, []string{"--leader-elect-resource-namespace", "--leader-elect=false"}},
 		"several mistakes at once": {func(o *options) { o.workers, o.openshift = -1, "" }, []string{"--workers", "--openshift"}},
 	} {

@@ -149,7 +149,10 @@ func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 // Resume lets a paused operator go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Metrics returns the operator's metrics in the text format.
+// MetricsAddress is where the operator serves its metrics, as host:port.
+func (p *Process) MetricsAddress() string { return p.metrics }
+
+// Metrics returns the operator's metrics in the text format. It is for those that are not secure.
 func (p *Process) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, "http://"+p.metrics+"/metrics")
 }

@@ -32,6 +32,9 @@ const (
 	CauseInherited Cause = "Inherited"
 )
 
+// Causes returns all causes.
+func Causes() []Cause { return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited} }
+
 // ClaimChange is an edit of managedFields that was made.
 type ClaimChange struct {
 	// Cause of the change.

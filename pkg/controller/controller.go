@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -82,6 +83,7 @@ type Controller struct {
 	caps       *caps
 	outages    *outages
 	paces      *paces
+	onDelete   *onDelete
 }
 
 // New returns a controller that has not started to watch.
@@ -114,9 +116,10 @@ func New(config Config) (*Controller, error) {
 		applier: apply.NewApplier(config.Observer),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
-		retries: newRetries(config.Clock),
-		caps:    newCaps(config.Clock),
-		outages: newOutages(),
+		retries:  newRetries(config.Clock),
+		caps:     newCaps(config.Clock),
+		outages:  newOutages(),
+		onDelete: newOnDelete(),
 	}
 	c.paces = newPaces(config.TakeoversAtOnce, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -131,6 +134,9 @@ func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Confl
 
 // Takeovers returns how many MCPServers of ToolHive's are being taken over, and how many wait for it.
 func (c *Controller) Takeovers() Takeovers { return c.paces.count() }
+
+// OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
+func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.onDelete.list() }
 
 // Run watches and works until the context ends, and returns when everything that it started has ended. The
 // error tells why it could not start. A controller runs once.

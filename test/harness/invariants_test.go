@@ -113,6 +113,12 @@ func TestInvariants(t *testing.T) {
 		"a lease": {
 			events: []*audit.Event{request(on("coordination.k8s.io", "leases", "l"), verb("update"))},
 		},
+		"questions who reads and what he may": {
+			events: []*audit.Event{
+				request(on("authentication.k8s.io", "tokenreviews", ""), verb("create")),
+				request(on("authorization.k8s.io", "subjectaccessreviews", ""), verb("create")),
+			},
+		},
 		"a question for the version": {
 			events: []*audit.Event{request(func(e *audit.Event) { e.Verb, e.URI = "get", "/version" })},
 		},

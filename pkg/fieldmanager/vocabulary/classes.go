@@ -28,6 +28,13 @@ const (
 	ClassUnknown ManagerClass = "unknown"
 )
 
+// ManagerClasses returns all classes.
+func ManagerClasses() []ManagerClass {
+	return []ManagerClass{
+		ClassKubectl, ClassScaler, ClassGitOps, ClassToolHive, ClassKubernetes, ClassFreehold, ClassOther, ClassUnknown,
+	}
+}
+
 // managerPrefixes tell the class of a manager by how its name begins; the first one that fits counts.
 var managerPrefixes = []struct {
 	prefix string

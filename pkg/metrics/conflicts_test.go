@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package metrics
 
 import (
 	"testing"
@@ -44,16 +44,15 @@ func gathered(t *testing.T, metric, label string) map[[3]string]float64 {
 // The gauge tells the conflicts that stand when it is read: one for each field, by who is first in holding it. What is
 // over is not told any more, nor is anything before a controller is there.
 func TestConflictsThatStandAreGauged(t *testing.T) {
-	newOutcomes()
-	before := conflicts.standing.Load()
-	t.Cleanup(func() { conflicts.standing.Store(before) })
+	NewOutcomes()
+	t.Cleanup(func() { SetSource(nil) })
 	expect := func(why string, want map[[3]string]float64) {
 		t.Helper()
-		if diff := cmp.Diff(want, gathered(t, "freehold_field_conflicts", "manager_class")); diff != "" {
+		if diff := cmp.Diff(want, gathered(t, Conflicts, "manager_class")); diff != "" {
 			t.Errorf("%s: gauge (-want +got):\n%s", why, diff)
 		}
 	}
-	conflicts.standing.Store(nil)
+	SetSource(nil)
 	expect("without a controller", map[[3]string]float64{})
 
 	held := func(path string, by ...ownership.Owner) apply.FieldConflict {
@@ -71,8 +70,7 @@ func TestConflictsThatStandAreGauged(t *testing.T) {
 		{Refusal: apply.Refusal{Writer: vocabulary.Proxy, Object: another}, Fields: []apply.FieldConflict{held(".a", kubectl)}},
 		{Refusal: apply.Refusal{Writer: vocabulary.Access, Object: apply.ObjectRef{Kind: vocabulary.Role}}, Fields: []apply.FieldConflict{held(".rules", kubectl)}},
 	}
-	standing := func() []*apply.ConflictError { return stand }
-	conflicts.standing.Store(&standing)
+	SetSource(source{conflicts: func() []*apply.ConflictError { return stand }})
 	expect("several conflicts", map[[3]string]float64{
 		{vocabulary.ProxyReplicas, "Deployment", "scaler"}: 1,
 		{vocabulary.Proxy, "Deployment", "kubectl"}:        3,
@@ -88,7 +86,7 @@ func TestConflictsThatStandAreGauged(t *testing.T) {
 
 // Each edit of managedFields counts once, whatever the number of its fields, and whatever became of the write after it.
 func TestClaimChangesAreCounted(t *testing.T) {
-	observer := newOutcomes()
+	observer := NewOutcomes()
 	claims.Reset() // what other tests counted
 	writes.Reset()
 	change := func(cause apply.Cause) apply.ClaimChange {
@@ -106,11 +104,11 @@ func TestClaimChangesAreCounted(t *testing.T) {
 
 	series := func(label string) [3]string { return [3]string{vocabulary.Proxy, "Deployment", label} }
 	want := map[[3]string]float64{series("taken"): 1, series("yielded"): 2, series("restored"): 1}
-	if diff := cmp.Diff(want, gathered(t, "freehold_claim_changes_total", "cause")); diff != "" {
+	if diff := cmp.Diff(want, gathered(t, Claims, "cause")); diff != "" {
 		t.Errorf("changes of claims (-want +got):\n%s", diff)
 	}
 	want = map[[3]string]float64{series("unchanged"): 1, series("claimed"): 1, series("applied"): 1, series("conflict"): 1}
-	if diff := cmp.Diff(want, gathered(t, "freehold_writes_total", "outcome")); diff != "" {
+	if diff := cmp.Diff(want, gathered(t, Writes, "outcome")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package metrics
 
 import (
 	"testing"
@@ -18,9 +18,8 @@ import (
 // The gauge tells how many MCPServers are being taken over, and how many wait, when it is read; none is told as 0, and
 // nothing before a controller is there.
 func TestTakeoversAreGauged(t *testing.T) {
-	newOutcomes()
-	before := takeovers.underway.Load()
-	t.Cleanup(func() { takeovers.underway.Store(before) })
+	NewOutcomes()
+	t.Cleanup(func() { SetSource(nil) })
 	expect := func(why string, want map[string]float64) {
 		t.Helper()
 		families, err := legacyregistry.DefaultGatherer.Gather()
@@ -29,7 +28,7 @@ func TestTakeoversAreGauged(t *testing.T) {
 		}
 		got := map[string]float64{}
 		for _, family := range families {
-			if family.GetName() != "freehold_takeovers" {
+			if family.GetName() != Takeovers {
 				continue
 			}
 			for _, m := range family.GetMetric() {
@@ -43,29 +42,28 @@ func TestTakeoversAreGauged(t *testing.T) {
 			t.Errorf("%s: gauge (-want +got):\n%s", why, diff)
 		}
 	}
-	takeovers.underway.Store(nil)
+	SetSource(nil)
 	expect("without a controller", map[string]float64{})
 
-	now := controller.Takeovers{Active: 3, Waiting: 7}
-	underway := func() controller.Takeovers { return now }
-	takeovers.underway.Store(&underway)
+	now := source{takeovers: controller.Takeovers{Active: 3, Waiting: 7}}
+	SetSource(&now)
 	expect("some are under way", map[string]float64{"active": 3, "waiting": 7})
-	now = controller.Takeovers{Active: 1}
+	now.takeovers = controller.Takeovers{Active: 1}
 	expect("nobody waits", map[string]float64{"active": 1, "waiting": 0})
-	now = controller.Takeovers{}
+	now.takeovers = controller.Takeovers{}
 	expect("all are done", map[string]float64{"active": 0, "waiting": 0})
 }
 
 // What was inherited from ToolHive counts by itself.
 func TestInheritedClaimsAreCounted(t *testing.T) {
-	observer := newOutcomes()
+	observer := NewOutcomes()
 	claims.Reset() // what other tests counted
 	observer.Observe(apply.Outcome{
 		Writer: vocabulary.Backend, Object: apply.ObjectRef{Kind: vocabulary.StatefulSet}, Action: apply.ActionApplied,
 		Claims: []apply.ClaimChange{{Cause: apply.CauseInherited, Fields: []ownership.Moved{{Path: ".a"}, {Path: ".b"}}}},
 	})
 	want := map[[3]string]float64{{vocabulary.Backend, "StatefulSet", "inherited"}: 1}
-	if diff := cmp.Diff(want, gathered(t, "freehold_claim_changes_total", "cause")); diff != "" {
+	if diff := cmp.Diff(want, gathered(t, Claims, "cause")); diff != "" {
 		t.Errorf("changes of claims (-want +got):\n%s", diff)
 	}
 }

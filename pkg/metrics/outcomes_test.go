@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package metrics
 
 import (
 	"testing"
@@ -13,8 +13,8 @@ import (
 )
 
 func TestEveryOutcomeIsCounted(t *testing.T) {
-	observer := newOutcomes()
-	newOutcomes()  // a second observer counts with the first
+	observer := NewOutcomes()
+	NewOutcomes()  // a second observer counts with the first
 	writes.Reset() // what other tests counted
 	const writer = "test-of-metrics"
 	tell := func(action apply.Action, err error) {
@@ -39,7 +39,7 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 		tell(apply.ActionNone, &apply.Refusal{Class: class})
 		expect("held")
 	}
-	if diff := cmp.Diff(want, gathered(t, "freehold_writes_total", "outcome")); diff != "" {
+	if diff := cmp.Diff(want, gathered(t, Writes, "outcome")); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,181 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// prefix is the first part of the name of each metric of the operator's own.
+const prefix = "freehold"
+
+// Names of the operator's own metrics.
+const (
+	Writes    = prefix + "_writes_total"
+	Claims    = prefix + "_claim_changes_total"
+	Conflicts = prefix + "_field_conflicts"
+	Takeovers = prefix + "_takeovers"
+	Build     = prefix + "_build_info"
+	OnDelete  = prefix + "_ondelete_backends"
+)
+
+// Outcomes of intents that sent no request or whose requests were all accepted. The others are those of apply.Policies.
+const (
+	OutcomeUnchanged = "unchanged"
+	OutcomeHeld      = "held"
+	OutcomeCreated   = "created"
+	OutcomeApplied   = "applied"
+	OutcomeClaimed   = "claimed"
+)
+
+// States of a takeover.
+const (
+	stateActive  = "active"
+	stateWaiting = "waiting"
+)
+
+// Type is that of a metric, as Prometheus calls it.
+type Type string
+
+// The types that the operator's own metrics have.
+const (
+	Counter Type = "counter"
+	Gauge   Type = "gauge"
+)
+
+// Family is a metric of the operator's own.
+type Family struct {
+	// Name in full.
+	Name string
+	Type Type
+	// Help is one or more sentences.
+	Help string
+	// Stability is the promise that Kubernetes' components make under that name: an ALPHA metric may change or go.
+	Stability metrics.StabilityLevel
+	// Labels in their order.
+	Labels []Label
+}
+
+// Label of a metric.
+type Label struct {
+	Name string
+	// Meaning says what the values are, in a few words.
+	Meaning string
+	// Values is the closed set of values, in order; nil where the names of a cluster's objects are the values.
+	Values []string
+}
+
+// names returns the names of a family's labels.
+func (f Family) names() []string {
+	names := make([]string, len(f.Labels))
+	for i, label := range f.Labels {
+		names[i] = label.Name
+	}
+	return names
+}
+
+// Families returns the operator's own metrics, by name.
+func Families() []Family {
+	return []Family{
+		{
+			Name: Build, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "1, with the version of the operator as its labels.",
+			Labels: []Label{
+				{Name: "version", Meaning: "of Freehold"},
+				{Name: "commit", Meaning: "it was built from"},
+				{Name: "go_version", Meaning: "of the compiler"},
+			},
+		},
+		{
+			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
+			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited.",
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed hands", Values: causes()}},
+		},
+		{
+			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "Fields that a writer wants to have another value than the field manager that holds them, by writer, kind of object and class of that manager.",
+			Labels: []Label{writerLabel(), kindLabel(), {
+				Name: "manager_class", Meaning: "who holds the field", Values: managerClasses(),
+			}},
+		},
+		{
+			Name: OnDelete, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "1 for each StatefulSet of an MCPServer whose updateStrategy is OnDelete, so that Kubernetes does not replace its pods by itself.",
+			Labels: []Label{
+				{Name: "namespace", Meaning: "of the StatefulSet"},
+				{Name: "statefulset", Meaning: "its name"},
+			},
+		},
+		{
+			Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
+			Help:   "MCPServers that ToolHive has made, by state: active are being taken over, waiting wait for their turn.",
+			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateWaiting}}},
+		},
+		{
+			Name: Writes, Type: Counter, Stability: metrics.ALPHA,
+			Help:   "Intents by writer, kind of object and outcome. Only the outcomes unchanged and held sent no request.",
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "what became of the intent", Values: outcomes()}},
+		},
+	}
+}
+
+func family(name string) Family {
+	all := Families()
+	i := slices.IndexFunc(all, func(f Family) bool { return f.Name == name })
+	return all[i]
+}
+
+// writerLabel is that of the field managers that have intents of their own.
+func writerLabel() Label {
+	names := map[string]bool{}
+	for _, writer := range vocabulary.Registry().Writers() {
+		names[writer.Name] = true
+	}
+	delete(names, vocabulary.Ownership) // it edits claims for the others, and is counted under their names
+	return Label{Name: "writer", Meaning: "field manager", Values: slices.Sorted(maps.Keys(names))}
+}
+
+func kindLabel() Label {
+	kinds := map[string]bool{}
+	for _, writer := range vocabulary.Registry().Writers() {
+		kinds[writer.Kind.Kind] = true
+	}
+	return Label{Name: "kind", Meaning: "of the object", Values: slices.Sorted(maps.Keys(kinds))}
+}
+
+func outcomes() []string {
+	all := []string{OutcomeUnchanged, OutcomeHeld, OutcomeCreated, OutcomeApplied, OutcomeClaimed}
+	for _, policy := range apply.Policies() {
+		all = append(all, policy.Outcome)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func causes() []string {
+	var all []string
+	for _, cause := range apply.Causes() {
+		all = append(all, causeValue(cause))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func causeValue(cause apply.Cause) string { return strings.ToLower(string(cause)) }
+
+func managerClasses() []string {
+	var all []string
+	for _, class := range vocabulary.ManagerClasses() {
+		all = append(all, string(class))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,165 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+	// Metrics of the lease, the client and the queue. That of the build is our own: what watches a cluster takes
+	// kubernetes_build_info for the version of one of Kubernetes' components.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"
+	_ "k8s.io/component-base/metrics/prometheus/restclient"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"
+	"k8s.io/component-base/version"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// Source is asked when metrics are read, so that nothing is forgotten and what is over is told no more.
+type Source interface {
+	// Conflicts returns the disagreements with other field managers that stand.
+	Conflicts() []*apply.ConflictError
+	// Takeovers returns how many MCPServers of ToolHive's are being taken over, and how many wait for it.
+	Takeovers() controller.Takeovers
+	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
+	OnDeleteBackends() []types.NamespacedName
+}
+
+var (
+	writes = counter(Writes)
+	claims = counter(Claims)
+	gauges = &collector{
+		conflicts: description(Conflicts), takeovers: description(Takeovers), onDelete: description(OnDelete),
+		build: description(Build),
+	}
+	registerOnce sync.Once
+)
+
+func counter(name string) *metrics.CounterVec {
+	f := family(name)
+	return metrics.NewCounterVec(&metrics.CounterOpts{Name: f.Name, Help: f.Help, StabilityLevel: f.Stability}, f.names())
+}
+
+func description(name string) *metrics.Desc {
+	f := family(name)
+	return metrics.NewDesc(f.Name, f.Help, f.names(), nil, f.Stability, "")
+}
+
+// collector tells the gauges.
+type collector struct {
+	metrics.BaseStableCollector
+	conflicts, takeovers, onDelete, build *metrics.Desc
+	source                                atomic.Pointer[Source]
+}
+
+// DescribeWithStability implements metrics.StableCollector.
+func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
+	ch <- c.conflicts
+	ch <- c.takeovers
+	ch <- c.onDelete
+	ch <- c.build
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
+	tell := func(desc *metrics.Desc, value int, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, float64(value), labels...)
+	}
+	build := version.Get()
+	tell(c.build, 1, build.GitVersion, build.GitCommit, build.GoVersion)
+	source := c.source.Load()
+	if source == nil {
+		return
+	}
+	for labels, n := range countConflicts((*source).Conflicts()) {
+		tell(c.conflicts, n, labels[:]...)
+	}
+	takeovers := (*source).Takeovers()
+	tell(c.takeovers, takeovers.Active, stateActive)
+	tell(c.takeovers, takeovers.Waiting, stateWaiting)
+	for _, set := range (*source).OnDeleteBackends() {
+		tell(c.onDelete, 1, set.Namespace, set.Name)
+	}
+}
+
+// countConflicts counts contested fields by writer, kind of object and class of the manager who is first in holding
+// the field.
+func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
+	count := map[[3]string]int{}
+	for _, conflict := range standing {
+		for _, field := range conflict.Fields {
+			class := vocabulary.ClassUnknown
+			if len(field.Owners) > 0 {
+				class = vocabulary.ClassOf(field.Owners[0].Manager, field.Owners[0].Subresource)
+			}
+			count[[3]string{conflict.Writer, conflict.Object.Kind.Kind, string(class)}]++
+		}
+	}
+	return count
+}
+
+// SetSource makes the gauges tell of a controller; nil makes them tell of none.
+func SetSource(source Source) {
+	if source == nil {
+		gauges.source.Store(nil)
+		return
+	}
+	gauges.source.Store(&source)
+}
+
+// Outcomes is the apply.Observer that feeds the counters.
+type Outcomes struct{ policies map[apply.Class]apply.Policy }
+
+// NewOutcomes registers the operator's own metrics, unless that is done, and returns what feeds the counters.
+func NewOutcomes() Outcomes {
+	policies := apply.Policies()
+	registerOnce.Do(func() {
+		legacyregistry.MustRegister(writes, claims)
+		legacyregistry.CustomMustRegister(gauges)
+		startRefusals(policies)
+	})
+	return Outcomes{policies}
+}
+
+// startRefusals makes the counters of refused writes begin at 0: Prometheus sees no increase in a counter that appears
+// with its first refusal, and the first one may well be the only one.
+func startRefusals(policies map[apply.Class]apply.Policy) {
+	for _, writer := range vocabulary.Registry().Writers() {
+		if writer.Name == vocabulary.Ownership {
+			continue
+		}
+		for _, policy := range policies {
+			writes.WithLabelValues(writer.Name, writer.Kind.Kind, policy.Outcome)
+		}
+	}
+}
+
+// Observe implements apply.Observer.
+func (o Outcomes) Observe(out apply.Outcome) {
+	var outcome string
+	switch {
+	case out.Err != nil && out.Action == apply.ActionNone:
+		outcome = OutcomeHeld
+	case out.Err != nil:
+		outcome = o.policies[apply.ClassOf(out.Err)].Outcome
+	case out.Action == apply.ActionCreated:
+		outcome = OutcomeCreated
+	case out.Action == apply.ActionApplied:
+		outcome = OutcomeApplied
+	case out.Action == apply.ActionClaimed:
+		outcome = OutcomeClaimed
+	default:
+		outcome = OutcomeUnchanged
+	}
+	writes.WithLabelValues(out.Writer, out.Object.Kind.Kind, outcome).Inc()
+	for _, change := range out.Claims {
+		claims.WithLabelValues(out.Writer, out.Object.Kind.Kind, causeValue(change.Cause)).Inc()
+	}
+}

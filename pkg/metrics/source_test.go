@@ -1,0 +1,81 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller"
+)
+
+// source is a Source whose parts may be left out.
+type source struct {
+	conflicts func() []*apply.ConflictError
+	takeovers controller.Takeovers
+	onDelete  []types.NamespacedName
+}
+
+func (s source) Conflicts() []*apply.ConflictError {
+	if s.conflicts == nil {
+		return nil
+	}
+	return s.conflicts()
+}
+
+func (s source) Takeovers() controller.Takeovers { return s.takeovers }
+
+func (s source) OnDeleteBackends() []types.NamespacedName { return s.onDelete }
+
+// series returns the values of a gauge by the values of all of its labels, in the order of their names.
+func series(t *testing.T, metric string) map[string]float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			key := ""
+			for _, pair := range m.GetLabel() {
+				key += "/" + pair.GetValue()
+			}
+			values[key] = m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+// The gauges tell what the controller says at that moment, and nothing when there is none.
+func TestGaugesAskTheController(t *testing.T) {
+	NewOutcomes()
+	t.Cleanup(func() { SetSource(nil) })
+	expect := func(why, metric string, want map[string]float64) {
+		t.Helper()
+		if diff := cmp.Diff(want, series(t, metric)); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", why, metric, diff)
+		}
+	}
+	SetSource(nil)
+	expect("no controller", Takeovers, map[string]float64{})
+	expect("no controller", OnDelete, map[string]float64{})
+
+	SetSource(source{takeovers: controller.Takeovers{Active: 3, Waiting: 7}, onDelete: []types.NamespacedName{
+		{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"},
+	}})
+	expect("a controller", Takeovers, map[string]float64{"/active": 3, "/waiting": 7})
+	expect("a controller", OnDelete, map[string]float64{"/a/x": 1, "/b/x": 1})
+
+	SetSource(source{})
+	expect("it is all over", Takeovers, map[string]float64{"/active": 0, "/waiting": 0})
+	expect("it is all over", OnDelete, map[string]float64{})
+}

@@ -1,0 +1,74 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring holds the suite in which others read the operator's metrics: those who may and those who may not,
+// and a real Prometheus. Where that is not installed its test is skipped, unless FREEHOLD_PROMETHEUS is "required".
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// env is the control plane of all tests of this package.
+var env *harness.Env
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx := context.Background()
+	var err error
+	if env, err = harness.New(ctx, cluster.Options{AuditBodies: true}); err != nil {
+		fmt.Fprintln(os.Stderr, "no control plane for the suite:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := checkInvariants(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if err := env.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
+		return 1
+	}
+	return code
+}
+
+func checkInvariants(ctx context.Context) error {
+	violations, requests, err := env.Violations(ctx)
+	if err != nil {
+		return fmt.Errorf("the invariants cannot be checked: %w", err)
+	}
+	for _, v := range violations {
+		fmt.Println(v)
+	}
+	if len(violations) > 0 {
+		return fmt.Errorf("--- FAIL: %d of %d requests of the operator should not have been", len(violations), requests)
+	}
+	return nil
+}
+
+// manifests of the option for secure metrics: the rights of the operator and of who reads.
+const manifests = "../../deploy/options/secure-metrics/rbac.yaml"
+
+// allowReviews gives the operator the right to ask who somebody is.
+func allowReviews(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := operator.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Apply(t.Context(), env.Config, operator.Namespace, objects); err != nil {
+		t.Fatal(err)
+	}
+}
