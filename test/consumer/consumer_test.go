@@ -11,16 +11,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// authored is what the author of the examples' MCPServer owns of it, and governed what the owner of its policy does.
-var (
-	authored = []string{".metadata.labels.app.kubernetes.io/created-by", ".spec.image", ".spec.mcpPort", ".spec.transport"}
-	governed = []string{".spec.authzConfig.inline.policies", ".spec.authzConfig.type"}
-)
+// policyFields are what the owner of an inline policy owns.
+var policyFields = []string{".spec.authzConfig.inline.policies", ".spec.authzConfig.type"}
 
 // conditionFields are the fields of a condition that somebody has applied.
 func conditionFields(of string) []string {
@@ -32,14 +30,54 @@ func conditionFields(of string) []string {
 
 // TestGeneratedClients runs examples/consumer.
 func TestGeneratedClients(t *testing.T) {
-	const condition, name = "consumer.example.com/Attested", "consumed"
-	testParts(t, "consumer", name, condition, applied("consumer-author"), applied("consumer-policy"), appliedStatus("consumer-attester"))
+	t.Parallel()
+	testParts(t, example{
+		directory: "consumer", server: "consumed", condition: "consumer.example.com/Attested",
+		claims: map[claim][]string{
+			applied("consumer-author"): {
+				".metadata.labels.app.kubernetes.io/created-by", ".spec.image", ".spec.mcpPort", ".spec.transport",
+			},
+			applied("consumer-policy"):         policyFields,
+			appliedStatus("consumer-attester"): conditionFields("consumer.example.com/Attested"),
+		},
+		author: applied("consumer-author"),
+	})
 }
 
-// testParts runs an example that plays three parts on an MCPServer: its author, the owner of its policy, and the owner of
-// a condition.
-func testParts(t *testing.T, example, name, condition string, author, policy, attester claim) {
-	binary := build(t, example)
+// TestControllerRuntime runs examples/controller-runtime. Its author sends a whole object by POST, and so owns what is
+// empty in it and what the API server has defaulted as well.
+func TestControllerRuntime(t *testing.T) {
+	t.Parallel()
+	author := claim{"runtime-author", metav1.ManagedFieldsOperationUpdate, ""}
+	testParts(t, example{
+		directory: "controller-runtime", server: "managed", condition: "runtime.example.com/Attested",
+		claims: map[claim][]string{
+			author: {
+				".spec", ".spec.image", ".spec.mcpPort", ".spec.proxyMode", ".spec.proxyPort", ".spec.resources",
+				".spec.resources.limits", ".spec.resources.requests", ".spec.sessionAffinity", ".spec.transport",
+				".spec.trustProxyHeaders",
+			},
+			applied("runtime-policy"):         policyFields,
+			appliedStatus("runtime-attester"): conditionFields("runtime.example.com/Attested"),
+		},
+		author: author,
+	})
+}
+
+// example is a program that plays three parts on an MCPServer: its author, the owner of its policy, and the owner of a
+// condition.
+type example struct {
+	directory, server, condition string
+	// claims are those of all three, author that of the first, which is the only one to stay.
+	claims map[claim][]string
+	author claim
+}
+
+// testParts runs an example, and looks at its claims while it is at work and after it has ended.
+func testParts(t *testing.T, e example) {
+	t.Helper()
+	name, condition := e.server, e.condition
+	binary := build(t, e.directory)
 	space := env.Space(t)
 	begin := space.Mark(t)
 	space.Operate(t)
@@ -52,7 +90,7 @@ func testParts(t *testing.T, example, name, condition string, author, policy, at
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, condition) {
 		t.Errorf("the condition of the program is not there: %v", server.Status.Conditions)
 	}
-	checkClaims(t, server, map[claim][]string{author: authored, policy: governed, attester: conditionFields(condition)})
+	checkClaims(t, server, e.claims)
 	checkOperatorBeside(t, space, begin, server, condition)
 	if text := fmt.Sprint(space.MustObject(t, harness.InlineAuthz, name).Object["data"]); !strings.Contains(text, "weather") {
 		t.Errorf("the operator has not followed the policy: %s", text)
@@ -72,7 +110,7 @@ func testParts(t *testing.T, example, name, condition string, author, policy, at
 	if released.Spec.AuthzConfig != nil || meta.FindStatusCondition(released.Status.Conditions, condition) != nil {
 		t.Errorf("the program has left something behind: %v, %v", released.Spec.AuthzConfig, released.Status.Conditions)
 	}
-	checkClaims(t, released, map[claim][]string{author: authored})
+	checkClaims(t, released, map[claim][]string{e.author: e.claims[e.author]})
 	checkOperatorBeside(t, space, begin, released, condition)
 	harness.Eventually(t, "the end of the policy's ConfigMap", func(ctx context.Context) error {
 		_, err := space.Object(ctx, harness.InlineAuthz, name)
