@@ -36,8 +36,9 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *kubeconfig, *namespace, *name); err != nil {
+	err := run(ctx, *kubeconfig, *namespace, *name)
+	stop()
+	if err != nil {
 		if apierrors.IsConflict(err) {
 			fmt.Fprintln(os.Stderr, "somebody else has a say in this:", err)
 		} else {
