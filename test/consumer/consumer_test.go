@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -119,4 +122,42 @@ func testParts(t *testing.T, e example) {
 		}
 		return fmt.Errorf("it is there: %w", err)
 	})
+}
+
+// TestGeneratedClientsRefused runs examples/consumer where somebody else owns the policy already: the program says so,
+// ends, and leaves that policy as it is.
+func TestGeneratedClientsRefused(t *testing.T) {
+	t.Parallel()
+	const name, other = "contested", "other-policy"
+	binary := build(t, "consumer")
+	space := env.Space(t)
+	theirs := toolhivev1beta1ac.MCPServer(name, space.Name).WithSpec(toolhivev1beta1ac.MCPServerSpec().
+		WithImage("example.com/mcp:1").WithTransport(v1beta1.TransportStreamableHTTP).
+		WithAuthzConfig(toolhivev1beta1ac.AuthzConfigRef().WithType(v1beta1.AuthzConfigTypeInline).
+			WithInline(toolhivev1beta1ac.InlineAuthzConfig().WithPolicies("forbid(principal, action, resource);"))))
+	before, err := space.Servers.Apply(t.Context(), theirs, metav1.ApplyOptions{FieldManager: other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, space, binary, "--name="+name)
+	select {
+	case <-p.ended:
+	case <-time.After(harness.Timeout):
+		t.Fatal("the program does not end")
+	}
+	if p.err == nil || !strings.Contains(p.output.String(), "somebody else has a say in this") || !strings.Contains(p.output.String(), other) {
+		t.Errorf("the program has ended with %v", p.err)
+	}
+	after, err := space.Servers.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Spec.AuthzConfig, after.Spec.AuthzConfig); diff != "" {
+		t.Errorf("the other's policy (-before +after):\n%s", diff)
+	}
+	claims := claimsOf(t, before)
+	claims[applied("consumer-author")] = []string{
+		".metadata.labels.app.kubernetes.io/created-by", ".spec.image", ".spec.mcpPort", ".spec.transport",
+	}
+	checkClaims(t, after, claims)
 }

@@ -67,8 +67,8 @@ func TestLibraryDependencies(t *testing.T) {
 	library := []string{"./pkg/apply", "./pkg/fieldmanager", "./pkg/ownership"}
 	var own []string
 	for _, path := range list(t, append([]string{"-deps"}, library...)...) {
-		if strings.HasPrefix(path, module) {
-			own = append(own, "./"+strings.TrimPrefix(path, module))
+		if within, ok := strings.CutPrefix(path, module); ok {
+			own = append(own, "./"+within)
 		}
 		for _, client := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest", "sigs.k8s.io/controller-runtime"} {
 			if path == client || strings.HasPrefix(path, client+"/") {
