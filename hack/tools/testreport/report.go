@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,8 +37,8 @@ type report struct {
 	lines   io.Writer
 	// output is what tests that have not ended yet, and packages that do not build, wrote.
 	output map[test][]string
-	// skipped are the lines about skipped tests, by package.
-	skipped map[string][]string
+	// skipped are the lines about skipped tests, and failed those about failed ones, by package.
+	skipped, failed map[string][]string
 
 	passes, failures, skips, packages, failedPackages int
 }
@@ -45,7 +46,7 @@ type report struct {
 func newReport(details, lines io.Writer) *report {
 	return &report{
 		details: details, lines: lines,
-		output: map[test][]string{}, skipped: map[string][]string{},
+		output: map[test][]string{}, skipped: map[string][]string{}, failed: map[string][]string{},
 	}
 }
 
@@ -88,6 +89,29 @@ func (r *report) take(e event) {
 	}
 }
 
+// said is what a test itself says in its own file, and not what the code under test logs through it.
+var said = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
+
+const (
+	// lastSaid is how many of the lines that a failed test said are repeated in the summary: the error is one of the last.
+	lastSaid = 8
+	// widest is how many bytes of such a line are.
+	widest = 600
+)
+
+// whyFailed are lines that tell, in the summary, which test failed and what it said last: all that it wrote may be
+// thousands of lines above.
+func whyFailed(name string, output []string) []string {
+	var why []string
+	for _, line := range output {
+		if said.MatchString(line) {
+			line = strings.TrimSpace(line)
+			why = append(why, "          "+line[:min(len(line), widest)]+"\n")
+		}
+	}
+	return append([]string{"        failed " + name + "\n"}, why[max(0, len(why)-lastSaid):]...)
+}
+
 // resultLine is what go test writes when a test ends; its place and time say nothing here.
 var resultLine = regexp.MustCompile(`^\s*(===|---) `)
 
@@ -111,6 +135,7 @@ func (r *report) endTest(e event) {
 				fmt.Fprint(r.details, line)
 			}
 		}
+		r.failed[e.Package] = append(r.failed[e.Package], whyFailed(e.Test, lines)...)
 	case "skip":
 		r.skips++
 		var why []string
@@ -149,7 +174,7 @@ func (r *report) endPackage(e event) {
 	}
 	r.packages++
 	fmt.Fprint(r.lines, result)
-	for _, line := range r.skipped[e.Package] {
+	for _, line := range slices.Concat(r.skipped[e.Package], r.failed[e.Package]) {
 		fmt.Fprint(r.lines, line)
 	}
 }
@@ -159,6 +184,7 @@ func (r *report) showUnfinished(pkg string) {
 	for key, lines := range r.output {
 		if key.pkg == pkg && key.name != "" {
 			r.failures++
+			r.failed[pkg] = append(r.failed[pkg], whyFailed(key.name, lines)...)
 			fmt.Fprint(r.details, strings.Join(lines, ""))
 			delete(r.output, key)
 		}

@@ -78,12 +78,14 @@ func TestReport(t *testing.T) {
 				"    p_test.go:7: two and two is five",
 				"--- FAIL: TestBad (TIME)",
 				"FAIL\texample.com/p\tTIME",
+				"        failed TestBad",
+				"          p_test.go:7: two and two is five",
 				"1 passed, 1 failed, 0 skipped, in 1 packages",
 			},
 		},
 		{
 			name: "panicking", file: panicking, failed: true,
-			want: []string{"panic: out of cheese", "FAIL\texample.com/p\tTIME", "0 passed, 1 failed, 0 skipped, in 1 packages"},
+			want: []string{"panic: out of cheese", "FAIL\texample.com/p\tTIME", "        failed TestPanics", "0 passed, 1 failed, 0 skipped, in 1 packages"},
 		},
 		{
 			name: "giving up", file: givingUp, failed: true,
