@@ -108,6 +108,9 @@ func New(config Config) (*Controller, error) {
 	if config.Tracer == nil {
 		config.Tracer = noop.NewTracerProvider()
 	}
+	if config.Recorder != nil {
+		config.Recorder = newNewsRecorder(config.Recorder)
+	}
 	registry := vocabulary.Registry()
 	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
 	if err != nil {
