@@ -47,7 +47,7 @@ func traced(t *testing.T, options ...sdktrace.TracerProviderOption) (ctx context
 			}
 			one := told{Name: span.Name, Attributes: map[string]string{}}
 			for _, attribute := range span.Attributes {
-				one.Attributes[string(attribute.Key)] = attribute.Value.Emit()
+				one.Attributes[string(attribute.Key)] = attribute.Value.String()
 			}
 			if span.Status.Code == codes.Error {
 				one.Failed = span.Status.Description

@@ -43,7 +43,7 @@ func (s *traces) took(t *testing.T) []look {
 	of := func(span tracetest.SpanStub, key string) string {
 		for _, attribute := range span.Attributes {
 			if string(attribute.Key) == key {
-				return attribute.Value.Emit()
+				return attribute.Value.String()
 			}
 		}
 		return ""
