@@ -5,6 +5,7 @@ package monitoring
 
 import (
 	"encoding/json"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,11 +69,19 @@ func checkStory(t *testing.T, entries []entry, server string) {
 	}
 }
 
-// Each line of a log in JSON is an object, those of libraries and those of the start and the end included.
+// Each line of a log in JSON is an object, those of libraries and those of the start and the end included. That nobody
+// takes the traces is told once, in JSON as well.
 func TestLogInJSON(t *testing.T) {
+	// The spans are sent ten times a second, and each time in vain.
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "100")
 	s := env.Space(t)
+	log := story(t, s, "--logging-format=json", "--tracing-endpoint="+closedAddress(t))
+	if told := strings.Count(log, "Traces are not delivered"); told != 1 {
+		t.Errorf("it is told %d times that traces are not delivered", told)
+	}
 	var entries []entry
-	for line := range strings.Lines(story(t, s, "--logging-format=json")) {
+	for line := range strings.Lines(log) {
 		var object map[string]any
 		if err := json.Unmarshal([]byte(line), &object); err != nil {
 			t.Errorf("no JSON: %v: %s", err, line)
@@ -92,6 +101,17 @@ func TestLogInJSON(t *testing.T) {
 		entries = append(entries, one)
 	}
 	checkStory(t, entries, s.Name+"/web")
+}
+
+// closedAddress is one where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 var (

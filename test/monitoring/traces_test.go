@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func TestTraces(t *testing.T) {
 		}
 		return nil
 	})
-	s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.ProxyPort = 9090 })
+	s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio }) // It has a Service less.
 	s.AwaitSettled(t, "web")
 	harness.Stop(t, process) // The last spans are sent before its end.
 
@@ -88,6 +89,12 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%d spans for %d requests", len(requests), len(writes))
 	}
 	checkOutcomes(t, passes)
+	for _, name := range []string{"apply", "edit managedFields", "delete"} {
+		if !slices.ContainsFunc(requests, func(one span) bool { return one.GetName() == name }) {
+			t.Errorf("there was no %s", name)
+		}
+	}
+	checkDocumented(t, append(slices.Collect(maps.Values(passes)), requests...))
 
 	byID := map[string]*audit.Event{}
 	for _, e := range writes {
@@ -142,6 +149,27 @@ func checkRequest(t *testing.T, one span, e *audit.Event) {
 	}
 	if version := one.attribute("freehold.resource_version"); (version == "") == (e.Succeeded() && e.Verb != "delete") {
 		t.Errorf("%v is told to end with resourceVersion %q", e, version)
+	}
+}
+
+// checkDocumented looks for every name that spans bear in the documentation.
+func checkDocumented(t *testing.T, spans []span) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, one := range spans {
+		names[one.GetName()] = true
+		for _, a := range one.GetAttributes() {
+			names[a.GetKey()] = true
+		}
+	}
+	for name := range names {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/monitoring.md does not tell of %s", name)
+		}
 	}
 }
 
