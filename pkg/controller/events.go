@@ -20,6 +20,10 @@ import (
 // rememberedNews is how many events are remembered. The recorder itself remembers an event for six minutes.
 const rememberedNews = 4096
 
+// maxNote is how long the API server lets the note of an event be, in bytes. It refuses a longer one, and the recorder
+// drops the event then.
+const maxNote = 1024
+
 // newsRecorder makes the same news about an MCPServer one event, a series, and other news another one.
 //
 // To the recorders of client-go two events are the same when they are alike but for their notes, and regard the same
@@ -43,6 +47,11 @@ func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reaso
 		return // not an object: nothing that could be told of
 	}
 	text := fmt.Sprintf(note, args...)
+	if len(text) > maxNote {
+		// The whole of it is in a condition.
+		const more = "..."
+		text = strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
+	}
 	news := strings.Join([]string{string(server.GetUID()), eventType, reason, action, text}, "\n")
 	version, known := r.versions.Get(news)
 	if !known {

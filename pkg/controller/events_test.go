@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,5 +49,21 @@ func TestSameNewsRegardTheSameVersion(t *testing.T) {
 		what + "b at 6: Warning Conflict Apply 100% theirs",
 	}, heard.told); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A note that is too long for the API server is cut, between characters.
+func TestLongNewsAreCut(t *testing.T) {
+	for name, test := range map[string]struct{ note, want string }{
+		"just short enough":     {strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
+		"too long":              {strings.Repeat("a", 1025), strings.Repeat("a", 1021) + "..."},
+		"within of a character": {"a" + strings.Repeat("é", 600), "a" + strings.Repeat("é", 510) + "..."},
+	} {
+		heard := &versions{}
+		server := newServer("web")
+		newNewsRecorder(heard).Eventf(server, nil, "Warning", "Conflict", "Apply", "%s", test.note)
+		if got := heard.told[0]; !strings.HasSuffix(got, " Apply "+test.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

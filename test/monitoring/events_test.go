@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -118,6 +119,35 @@ func TestEvents(t *testing.T) {
 	if got := eventWrites(t, s, settled); !slices.Equal(got, want) {
 		t.Errorf("three times the same news cost %v, want %v", got, want)
 	}
+}
+
+// A conflict about so many fields that an event has no room for them all is told nevertheless.
+func TestEventOfALongConflict(t *testing.T) {
+	s := env.Space(t)
+	s.Operate(t)
+	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	s.AwaitSettled(t, "web")
+	operations := []harness.Operation{harness.Replace(proxyImage, otherImage)}
+	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+		for _, field := range []string{"periodSeconds", "timeoutSeconds", "failureThreshold", "initialDelaySeconds"} {
+			operations = append(operations, harness.Replace("/spec/template/spec/containers/0/"+probe+"/"+field, 77))
+		}
+	}
+	s.MustPatch(t, harness.Hand, harness.Proxy, "web", operations...)
+	s.AwaitServer(t, "web", "tells of a long conflict", func(server *v1beta1.MCPServer) error {
+		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+		if c == nil || c.Status != metav1.ConditionFalse || len(c.Message) <= 1024 {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
+		found, err := conflictEvents(ctx, s)
+		if err == nil && (len(found) != 1 || len(found[0].Note) != 1024 || !strings.HasSuffix(found[0].Note, "...")) {
+			err = fmt.Errorf("events %+v", found)
+		}
+		return err
+	})
 }
 
 // image is that of the proxy.
