@@ -16,7 +16,7 @@ const Plugin = "kubectl-freehold"
 func PluginWriter() fieldmanager.Writer {
 	return fieldmanager.Writer{
 		Name: Plugin, Kind: MCPServer, Summary: "the annotations " + Take + " and " + Yield,
-		Claim: within(
+		Claim: fieldmanager.Within(
 			fieldmanager.Path("metadata", "annotations", Take),
 			fieldmanager.Path("metadata", "annotations", Yield),
 		),
