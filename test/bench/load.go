@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/deploy"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/settings"
+	operatorsettings "github.com/freehold-dev/freehold/pkg/settings"
 )
 
 const (
@@ -75,7 +75,7 @@ func readDeployed() (d deployed, err error) {
 		d.env = append(d.env, variable.Name+"="+variable.Value)
 		env[variable.Name] = variable.Value
 	}
-	d.rendering = settings.New(func(name string) (string, bool) { value, ok := env[name]; return value, ok }).Options(false)
+	d.rendering = operatorsettings.New(func(name string) (string, bool) { value, ok := env[name]; return value, ok }).Options(false)
 	return d, nil
 }
 
