@@ -87,7 +87,7 @@ func list(found []constant, belongs func(constant) bool) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("the comment of %s does not begin with its name: %q", c.name, c.comment)
 		}
-		items = append(items, fmt.Sprintf("- `%s` %s\n", c.value, strings.ReplaceAll(rest, "<", "&lt;")))
+		items = append(items, fmt.Sprintf("- %#q %s\n", c.value, strings.ReplaceAll(rest, "<", "&lt;")))
 	}
 	if len(items) == 0 {
 		return "", errors.New("no constant belongs to it")

@@ -72,7 +72,9 @@ func TestParse(t *testing.T) {
 	text := "# Title\n\n```sh\nfirst   # and why\n\nsecond \\\n  --more \\\n  --yet # so\nthird\n```\n\n```\n# no heading\nnot typed\n```\n\n" +
 		"### Part\n\n```yaml\nnot: typed\n```\n```sh\nfourth '#x'\n```\n"
 	want := []Command{
-		{"a.md", "Title", 4, "first"}, {"a.md", "Title", 6, "second --more --yet"}, {"a.md", "Title", 9, "third"},
+		{"a.md", "Title", 4, "first"},
+		{"a.md", "Title", 6, "second --more --yet"},
+		{"a.md", "Title", 9, "third"},
 		{"a.md", "Part", 23, "fourth '#x'"},
 	}
 	if diff := cmp.Diff(want, parse("a.md", text)); diff != "" {

@@ -5,6 +5,7 @@ package documents
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +22,26 @@ func TestMakeRun(t *testing.T) {
 		for _, sample := range []string{"echo-http", "echo-sse", "echo-stdio"} {
 			p.await(t, "mcpserver/"+sample)
 		}
+		lookForYourself(t, p.said(), environment)
 		p.interrupt(t)
 		if !strings.Contains(p.said(), "Stopping.") {
 			t.Errorf("%v does not say that it stops", command)
+		}
+	}
+}
+
+// lookForYourself types what make run invites to type.
+func lookForYourself(t *testing.T, said string, environment []string) {
+	t.Helper()
+	_, after, _ := strings.Cut(said, "Look for yourself")
+	_, after, _ = strings.Cut(after, "\n")
+	block, _, _ := strings.Cut(after, "\n\n")
+	command := exec.CommandContext(t.Context(), "sh", "-e", "-c", block)
+	command.Env = environment
+	out, err := command.CombinedOutput()
+	for _, want := range []string{"deployment.apps/echo-http", "freehold-finalizer", "freehold-backend "} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s ends with %v, want %s in\n%s", block, err, want, out)
 		}
 	}
 }

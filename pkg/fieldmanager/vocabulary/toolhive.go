@@ -17,6 +17,7 @@ func IsToolHive(manager string) bool { return manager == ToolHiveOperator || man
 const (
 	// Takeover on an MCPServer approves, with the value "approved", that Freehold takes it over from ToolHive, where that
 	// is not done without.
-	Takeover         = "freehold.dev/takeover"
+	Takeover = "freehold.dev/takeover"
+	// TakeoverApproved is the value of that annotation.
 	TakeoverApproved = "approved"
 )
