@@ -38,6 +38,10 @@ func TestLibraryExample(t *testing.T) {
 			continue
 		}
 		r.kubectl.Run(t, "wait", "--for=condition=Established", "crd/greetings.example.com")
+		// It says nothing, so it cannot be told when go run is done with compiling.
+		if _, err := r.attempt(t, "go -C examples/configmap-controller build -o "+t.TempDir()+" ."); err != nil {
+			t.Fatal(err)
+		}
 		p := start(t, r.filledIn(command), r.environment())
 		r.kubectl.Do(t, harness.Call{
 			Args:  []string{"apply", "--server-side", "-f", "-"},

@@ -6,7 +6,6 @@ package documents
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -158,20 +158,26 @@ func start(t *testing.T, line string, environment []string) *program {
 	return p
 }
 
+// patience is how long a program may take, which may have to be compiled first.
+const patience = 10 * time.Minute
+
 // await waits until the program has said something.
 func (p *program) await(t *testing.T, text string) {
 	t.Helper()
-	harness.Eventually(t, "it says "+text, func(context.Context) error {
+	err := wait.PollUntilContextTimeout(t.Context(), harness.Poll, patience, true, func(context.Context) (bool, error) {
 		if strings.Contains(p.said(), text) {
-			return nil
+			return true, nil
 		}
 		select {
 		case <-p.ended:
-			t.Fatalf("it has ended: %v", p.err)
+			return false, fmt.Errorf("it has ended: %w", p.err)
 		default:
+			return false, nil
 		}
-		return errors.New("not yet")
 	})
+	if err != nil {
+		t.Fatalf("it does not say %q: %v", text, err)
+	}
 }
 
 // interrupt is Ctrl-C. It waits for the end.

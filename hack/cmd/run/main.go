@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/hack/cluster"
@@ -68,8 +69,14 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	}
 	defer os.RemoveAll(dir)
 
-	steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
+	existing := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if existing == "" {
+		steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
+	}
 	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out, RealNodes: containers})
+	if err != nil && existing != "" {
+		return fmt.Errorf("KUBECONFIG is %s: %w; unset it to start a control plane here", existing, err)
+	}
 	if err != nil {
 		return err
 	}
