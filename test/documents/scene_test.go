@@ -6,6 +6,7 @@ package documents
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -170,7 +171,7 @@ func (p *program) await(t *testing.T, text string) {
 		}
 		select {
 		case <-p.ended:
-			return false, fmt.Errorf("it has ended: %w", p.err)
+			return false, errors.Join(errors.New("it has ended"), p.err)
 		default:
 			return false, nil
 		}
