@@ -201,16 +201,11 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 			p.made = true
 			continue
 		}
-		if countsReplicas(intent.Writer) {
+		if vocabulary.CountsReplicas(intent.Writer) {
 			continue
 		}
 		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config})
 	}
-}
-
-// countsReplicas tells whether a writer writes the number of replicas of a workload that another one makes.
-func countsReplicas(writer string) bool {
-	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
 }
 
 // write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object

@@ -149,7 +149,7 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 			continue
 		}
 		of := target
-		if countsReplicas(manager.Name) {
+		if vocabulary.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
 			of.Settle, of.Source = nil, vocabulary.ReplicasSource
 		}

@@ -143,7 +143,7 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, part, paths, want)
 		}
 		contested := m.contested[part]
-		if countsReplicas(intent.Writer) {
+		if vocabulary.CountsReplicas(intent.Writer) {
 			contested = ""
 		}
 		if got := conflictOf(refusal); got != contested {
@@ -155,7 +155,7 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 // changed are the fields that the writer changes of a part of this MCPServer.
 func (m *member) changed(part harness.Part, writer string) []string {
 	paths := []string{}
-	if countsReplicas(writer) {
+	if vocabulary.CountsReplicas(writer) {
 		return paths
 	}
 	for _, path := range changedFields[part] {
@@ -176,10 +176,6 @@ func (m *member) changed(part harness.Part, writer string) []string {
 	}
 	slices.Sort(paths)
 	return paths
-}
-
-func countsReplicas(writer string) bool {
-	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
 }
 
 // partOf returns the part of the MCPServer that an intent is for.

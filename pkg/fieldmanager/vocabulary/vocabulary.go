@@ -54,6 +54,9 @@ var (
 	RoleBinding    = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
+// CountsReplicas tells whether a writer writes the number of replicas of a workload that another one makes.
+func CountsReplicas(writer string) bool { return writer == ProxyReplicas || writer == BackendReplicas }
+
 // Registry returns a new registry of all of Freehold's writers.
 func Registry() *fieldmanager.Registry {
 	r := &fieldmanager.Registry{}

@@ -37,8 +37,7 @@ const (
 func StandingOf(server *unstructured.Unstructured, children []*unstructured.Unstructured) Standing {
 	ours := ownership.ApplyEntry(server, vocabulary.Finalizer, "") != nil
 	for _, child := range children {
-		ref := apply.ObjectRef{Kind: child.GroupVersionKind().GroupKind()}
-		ref.Namespace, ref.Name = child.GetNamespace(), child.GetName()
+		ref := refOf(child)
 		if takeover.Untaken(ref, child) {
 			return OfToolHive
 		}
@@ -106,7 +105,7 @@ func New(in wanted.Input) (*Plan, error) {
 	}
 	plan.Notices = result.Notices
 	for _, intent := range result.Intents {
-		if writesReplicas(intent.Writer) {
+		if vocabulary.CountsReplicas(intent.Writer) {
 			continue
 		}
 		object, err := w.object(intent, result)
@@ -181,10 +180,6 @@ func (w *worker) object(intent render.Intent, result *render.Result) (*Object, e
 }
 
 const replicasPath = ".spec.replicas"
-
-func writesReplicas(writer string) bool {
-	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
-}
 
 // replicas returns the writer of a workload's number of pods, and what it writes; nil where the number stays as it is.
 // Capped tells that it is one because there may be no more, whoever has set it.

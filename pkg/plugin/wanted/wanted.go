@@ -99,7 +99,7 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	for _, rendered := range result.Intents {
-		if countsReplicas(rendered.Writer) {
+		if vocabulary.CountsReplicas(rendered.Writer) {
 			continue
 		}
 		object := ref(rendered.Kind, in.Server, rendered.Name)
@@ -148,10 +148,6 @@ func ref(kind schemaGroupKind, server *v1beta1.MCPServer, name string) apply.Obj
 	r := apply.ObjectRef{Kind: kind}
 	r.Namespace, r.Name = server.Namespace, name
 	return r
-}
-
-func countsReplicas(writer string) bool {
-	return writer == vocabulary.ProxyReplicas || writer == vocabulary.BackendReplicas
 }
 
 // worker works out intents.
@@ -231,7 +227,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 // Stamp adds the annotation that tells what the object is written from to what a writer wants of it.
 func Stamp(want map[string]any, writer string, server *v1beta1.MCPServer) {
 	key := apply.SourceAnnotation
-	if countsReplicas(writer) {
+	if vocabulary.CountsReplicas(writer) {
 		key = vocabulary.ReplicasSource
 	}
 	source := apply.Source{UID: server.UID, Generation: server.Generation}
