@@ -45,7 +45,10 @@ type Edit struct {
 
 // Patch returns the edit as a JSON patch (RFC 6902) that the API server refuses, with a conflict, when the object is
 // not the one that was looked at any more.
-func (e *Edit) Patch(obj metav1.Object) ([]byte, error) {
+func (e *Edit) Patch(obj metav1.Object) ([]byte, error) { return PatchEntries(obj, e.entries) }
+
+// PatchEntries returns a JSON patch that gives an object these managedFields, guarded as Edit.Patch is.
+func PatchEntries(obj metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
 	if obj.GetResourceVersion() == "" || obj.GetUID() == "" {
 		return nil, errors.New("an object without UID and resourceVersion cannot be guarded against changes")
 	}
@@ -54,7 +57,6 @@ func (e *Edit) Patch(obj metav1.Object) ([]byte, error) {
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	entries := e.entries
 	if len(entries) == 0 {
 		// An empty list leaves managedFields as they are; one empty entry is the API's way to say none.
 		entries = []metav1.ManagedFieldsEntry{{}}

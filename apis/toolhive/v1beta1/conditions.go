@@ -3,6 +3,8 @@
 
 package v1beta1
 
+import "slices"
+
 // Condition types of an MCPServer that ToolHive defines.
 const (
 	// ConditionReady is True while the MCPServer serves.
@@ -55,30 +57,36 @@ const (
 	ConditionToolConfigRefValidated = "ToolConfigRefValidated"
 )
 
-// OwnedConditions are the condition types that Freehold's status writer claims, sorted. Conditions of any
-// other type on an MCPServer belong to others and are never touched.
-func OwnedConditions() []string {
+// FreeholdConditions are the condition types that Freehold adds, and that ToolHive does not know.
+func FreeholdConditions() []string {
 	return []string{
-		ConditionApplied,
-		ConditionAuthServerRefValidated,
-		ConditionAuthzConfigRefValidated,
-		ConditionAuthzConfigValidated,
-		ConditionAuthzPrimaryUpstreamProviderIgnored,
-		ConditionExternalAuthConfigValidated,
 		ConditionFieldsOwned,
 		ConditionFieldsTaken,
 		ConditionFieldsYielded,
-		ConditionGroupRefValidated,
-		ConditionOIDCConfigRefValidated,
-		ConditionPodTemplateValid,
-		ConditionRateLimitConfigValid,
-		ConditionReady,
-		ConditionSessionStorageWarning,
-		ConditionSpecValid,
-		ConditionStdioReplicaCapped,
 		ConditionTakenOver,
-		ConditionTelemetryConfigRefValidated,
+		ConditionSpecValid,
+		ConditionApplied,
+		ConditionAuthzConfigValidated,
 		ConditionToolConfigRefValidated,
-		ConditionWebhookConfigValidated,
 	}
+}
+
+// OwnedConditions are the condition types that Freehold's status writer claims, sorted. Conditions of any
+// other type on an MCPServer belong to others and are never touched.
+func OwnedConditions() []string {
+	return slices.Sorted(slices.Values(append(FreeholdConditions(),
+		ConditionReady,
+		ConditionGroupRefValidated,
+		ConditionPodTemplateValid,
+		ConditionOIDCConfigRefValidated,
+		ConditionAuthzConfigRefValidated,
+		ConditionExternalAuthConfigValidated,
+		ConditionAuthServerRefValidated,
+		ConditionTelemetryConfigRefValidated,
+		ConditionWebhookConfigValidated,
+		ConditionStdioReplicaCapped,
+		ConditionSessionStorageWarning,
+		ConditionRateLimitConfigValid,
+		ConditionAuthzPrimaryUpstreamProviderIgnored,
+	)))
 }

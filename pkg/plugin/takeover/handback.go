@@ -268,12 +268,7 @@ func dropAnnotations(config map[string]any) {
 	_ = unstructured.SetNestedMap(config, annotations, "metadata", "annotations")
 }
 
-// conditionsOfFreehold are those that ToolHive does not know, and would never change.
-var conditionsOfFreehold = []string{
-	v1beta1.ConditionFieldsOwned, v1beta1.ConditionFieldsTaken, v1beta1.ConditionFieldsYielded, v1beta1.ConditionTakenOver,
-	v1beta1.ConditionSpecValid, v1beta1.ConditionApplied, v1beta1.ConditionAuthzConfigValidated, v1beta1.ConditionToolConfigRefValidated,
-}
-
+// dropConditions takes those away that ToolHive does not know, and would never change.
 func dropConditions(config map[string]any) {
 	conditions, found, _ := unstructured.NestedSlice(config, "status", "conditions")
 	if !found {
@@ -282,7 +277,7 @@ func dropConditions(config map[string]any) {
 	conditions = slices.DeleteFunc(conditions, func(c any) bool {
 		condition, ok := c.(map[string]any)
 		name, _ := condition["type"].(string)
-		return ok && slices.Contains(conditionsOfFreehold, name)
+		return ok && slices.Contains(v1beta1.FreeholdConditions(), name)
 	})
 	if len(conditions) == 0 {
 		unstructured.RemoveNestedField(config, "status", "conditions")

@@ -4,7 +4,6 @@
 package takeover
 
 import (
-	"encoding/json"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,7 @@ func pass(live *unstructured.Unstructured, subresource, to string, now time.Time
 		Manager: to, Operation: operations[to], Subresource: subresource, APIVersion: claim.APIVersion,
 		Time: &at, FieldsType: claim.FieldsType, FieldsV1: &metav1.FieldsV1{},
 	}
-	entries := []metav1.ManagedFieldsEntry{}
+	var entries []metav1.ManagedFieldsEntry
 	for _, entry := range live.GetManagedFields() {
 		switch {
 		case entry.Manager == vocabulary.Plugin && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == subresource:
@@ -49,11 +48,7 @@ func pass(live *unstructured.Unstructured, subresource, to string, now time.Time
 		return nil, err
 	}
 	passed.FieldsV1.SetRawBytes(text)
-	return json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
-		{"op": "add", "path": "/metadata/managedFields", "value": append(entries, passed)},
-	})
+	return ownership.PatchEntries(live, append(entries, passed))
 }
 
 // operations are those by which ToolHive's managers write.
