@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -30,6 +31,7 @@ type Step struct {
 	Step         string    `json:"step"`
 	Milliseconds int64     `json:"ms"`
 	Redials      int64     `json:"redials"`
+	Resent       int64     `json:"resent"`
 	Again        string    `json:"again"`
 	Error        string    `json:"error"`
 	Tools        []string  `json:"tools"`
@@ -159,6 +161,21 @@ func Call(t *testing.T, s *harness.Space, args ...string) []Step {
 // to a number of calls. It waits until the MCPServer's Service leads somewhere.
 func Answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) {
 	t.Helper()
+	for _, problem := range answers(t, s, machine, server, calls) {
+		t.Error(problem)
+	}
+}
+
+// AwaitAnswers waits until a client gets what Answers checks. ToolHive's own proxies may restart at any moment.
+func AwaitAnswers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) {
+	t.Helper()
+	harness.Eventually(t, "answers of "+server.Name, func(context.Context) error {
+		return errors.Join(answers(t, s, machine, server, calls)...)
+	})
+}
+
+func answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) (problems []error) {
+	t.Helper()
 	AwaitRoute(t, s, machine, server.Name)
 	steps := Call(t, s, append(To(server), "-text=hello", fmt.Sprintf("-repeat=%d", calls))...)
 	want := append([]string{"initialize", "tools/list"}, slices.Repeat([]string{"tools/call"}, calls)...)
@@ -166,13 +183,14 @@ func Answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1
 	for _, told := range steps {
 		names = append(names, told.Step)
 		if told.Error != "" {
-			t.Errorf("%s of %s: %s", told.Step, server.Name, told.Error)
+			problems = append(problems, fmt.Errorf("%s of %s: %s", told.Step, server.Name, told.Error))
 		}
 		if told.Step == "tools/call" && told.Text != "hello" {
-			t.Errorf("the echo of hello by %s is %q", server.Name, told.Text)
+			problems = append(problems, fmt.Errorf("the echo of hello by %s is %q", server.Name, told.Text))
 		}
 	}
 	if !slices.Equal(names, want) {
-		t.Errorf("the client of %s took the steps %v, want %v", server.Name, names, want)
+		problems = append(problems, fmt.Errorf("the client of %s took the steps %v, want %v", server.Name, names, want))
 	}
+	return problems
 }

@@ -56,10 +56,10 @@ func TestHandback(t *testing.T) {
 			t.Run(m.server.Name, func(t *testing.T) {
 				t.Parallel()
 				w.awaitRest(t, m)
-				mcpclient.Answers(t, s, machine, m.server, 3)
+				mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
 				w.Edit(t, m.server.Name, level("9"))
 				w.awaitRest(t, m)
-				mcpclient.Answers(t, s, machine, m.server, 3)
+				mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
 				w.checkHandedBack(t, m)
 				backend := w.MustObject(t, harness.Backend, m.server.Name)
 				if text := text(backend.Object); !strings.Contains(text, `"name":"LEVEL","value":"9"`) {

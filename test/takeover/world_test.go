@@ -50,7 +50,7 @@ func settle(t *testing.T, s *harness.Space, members []*member) *world {
 					w.awaitRest(t, m)
 				}
 				if !m.unanswered {
-					mcpclient.Answers(t, s, machine, m.server, 3)
+					mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
 					return
 				}
 				mcpclient.AwaitRoute(t, s, machine, m.server.Name)

@@ -47,6 +47,7 @@ func main() {
 	flag.BoolVar(&o.fresh, "fresh", false, "a new session for each call, instead of one until a step fails")
 	flag.DurationVar(&o.patience, "patience", 0,
 		"how long to go on trying what is safe to try again: to connect where that is refused, since nothing has been sent then; "+
+			"once, a request that changes nothing, where the connection is reset before an answer; "+
 			"and once, after a request about a session that the server does not know, with a new session, as MCP has it")
 	flag.BoolVar(&o.reconnect, "reconnect", false, "a new connection for each request of a session")
 	flag.Parse()
@@ -70,6 +71,8 @@ type step struct {
 	Milliseconds int64 `json:"ms"`
 	// Redials is how often a connection was refused and tried again.
 	Redials int64 `json:"redials,omitempty"`
+	// Resent is how many requests were sent again whose connection was reset.
+	Resent int64 `json:"resent,omitempty"`
 	// Again tells why the step did not count, and is taken again with a new session.
 	Again string `json:"again,omitempty"`
 	// Error is empty if it succeeded.
@@ -136,7 +139,8 @@ func (c *client) dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // observer notes which requests are about sessions that the server does not know: MCP has it answer 404. The client's
-// library tells that of some of these answers only.
+// library tells that of some of these answers only. And it sends requests again that are reset and may be repeated: a
+// server that closes its listener resets the connections that it has not accepted yet.
 type observer struct {
 	client *client
 	next   http.RoundTripper
@@ -144,6 +148,14 @@ type observer struct {
 
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := o.next.RoundTrip(r)
+	if errors.Is(err, syscall.ECONNRESET) && o.client.patience > 0 && o.client.repeatable.Load() && r.GetBody != nil {
+		again := r.Clone(r.Context())
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+		o.client.resent.Add(1)
+		response, err = o.next.RoundTrip(again)
+	}
 	if err == nil && response.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" {
 		o.client.unknown.Store(true)
 	}
@@ -161,7 +173,10 @@ type client struct {
 	again, lost bool
 	// unknown tells that a request of the present step was about a session that the server does not know.
 	unknown atomic.Bool
-	redials atomic.Int64
+	// repeatable tells that the requests of the present step change nothing, and readOnly that the tool says so of itself.
+	repeatable      atomic.Bool
+	readOnly        bool
+	redials, resent atomic.Int64
 }
 
 // round makes a call, after a session has been made if there is none. It reports whether all went well.
@@ -193,9 +208,10 @@ func (c *client) take(ctx context.Context, name string, do func(context.Context,
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	c.unknown.Store(false)
+	c.repeatable.Store(name != "tools/call" || c.readOnly)
 	err := do(limited, s)
 	s.Milliseconds = time.Since(s.Time).Milliseconds()
-	s.Redials = c.redials.Swap(0)
+	s.Redials, s.Resent = c.redials.Swap(0), c.resent.Swap(0)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -247,6 +263,9 @@ func (c *client) list(ctx context.Context, s *step) error {
 	}
 	for _, tool := range result.Tools {
 		s.Tools = append(s.Tools, tool.Name)
+		if tool.Name == c.tool {
+			c.readOnly = tool.Annotations != nil && tool.Annotations.ReadOnlyHint
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -191,4 +192,47 @@ func hangs(t *testing.T) string {
 		server.Close()
 	})
 	return server.URL
+}
+
+// TestReset has a server that resets the first connection of a session's first call.
+func TestReset(t *testing.T) {
+	for name, readOnly := range map[string]bool{"a tool that changes nothing": true, "a tool that may change something": false} {
+		t.Run(name, func(t *testing.T) {
+			server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+			mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}},
+				func(context.Context, *mcp.CallToolRequest, struct {
+					Text string `json:"text"`
+				},
+				) (*mcp.CallToolResult, any, error) {
+					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hi"}}}, nil, nil
+				})
+			handler, reset := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), false
+			listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil && !reset && bytes.Contains(body, []byte("tools/call")) {
+					reset = true
+					connection, _, err := http.NewResponseController(w).Hijack()
+					if err == nil {
+						// Without lingering, the end of a connection is a reset.
+						err = errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				handler.ServeHTTP(w, r)
+			}))
+			t.Cleanup(listening.Close)
+			told, err := steps(t, options{
+				url: listening.URL, transport: "streamable-http", tool: "echo", text: "hi", repeat: 1, timeout: time.Minute,
+				patience: time.Minute, reconnect: true,
+			})
+			last := told[len(told)-1]
+			if failed := err != nil; failed == readOnly || last.Step != "tools/call" || (last.Resent == 1) != readOnly {
+				t.Errorf("it ended with %v after %+v", err, told)
+			}
+		})
+	}
 }

@@ -74,11 +74,14 @@ func newServer() (*mcp.Server, error) {
 	type message struct {
 		Text string `json:"text" jsonschema:"what to say"`
 	}
-	mcp.AddTool(server, &mcp.Tool{Name: "echo", Description: "Says the text again."},
+	// Whoever calls these tools may call them again where no answer came.
+	annotations := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	mcp.AddTool(server, &mcp.Tool{Name: "echo", Description: "Says the text again.", Annotations: annotations},
 		func(_ context.Context, _ *mcp.CallToolRequest, m message) (*mcp.CallToolResult, any, error) {
 			return say(m.Text), nil, nil
 		})
-	mcp.AddTool(server, &mcp.Tool{Name: "identity", Description: "Says the name of the pod and the version of the image."},
+	mcp.AddTool(server,
+		&mcp.Tool{Name: "identity", Description: "Says the name of the pod and the version of the image.", Annotations: annotations},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return say(hostname + " " + version), nil, nil
 		})
