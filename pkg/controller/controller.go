@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -213,9 +212,9 @@ func (c *Controller) addHandlers() error {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
 		for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
-			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) {
-				if pod, ok := obj.(*corev1.Pod); ok {
-					c.queue.Add(podKey(pod))
+			if _, err := store.AddEventHandler(onEvery(func(obj any) {
+				if pod, ok := obj.(*packedPod); ok {
+					c.queue.Add(pod.server)
 				}
 			})); err != nil {
 				return fmt.Errorf("cannot watch pods: %w", err)
@@ -230,14 +229,21 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
+// handler wakes for whatever happens to an object.
 func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHandler {
+	return onEvery(func(obj any) {
+		if accessor, err := meta.Accessor(obj); err == nil {
+			wake(accessor)
+		}
+	})
+}
+
+func onEvery(wake func(obj any)) cache.ResourceEventHandler {
 	wakeAny := func(obj any) {
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = unknown.Obj
 		}
-		if accessor, err := meta.Accessor(obj); err == nil {
-			wake(accessor)
-		}
+		wake(obj)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    wakeAny,

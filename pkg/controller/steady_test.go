@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -127,7 +128,8 @@ func TestRemovedFieldsComeBack(t *testing.T) {
 	})
 }
 
-// An edit costs one apply for each child whose content changes, and one for the status.
+// An edit costs one apply for each child whose content changes, one for the status, and one more when what it asks for
+// serves.
 func TestEditsWriteWhatChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(*v1beta1.MCPServer)
@@ -172,6 +174,15 @@ func TestEditsWriteWhatChanges(t *testing.T) {
 				}
 				if statuses != 1 {
 					t.Errorf("%d writes of the status, want 1", statuses)
+				}
+				backendReady(o.apiServer, "web")
+				proxyReady(o.apiServer, "web")
+				o.rest()
+				if serves := meta.IsStatusConditionTrue(o.server("web").Status.Conditions, v1beta1.ConditionReady); !serves {
+					t.Errorf("it is not Ready: %+v", o.server("web").Status)
+				}
+				if writes := o.took(); len(writes) > 1 {
+					t.Errorf("writes %v when it serves, want one of the status at most", writes)
 				}
 			})
 		})

@@ -293,6 +293,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	p.onDelete.note(p.key, observation.StatefulSet)
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
+	p.observeRollouts(&observation)
 	next := status.Compute(observation, p.config.Clock.Now())
 	p.reporting = true
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})

@@ -12,10 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// serving is a rollout that is over.
+var serving = rollout.State{Phase: rollout.Complete, Ready: true}
 
 func server() *v1beta1.MCPServer {
 	return &v1beta1.MCPServer{

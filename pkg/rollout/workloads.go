@@ -1,0 +1,155 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Deployment returns the state of a Deployment, which may be nil, with the pods that its selector selects. wake is when to
+// look again although nothing has happened; 0 for never.
+func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
+	if d == nil {
+		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+	}
+	wanted, s := count(d.Spec.Replicas), d.Status
+	if s.ObservedGeneration < d.Generation {
+		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+	}
+	state = State{Phase: Complete, Ready: s.ReadyReplicas > 0}
+	// Pods that are missing of a greater number are not for a rollout to wait for.
+	switch {
+	case s.Replicas > s.UpdatedReplicas || !state.Ready && wanted > 0:
+		state.Phase, state.Reason = Progressing, ReasonReplacing
+	case wanted == 0:
+		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+	}
+	trouble, wake := worst(newest(pods), now)
+	switch {
+	case state.Phase == Complete && state.Ready:
+		return state, 0
+	case trouble != nil:
+		return stuck(state, trouble), 0
+	case d.Spec.Paused && state.Phase != Complete:
+		state.Phase, state.Reason = Waiting, ReasonPaused
+		return state, 0
+	}
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
+			state.Phase, state.Reason, state.Detail, state.Since = Stuck, c.Reason, c.Message, c.LastTransitionTime.Time
+		}
+	}
+	return state, wake
+}
+
+// StatefulSet returns the state of a StatefulSet, which may be nil, with the pods that its selector selects. wake is when
+// to look again although nothing has happened; 0 for never.
+func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
+	if set == nil {
+		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+	}
+	s := set.Status
+	if s.ObservedGeneration < set.Generation || s.UpdateRevision == "" {
+		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+	}
+	state = State{Phase: Complete}
+	wanted, partition := count(set.Spec.Replicas), int32(0)
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		partition = *r.Partition
+	}
+	present, updated, old, kept := int32(0), []*corev1.Pod(nil), "", ""
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil {
+			present++
+		}
+		switch ordinal := ordinalOf(pod); {
+		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] == s.UpdateRevision:
+			updated = append(updated, pod)
+			state.Ready = state.Ready || isReady(pod)
+		case ordinal < partition:
+			kept = first(kept, pod.Name)
+		default:
+			old = first(old, pod.Name)
+		}
+	}
+	trouble, wake := worst(updated, now)
+	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	switch {
+	case trouble != nil && (old != "" || !state.Ready || present < wanted):
+		return stuck(state, trouble), 0
+	case old != "" && onDelete:
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonOnDelete, old
+	case old != "", !state.Ready && wanted > 0:
+		state.Phase, state.Reason = Progressing, ReasonReplacing
+	case kept != "":
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonPartition, kept
+	case wanted == 0:
+		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+	}
+	if state.Serves() {
+		wake = 0
+	}
+	return state, wake
+}
+
+// newest returns the pods of the newest template: those of the ReplicaSet that has made the youngest one.
+func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
+	if len(pods) == 0 {
+		return nil
+	}
+	youngest := slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for _, pod := range pods {
+		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == youngest.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+func stuck(state State, t *trouble) State {
+	state.Phase, state.Reason, state.Pod, state.Detail, state.Since = Stuck, t.reason, t.pod, t.detail, t.since
+	return state
+}
+
+// count is a number of replicas, which the API server defaults.
+func count(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// ordinalOf is the number at the end of the name of a StatefulSet's pod; -1 when there is none.
+func ordinalOf(pod *corev1.Pod) int32 {
+	_, number, _ := cutLast(pod.Name)
+	ordinal, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(ordinal)
+}
+
+func cutLast(name string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		return name[:i], name[i+1:], true
+	}
+	return name, "", false
+}
+
+// first is the one of two names that comes first; an empty one comes last.
+func first(a, b string) string {
+	if a == "" || b < a {
+		return b
+	}
+	return a
+}
