@@ -82,7 +82,7 @@ type Controller struct {
 	caps       *caps
 	outages    *outages
 	paces      *paces
-	onDelete   *onDelete
+	rollouts   *rolloutsSeen
 }
 
 // New returns a controller that has not started to watch.
@@ -118,7 +118,7 @@ func New(config Config) (*Controller, error) {
 		retries:  newRetries(config.Clock),
 		caps:     newCaps(config.Clock),
 		outages:  newOutages(),
-		onDelete: newOnDelete(),
+		rollouts: newRolloutsSeen(),
 	}
 	c.paces = newPaces(config.TakeoversAtOnce, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -135,7 +135,10 @@ func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Confl
 func (c *Controller) Takeovers() Takeovers { return c.paces.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
-func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.onDelete.list() }
+func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.rollouts.onDeleteSets() }
+
+// Rollouts returns how far those of all MCPServers have come, as they were looked at last.
+func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
 
 // Run watches and works until the context ends, and returns when everything that it started has ended. The
 // error tells why it could not start. A controller runs once.

@@ -32,6 +32,7 @@ func (p *pass) observeRollouts(observation *status.Observation) {
 		}
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(p.caches.backendPods(p.key))
+	p.rollouts.note(p.key, observation.StatefulSet, map[Tier]rollout.State{TierBackend: backend, TierProxy: proxy})
 	observation.Unapplied = slices.ContainsFunc(p.refused, concernsPods)
 }
 

@@ -91,7 +91,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
 	c.outages.forget(key)
-	c.onDelete.note(key, nil)
+	c.rollouts.forget(key)
 	c.paces.leave(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
@@ -290,7 +290,6 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.Server = p.server
 	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	observation.StatefulSet = p.statefulSet()
-	p.onDelete.note(p.key, observation.StatefulSet)
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
 	p.observeRollouts(&observation)

@@ -24,6 +24,9 @@ const (
 	Stuck Phase = "Stuck"
 )
 
+// Phases returns all phases, sorted.
+func Phases() []Phase { return []Phase{Complete, Progressing, Stuck, Waiting} }
+
 // State is a rollout.
 type State struct {
 	Phase Phase
