@@ -9,6 +9,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,10 +31,14 @@ const (
 	CauseRestored Cause = "Restored"
 	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked.
 	CauseInherited Cause = "Inherited"
+	// CauseUnset means that fields nobody owned were claimed to be removed, as Request.Unset asked.
+	CauseUnset Cause = "Unset"
 )
 
 // Causes returns all causes.
-func Causes() []Cause { return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited} }
+func Causes() []Cause {
+	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseUnset}
+}
 
 // ClaimChange is an edit of managedFields that was made.
 type ClaimChange struct {
@@ -65,7 +70,44 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) e
 			return err
 		}
 	}
+	if len(a.Unset) > 0 {
+		return w.unset(ctx, a)
+	}
 	return nil
+}
+
+// unset claims what is to go. It is in conflict with whoever owns some of it.
+func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
+	all, err := w.ownableOf(a)
+	if err != nil {
+		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+	}
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
+		return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(path.String(), unset) }) &&
+			(a.Yield == nil || !a.Yield(path))
+	})
+	if unwanted.Empty() {
+		return nil
+	}
+	conflict := &ConflictError{Refusal: Refusal{
+		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the field has to go, and somebody else owns it",
+	}}
+	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
+		if field := contestedField(path.String(), w.manager.Name, a.live); len(field.Owners) > 0 {
+			conflict.Fields = append(conflict.Fields, field)
+		}
+	})
+	if len(conflict.Fields) > 0 {
+		return conflict
+	}
+	edit, err := ownership.Claim(a.live, w.holder(a), w.target.Edits.Clock.Now(), unwanted)
+	return w.edit(ctx, a, CauseUnset, edit, err)
+}
+
+// below tells whether a path is another one or leads to something within it.
+func below(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // restoration is the edit that gives a lost claim back.
@@ -78,17 +120,26 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := w.ownableOf(a)
+	if err != nil {
+		return nil, err
+	}
+	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.Mark, claim, all)
+}
+
+// ownableOf returns the fields of the live object that can be owned.
+func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
 	live, err := decoded(a.live)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := decoded(a.want)
 	if err != nil {
 		return nil, err
 	}
 	// The API server leaves these out of an object that it answers a typed client with.
 	live["apiVersion"], live["kind"] = wanted["apiVersion"], wanted["kind"]
-	all, err := ownable(w.target.Schema, live)
-	if err != nil {
-		return nil, err
-	}
-	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.Mark, claim, all)
+	return ownable(w.target.Schema, live)
 }
 
 // take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to

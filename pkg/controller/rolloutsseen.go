@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,11 +44,14 @@ type rolloutsSeen struct {
 	// onDelete are the StatefulSets with the update strategy OnDelete.
 	onDelete map[cache.ObjectName]types.NamespacedName
 	states   map[cache.ObjectName]map[Tier]rollout.State
+	// unobserved tells since when a workload has had a change that its controller has not looked at.
+	unobserved map[cache.ObjectName]time.Time
 }
 
 func newRolloutsSeen() *rolloutsSeen {
 	return &rolloutsSeen{
 		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]map[Tier]rollout.State{},
+		unobserved: map[cache.ObjectName]time.Time{},
 	}
 }
 
@@ -68,6 +72,28 @@ func (s *rolloutsSeen) forget(key cache.ObjectName) {
 	defer s.mu.Unlock()
 	delete(s.onDelete, key)
 	delete(s.states, key)
+	delete(s.unobserved, key)
+}
+
+// observeWait is how long the controllers of workloads are given to look at a change before the status is written without
+// knowing what they make of it. It takes them milliseconds, and a status in between would say nothing and be in the way of
+// the next.
+const observeWait = 2 * time.Second
+
+// wait returns for how much longer a controller may take to look at a change; 0 for no longer.
+func (s *rolloutsSeen) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.ReasonObserving }) {
+		delete(s.unobserved, key)
+		return 0
+	}
+	since, ok := s.unobserved[key]
+	if !ok {
+		since = now
+		s.unobserved[key] = now
+	}
+	return max(0, since.Add(observeWait).Sub(now))
 }
 
 // onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.

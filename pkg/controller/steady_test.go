@@ -74,6 +74,7 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.took()
+		proxyReady(o.apiServer, "web")
 		o.rest()
 		o.expect(nil, "foreign labels, data and replicas")
 
@@ -96,20 +97,26 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 func TestDeletedChildrenComeBack(t *testing.T) {
 	for kind, test := range map[string]struct {
 		remove func(*apiServer)
-		want   string
+		want   []string
 	}{
-		"Deployment":  {func(s *apiServer) { remove[*appsv1.Deployment](s, "web") }, "apply Deployment/web freehold-proxy"},
-		"StatefulSet": {func(s *apiServer) { remove[*appsv1.StatefulSet](s, "web") }, "apply StatefulSet/web freehold-backend"},
-		"Service":     {func(s *apiServer) { remove[*corev1.Service](s, "mcp-web-proxy") }, "apply Service/mcp-web-proxy freehold-service"},
-		"ConfigMap":   {func(s *apiServer) { remove[*corev1.ConfigMap](s, "web-runconfig") }, "apply ConfigMap/web-runconfig freehold-runconfig"},
-		"account":     {func(s *apiServer) { remove[*corev1.ServiceAccount](s, "web-sa") }, "apply ServiceAccount/web-sa freehold-access"},
+		"Deployment": {
+			func(s *apiServer) { remove[*appsv1.Deployment](s, "web") },
+			[]string{"apply Deployment/web freehold-proxy", "apply MCPServer/web/status freehold-status"},
+		},
+		"StatefulSet": {
+			func(s *apiServer) { remove[*appsv1.StatefulSet](s, "web") },
+			[]string{"apply StatefulSet/web freehold-backend", "apply MCPServer/web/status freehold-status"},
+		},
+		"Service":   {func(s *apiServer) { remove[*corev1.Service](s, "mcp-web-proxy") }, []string{"apply Service/mcp-web-proxy freehold-service"}},
+		"ConfigMap": {func(s *apiServer) { remove[*corev1.ConfigMap](s, "web-runconfig") }, []string{"apply ConfigMap/web-runconfig freehold-runconfig"}},
+		"account":   {func(s *apiServer) { remove[*corev1.ServiceAccount](s, "web-sa") }, []string{"apply ServiceAccount/web-sa freehold-access"}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 				o.becomeReady("web")
 				test.remove(o.apiServer)
 				o.rest()
-				o.expect([]string{test.want}, "a child was deleted")
+				o.expect(test.want, "a child was deleted")
 			})
 		})
 	}

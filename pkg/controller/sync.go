@@ -201,7 +201,7 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 		if countsReplicas(intent.Writer) {
 			continue
 		}
-		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config})
+		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config, Unset: intent.Unset})
 	}
 }
 
@@ -292,7 +292,10 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
-	p.observeRollouts(&observation)
+	if wait := p.followRollouts(ctx, &observation); wait > 0 {
+		p.wakeAfter(wait)
+		return
+	}
 	next := status.Compute(observation, p.config.Clock.Now())
 	p.reporting = true
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})

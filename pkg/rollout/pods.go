@@ -30,6 +30,7 @@ const (
 	ReasonCrashing      = "CrashLoopBackOff"
 	ReasonImage         = "ImagePullBackOff"
 	ReasonScaledToZero  = "ScaledToZero"
+	ReasonBudget        = "DisruptionBudget"
 )
 
 // reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is told for

@@ -173,10 +173,10 @@ func TestStatefulSet(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state, wake := rollout.StatefulSet(c.set, c.pods, noon)
+			state, wake := rollout.StatefulSet(c.set, c.pods, rollout.Driver{}, noon)
 			check(t, state, wake, c.want, c.serves, c.wake)
 			slices.Reverse(c.pods)
-			if again, _ := rollout.StatefulSet(c.set, c.pods, noon); again != state {
+			if again, _ := rollout.StatefulSet(c.set, c.pods, rollout.Driver{}, noon); again != state {
 				t.Errorf("with the pods in another order: %v", again)
 			}
 		})

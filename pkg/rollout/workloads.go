@@ -50,21 +50,26 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 	return state, wake
 }
 
+// Driver is who replaces the pods of a StatefulSet under OnDelete.
+type Driver struct {
+	// Driven tells that Replace is carried out.
+	Driven bool
+	// Paused tells that it is not for now, because somebody wants it so.
+	Paused bool
+}
+
 // StatefulSet returns the state of a StatefulSet, which may be nil, with the pods that its selector selects. wake is when
 // to look again although nothing has happened; 0 for never.
-func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
+func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
 	if set == nil {
 		return State{Phase: Progressing, Reason: ReasonMissing}, 0
 	}
 	s := set.Status
-	if s.ObservedGeneration < set.Generation || s.UpdateRevision == "" {
+	if !observed(set) {
 		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
 	}
 	state = State{Phase: Complete}
-	wanted, partition := count(set.Spec.Replicas), int32(0)
-	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
-		partition = *r.Partition
-	}
+	wanted, partition := count(set.Spec.Replicas), partitionOf(set)
 	present, updated, old, kept := int32(0), []*corev1.Pod(nil), "", ""
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil {
@@ -85,8 +90,10 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, now time.Time) (st
 	switch {
 	case trouble != nil && (old != "" || !state.Ready || present < wanted):
 		return stuck(state, trouble), 0
-	case old != "" && onDelete:
+	case old != "" && onDelete && !by.Driven:
 		state.Phase, state.Reason, state.Pod = Waiting, ReasonOnDelete, old
+	case old != "" && onDelete && by.Paused:
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonPaused, old
 	case old != "", !state.Ready && wanted > 0:
 		state.Phase, state.Reason = Progressing, ReasonReplacing
 	case kept != "":
@@ -114,6 +121,19 @@ func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
 		}
 	}
 	return found
+}
+
+// observed tells whether the StatefulSet's controller has looked at its template.
+func observed(set *appsv1.StatefulSet) bool {
+	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
+}
+
+// partitionOf is the ordinal below which pods keep their revision.
+func partitionOf(set *appsv1.StatefulSet) int32 {
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		return *r.Partition
+	}
+	return 0
 }
 
 func stuck(state State, t *trouble) State {

@@ -38,26 +38,23 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 		next.URL = previous.URL
 	}
 	next.Phase, next.Message = phase(o, pods)
-	next.ReadyReplicas = readyReplicas(o, pods, next.Message)
+	next.ReadyReplicas = readyReplicas(o, pods)
 	next.Conditions = conditions(o, next, now)
 	return next
 }
 
 // readyReplicas is how many of the proxies that there should be are ready. A rollout has one more for a moment; to
-// tell of it would cost two writes and say nothing. While the MCPServer is being created they count once its Deployment
-// counts them too, by when it serves.
-func readyReplicas(o Observation, pods tally, message string) int32 {
+// tell of it would cost two writes and say nothing. A pod counts once its Deployment counts it too, by when it serves.
+func readyReplicas(o Observation, pods tally) int32 {
 	d := o.Deployment
 	if d == nil {
 		return pods.running
 	}
-	if message == messageCreating {
-		return min(pods.running, d.Status.ReadyReplicas)
-	}
+	ready := min(pods.running, d.Status.ReadyReplicas)
 	if d.Spec.Replicas != nil {
-		return min(pods.running, *d.Spec.Replicas)
+		ready = min(ready, *d.Spec.Replicas)
 	}
-	return pods.running
+	return ready
 }
 
 func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {

@@ -39,7 +39,8 @@ func stored(t interface {
 // Each distinct status is a write. A creation that goes well has two of them: it has begun, and it serves.
 func TestCreationHasTwoStatuses(t *testing.T) {
 	url := func(o status.Observation) status.Observation { o.URL = "http://mcp-web-proxy"; return o }
-	one := deployment(new(int32(1)))
+	one, yet := deployment(new(int32(1))), deployment(new(int32(1)))
+	yet.Status.ReadyReplicas = 0
 	coming := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonReplacing}
 	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving}
 	steps := []status.Observation{
@@ -47,11 +48,11 @@ func TestCreationHasTwoStatuses(t *testing.T) {
 		{StatefulSet: backend(0), Backend: unobserved, Proxy: unobserved},
 		{StatefulSet: backend(0), Backend: coming, Proxy: unobserved},
 		{StatefulSet: backend(1), Backend: serving, Proxy: unobserved, Images: []string{"a"}},
-		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: unobserved, Images: []string{"a"}},
-		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
-		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
-		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
-		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(running())},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: unobserved, Images: []string{"a"}},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(running())},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
 	}

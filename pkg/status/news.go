@@ -39,12 +39,14 @@ var actions = map[string]string{
 	v1beta1.ConditionFieldsOwned:      "Apply",
 	v1beta1.ConditionApplied:          "Apply",
 	v1beta1.ConditionTakenOver:        actionTakeOver,
-	v1beta1.ConditionStalled:          "RollOut",
+	v1beta1.ConditionStalled:          ActionRollOut,
 }
 
 const (
 	actionValidate = "ValidateSpec"
 	actionTakeOver = "TakeOver"
+	// ActionRollOut is the action of events about rollouts.
+	ActionRollOut = "RollOut"
 )
 
 // Reasons of the condition TakenOver that tell of what goes well.

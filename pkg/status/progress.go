@@ -21,6 +21,8 @@ const (
 	ReasonRolledOut  = "RolledOut"
 	ReasonReconciled = "Reconciled"
 	ReasonNotStalled = "NotStalled"
+	// ReasonReplacingPod is that of the event that tells of a pod which is evicted.
+	ReasonReplacingPod = "ReplacingPod"
 )
 
 // progress are the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is
@@ -31,7 +33,7 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, ReasonNotReady, next.Message}
 	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, ReasonReconciled, "Nothing is under way"}
 	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, ReasonNotStalled, "Nothing is in the way"}
-	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, ReasonRolledOut, imageSeen(o, next)}
+	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, ReasonRolledOut, imageSeen(o)}
 
 	if cause := stall(o); cause.Reason != "" {
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, cause.Reason, cause.Message
@@ -112,16 +114,7 @@ func (o Observation) hold() *tier {
 
 // serves tells whether what the spec asks for serves, and nothing earlier does.
 func (o Observation) serves() bool {
-	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
-}
-
-// tierServes tells whether a rollout is over. One whose workload's controller has not looked at the last change yet, which
-// takes milliseconds, is still taken for what it was, unless it is the spec that has changed: the others do not roll pods
-// out as a rule, such as a change of the number of replicas.
-func (o Observation) tierServes(state rollout.State) bool {
-	previous := o.Server.Status
-	return state.Serves() || state.Reason == rollout.ReasonObserving && previous.ObservedGeneration == o.Server.Generation &&
-		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
+	return !o.Unapplied && o.Backend.Serves() && o.Proxy.Serves()
 }
 
 // comesAbout tells whether rollouts go on by themselves.
@@ -129,10 +122,10 @@ func (o Observation) comesAbout() bool {
 	return len(o.Refusals) == 0 && stall(o).Reason == "" && o.hold() == nil
 }
 
-// imageSeen tells the image that all ready pods of the backend have, or, as long as they differ or none is ready, the one
-// that it told last: pods that come and go are not worth a write each.
-func imageSeen(o Observation, next v1beta1.MCPServerStatus) string {
-	if len(o.Images) == 1 && next.Message != messageCreating {
+// imageSeen tells the image that all ready pods of the backend have, or, as long as a rollout is not over, the one that it
+// told last: pods that come and go are not worth a write each.
+func imageSeen(o Observation) string {
+	if len(o.Images) == 1 && o.Backend.Serves() && o.Proxy.Serves() {
 		return fmt.Sprintf("The backend last served with image %s", o.Images[0])
 	}
 	if before := meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionRolledOut); before != nil {
