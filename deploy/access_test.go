@@ -76,6 +76,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	}
 	// Observed, and deleted for a restart that is not to wait.
 	allow("", "pods", "list", "watch", "delete")
+	allow("", "pods/eviction", "create")
 	// Told.
 	allow("events.k8s.io", "events", "create", "patch")
 	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.

@@ -70,14 +70,14 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) e
 			return err
 		}
 	}
-	if len(a.Unset) > 0 {
-		return w.unset(ctx, a)
-	}
-	return nil
+	return w.unset(ctx, a)
 }
 
 // unset claims what is to go. It is in conflict with whoever owns some of it.
 func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
+	if len(a.Unset) == 0 {
+		return nil
+	}
 	all, err := w.ownableOf(a)
 	if err != nil {
 		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
@@ -159,7 +159,9 @@ func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		return w.refused(memo, a, err)
 	}
 	a.out.Action, a.out.Err = ActionNone, nil
-	omitZeros(a.want, a.live)
+	if err := w.unset(ctx, a); err != nil {
+		return w.refused(memo, a, err)
+	}
 	return w.finish(ctx, memo, a)
 }
 

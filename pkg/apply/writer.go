@@ -122,7 +122,7 @@ const (
 	ActionApplied Action = "Applied"
 	// ActionClaimed means that fields changed hands and that the object then was as the intent wants it.
 	ActionClaimed Action = "Claimed"
-	// ActionRefused means that a request was sent and refused.
+	// ActionRefused means that a request was refused, or would have been.
 	ActionRefused Action = "Refused"
 )
 

@@ -6,9 +6,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -287,6 +290,9 @@ func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Obje
 
 // report writes the status, if it differs, and tells what is new in it.
 func (p *pass) report(ctx context.Context, observation status.Observation) {
+	if slices.ContainsFunc(p.refused, namespaceEnds) {
+		return // Everything goes, one after the other. None of that is news.
+	}
 	observation.Server = p.server
 	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	observation.StatefulSet = p.statefulSet()
@@ -302,6 +308,11 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(status.News(p.server.Status, next))
 	}
+}
+
+// namespaceEnds tells whether a write was refused because its namespace is being deleted.
+func namespaceEnds(refusal error) bool {
+	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }
 
 func (p *pass) tell(news []status.Event) {

@@ -101,7 +101,7 @@ func Families() []Family {
 		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited.",
+			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed hands", Values: causes()}},
 		},
 		{

@@ -183,6 +183,21 @@ func TestStatefulSet(t *testing.T) {
 	}
 }
 
+// Under OnDelete it is for the driver to go on; whoever pauses it is waited for.
+func TestDrivenStatefulSet(t *testing.T) {
+	pods := []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new")}
+	for by, want := range map[rollout.Driver]string{
+		{}:                           "Waiting: OnDelete (pod a-0)",
+		{Driven: true}:               "Progressing: ReplacingPods",
+		{Driven: true, Paused: true}: "Waiting: Paused (pod a-0)",
+	} {
+		state, _ := rollout.StatefulSet(set(onDelete), pods, by, noon)
+		check(t, state, 0, want, false, 0)
+	}
+	state, _ := rollout.StatefulSet(set(), pods, rollout.Driver{Driven: true, Paused: true}, noon)
+	check(t, state, 0, "Progressing: ReplacingPods", false, 0)
+}
+
 func TestDeployment(t *testing.T) {
 	deployment := func(updated, all, ready int32, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 		two := int32(2)
