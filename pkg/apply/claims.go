@@ -142,27 +142,35 @@ func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
 	return ownable(w.target.Schema, live)
 }
 
+// mostTakes is how often contested fields are taken for one request. Twice is enough: what is to go is found contested
+// before anything is applied, and the rest when it is.
+const mostTakes = 2
+
 // take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to
 // an attempt that did not end with a conflict.
 func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	conflict, contested := errors.AsType[*ConflictError](a.out.Err)
-	if !contested || a.Take == nil {
-		return a.out
+	for range mostTakes {
+		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
+		if !contested || a.Take == nil {
+			break
+		}
+		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+			return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
+		})
+		if edit == nil && err == nil {
+			break
+		}
+		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
+			return w.refused(memo, a, err)
+		}
+		a.out.Action, a.out.Err = ActionNone, nil
+		if err := w.unset(ctx, a); err != nil {
+			w.refused(memo, a, err)
+			continue
+		}
+		w.finish(ctx, memo, a)
 	}
-	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
-		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
-	})
-	if edit == nil && err == nil {
-		return a.out
-	}
-	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
-		return w.refused(memo, a, err)
-	}
-	a.out.Action, a.out.Err = ActionNone, nil
-	if err := w.unset(ctx, a); err != nil {
-		return w.refused(memo, a, err)
-	}
-	return w.finish(ctx, memo, a)
+	return a.out
 }
 
 // edit sends an edit of managedFields, if there is one to be made.

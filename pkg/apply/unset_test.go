@@ -69,8 +69,10 @@ func TestUnsetOfWhatSomebodyOwns(t *testing.T) {
 		unsetRollingUpdate(req)
 		req.Take = func(ownership.Owner, fieldpath.Path) bool { return true }
 	}
-	s.sync(recreated(), everything)
-	s.sync(recreated(), everything)
+	s.ends(s.sync(recreated(), everything), apply.ActionApplied, "",
+		"Taken "+rollingUpdate+`.maxSurge from "kubectl-edit"`, "Taken "+rollingUpdate+`.maxUnavailable from "kubectl-edit"`,
+		`Taken .spec.strategy.type from "kubectl-edit"`)
+	s.expect("both members of the union", "edit ownership", "apply content", "edit ownership", "apply content")
 	if s.stored.Spec.Strategy.RollingUpdate != nil || s.stored.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("it was taken, and the strategy is %+v", s.stored.Spec.Strategy)
 	}
