@@ -26,8 +26,7 @@ import (
 // Kubernetes does not. wait is how long to wait before the status is written, as what is known is about to change.
 func (p *pass) followRollouts(ctx context.Context, observation *status.Observation) (wait time.Duration) {
 	now, pods, set := p.config.Clock.Now(), p.caches.backendPods(p.key), observation.StatefulSet
-	updates := render.UpdatesOf(p.server)
-	by := rollout.Driver{Driven: updates.Driven, Paused: updates.Driven && updates.Paused}
+	by := p.driver()
 	backend, backendWake := rollout.StatefulSet(set, pods, by, now)
 	proxy, proxyWake := rollout.Deployment(observation.Deployment, observation.ProxyPods, now)
 	next, replaceWake := rollout.Replace(set, pods, by.Driven, now)
@@ -53,6 +52,12 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 		return 0 // That is to be told whatever becomes of the pods, and another pass may not know it.
 	}
 	return wait
+}
+
+// driver tells who replaces the backend's pods under OnDelete.
+func (p *pass) driver() rollout.Driver {
+	updates := render.UpdatesOf(p.server)
+	return rollout.Driver{Driven: updates.Driven, Paused: updates.Driven && updates.Paused}
 }
 
 // replace lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
