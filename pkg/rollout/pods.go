@@ -51,6 +51,9 @@ var reasonsOfWaiting = map[string]string{
 // MaxContainerBackOff, doubled.
 const BackOffReset = 10 * time.Minute
 
+// detailBelow is said of a pod below the partition that keeps others from being replaced.
+const detailBelow = "below the partition; no other pod is replaced before it is ready"
+
 // trouble is why a pod does not become ready.
 type trouble struct {
 	pod, reason, detail string

@@ -103,6 +103,8 @@ func onDelete(s *appsv1.StatefulSet) {
 	s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 }
 
+func parallel(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
+
 func partition(n int32) func(s *appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) {
 		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}
@@ -167,6 +169,31 @@ func TestStatefulSet(t *testing.T) {
 		},
 		"one of two crashes, and the other serves": {
 			set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", waiting("CrashLoopBackOff"))}, "Complete", true, 0,
+		},
+		"one below the partition crashes, and nothing else happens before it is ready": {
+			set(partition(1)), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			"Stuck: CrashLoopBackOff (pod a-0): container mcp, below the partition; no other pod is replaced before it is ready", false, 0,
+		},
+		"one below the partition crashes, and all others are done": {
+			set(partition(1)), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")},
+			"Waiting: Partition (pod a-0)", false, 0,
+		},
+		"one below the partition crashes where the others do not wait for it": {
+			set(partition(1), parallel), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			"Progressing: ReplacingPods", false, 0,
+		},
+		"an old one crashes, and is to be deleted anyway": {
+			set(onDelete), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")}, "Waiting: OnDelete (pod a-0)", false, 0,
+		},
+		"the one that was deleted is not ready again": {
+			set(onDelete), []*corev1.Pod{pod("a-0", "new", unready(time.Second)), pod("a-1", "old")},
+			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
+		},
+		"the one that was deleted is not there again": {set(onDelete), []*corev1.Pod{pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
+		"one above the partition is not ready": {
+			set(partition(1), func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 3 }),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(time.Second)), pod("a-2", "new")},
+			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
 		},
 		"an old one crashes": {
 			set(), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")}, "Progressing: ReplacingPods", false, 0,

@@ -70,31 +70,43 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 	}
 	state = State{Phase: Complete}
 	wanted, partition := count(set.Spec.Replicas), partitionOf(set)
-	present, updated, old, kept := int32(0), []*corev1.Pod(nil), "", ""
+	present, ready, old, kept := int32(0), int32(0), "", ""
+	var updated, below []*corev1.Pod
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil {
 			present++
+		}
+		if isReady(pod) {
+			ready++
 		}
 		switch ordinal := ordinalOf(pod); {
 		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] == s.UpdateRevision:
 			updated = append(updated, pod)
 			state.Ready = state.Ready || isReady(pod)
 		case ordinal < partition:
-			kept = first(kept, pod.Name)
+			kept, below = first(kept, pod.Name), append(below, pod)
 		default:
 			old = first(old, pod.Name)
 		}
 	}
 	trouble, wake := worst(updated, now)
 	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	if trouble == nil && old != "" && !onDelete && set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+		// Their controller replaces none before all are ready, those included that keep their revision.
+		if trouble, wake = worst(slices.Concat(updated, below), now); trouble != nil {
+			trouble.detail = strings.TrimPrefix(trouble.detail+", "+detailBelow, ", ")
+		}
+	}
+	// Whoever replaces pods by hand, or in parts, is not to go on before the last one is there and ready.
+	starting := ready == present && present < wanted || slices.ContainsFunc(updated, func(p *corev1.Pod) bool { return !isReady(p) })
 	switch {
 	case trouble != nil && (old != "" || !state.Ready || present < wanted):
 		return stuck(state, trouble), 0
-	case old != "" && onDelete && !by.Driven:
+	case old != "" && onDelete && !by.Driven && !starting:
 		state.Phase, state.Reason, state.Pod = Waiting, ReasonOnDelete, old
-	case old != "" && onDelete && by.Paused:
+	case old != "" && onDelete && by.Driven && by.Paused:
 		state.Phase, state.Reason, state.Pod = Waiting, ReasonPaused, old
-	case old != "", !state.Ready && wanted > 0:
+	case old != "", kept != "" && starting, !state.Ready && wanted > 0:
 		state.Phase, state.Reason = Progressing, ReasonReplacing
 	case kept != "":
 		state.Phase, state.Reason, state.Pod = Waiting, ReasonPartition, kept
