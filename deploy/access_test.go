@@ -135,6 +135,8 @@ func TestNobodyMayUpdate(t *testing.T) {
 						t.Errorf("%s has a wildcard: %s", name, p)
 					case resource == "secrets":
 						t.Errorf("%s reaches Secrets: %s", name, p)
+					case strings.HasSuffix(p.resource, "/status") && p.resource != "mcpservers/status":
+						t.Errorf("%s reaches a status that is its controller's to write: %s", name, p)
 					case slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, p.verb):
 						t.Errorf("%s holds a verb it must not have: %s", name, p)
 					case p.verb == "update":
