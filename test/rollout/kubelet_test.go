@@ -45,7 +45,7 @@ type kubelet struct {
 
 	mu    sync.Mutex
 	fates map[subject]fate
-	// spared are pods that were there when something was decreed for those to come.
+	// spared are pods of which something else was decreed than of their subject.
 	spared map[types.UID]fate
 }
 
@@ -239,6 +239,14 @@ func (k *kubelet) decreeForNew(of subject, f fate, there []corev1.Pod) {
 		}
 	}
 	k.fates[of] = f
+}
+
+// decreeFor says what becomes of one pod.
+func (k *kubelet) decreeFor(pod *corev1.Pod, f fate) {
+	k.mu.Lock()
+	k.spared[pod.UID] = f
+	k.mu.Unlock()
+	k.queue.Add(cache.MetaObjectToName(pod))
 }
 
 // decree says what becomes of pods from now on: those that there are, and those to come. Without it they become ready.

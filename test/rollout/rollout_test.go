@@ -63,20 +63,19 @@ func TestRollouts(t *testing.T) {
 		t.Run(semver.MajorMinor(version), func(t *testing.T) {
 			s := newSite(t, version, program == binaries.EarlierControllerManager)
 			t.Run("cases", func(t *testing.T) {
-				for _, strategy := range strategies {
+				play := func(by strategy, what string, situations []situation) {
 					for _, situation := range situations {
-						t.Run(strategy.name+"/"+situation.name, func(t *testing.T) {
+						t.Run(what+"/"+situation.name, func(t *testing.T) {
 							t.Parallel()
-							situation.play(newScene(t, s, strategy))
+							situation.play(newScene(t, s, by))
 						})
 					}
 				}
-				for _, situation := range proxySituations {
-					t.Run("proxy/"+situation.name, func(t *testing.T) {
-						t.Parallel()
-						situation.play(newScene(t, s, strategies[0]))
-					})
+				for _, by := range strategies {
+					play(by, by.name, situations)
 				}
+				play(partitioned, partitioned.name, partitionSituations)
+				play(rollingUpdate, "proxy", proxySituations)
 			})
 			t.Run("requests", func(t *testing.T) { checkRequests(t, s) })
 		})

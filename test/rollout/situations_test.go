@@ -137,11 +137,25 @@ var situations = []situation{
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.await(stuckAt(pod, "ImagePullBackOff"))
-		// A StatefulSet's controller waits for a pod that it has begun with to be ready, come what may. So nothing moves
-		// until somebody deletes it.
+		// A StatefulSet's controller waits for a pod that it has begun with to be ready, come what may. So somebody else
+		// has to delete it: under OnDelete the user, who is asked to, and else the operator.
 		s.change(image(third))
-		s.rests(s.strategy.afterCure(pod, "ImagePullBackOff"))
-		s.deletePod(pod)
+		s.strategy.meet(s)
+		s.strategy.finish(s)
+		s.await(serves())
+	}},
+}
+
+// partitionSituations are for a partition alone.
+var partitionSituations = []situation{
+	{"a crash loop below the partition", func(s *scene) {
+		zero := s.awaitPod(harness.Backend, first, "is ready", isPod(podZero, isReady))
+		s.site.kubelet.decreeFor(zero, crashes)
+		s.awaitPod(harness.Backend, first, "has crashed", isPod(podZero, waitsBecause(crashes)))
+		s.change(image(second))
+		// The controller replaces no other pod before this one is ready, which keeps its revision.
+		s.rests(stuckAt(podZero, "CrashLoopBackOff", "below the partition"))
+		s.site.kubelet.decreeFor(zero, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},

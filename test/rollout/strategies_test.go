@@ -29,30 +29,28 @@ type strategy struct {
 	finish func(*scene)
 	// repartition changes the partition while the first pod is being made, and lets the rollout end in the end.
 	repartition func(*scene)
-	// afterCure is what is told when another image is asked for, and the pod with the last one does not work.
-	afterCure func(pod, reason string) verdict
 	// onDelete is whether pods are replaced only when they are deleted.
 	onDelete bool
 }
 
-var strategies = []strategy{
-	{
-		name:      "RollingUpdate",
-		meet:      func(*scene) string { return podOne },
-		finish:    func(*scene) {},
-		afterCure: func(pod, reason string) verdict { return stuckAt(pod, reason) },
+var strategies = []strategy{rollingUpdate, partitioned, onDelete}
+
+var (
+	rollingUpdate = strategy{
+		name:   "RollingUpdate",
+		meet:   func(*scene) string { return podOne },
+		finish: func(*scene) {},
 		repartition: func(s *scene) {
 			s.updateStrategy(rolling(1))
 			s.decree(harness.Backend, second, ready)
 			s.rests(waitsFor(podZero, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
-	},
-	{
-		name:      "Partition",
-		begin:     func(s *scene) { s.updateStrategy(rolling(1)) },
-		meet:      func(*scene) string { return podOne },
-		afterCure: func(pod, reason string) verdict { return stuckAt(pod, reason) },
+	}
+	partitioned = strategy{
+		name:  "Partition",
+		begin: func(s *scene) { s.updateStrategy(rolling(1)) },
+		meet:  func(*scene) string { return podOne },
 		finish: func(s *scene) {
 			s.await(waitsFor(podZero, "Partition"))
 			s.updateStrategy(rolling(0))
@@ -64,8 +62,8 @@ var strategies = []strategy{
 			s.await(waitsFor(podZero, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
-	},
-	{
+	}
+	onDelete = strategy{
 		name:     "OnDelete",
 		onDelete: true,
 		begin: func(s *scene) {
@@ -80,7 +78,6 @@ var strategies = []strategy{
 			s.await(waitsFor(podOne, "OnDelete"))
 			s.deletePod(podOne)
 		},
-		afterCure: func(pod, _ string) verdict { return waitsFor(pod, "OnDelete") },
 		repartition: func(s *scene) {
 			// The user changes his mind, and has the rest rolled out, but not yet all of it.
 			s.updateStrategy(rolling(2))
@@ -88,8 +85,8 @@ var strategies = []strategy{
 			s.await(waitsFor(podOne, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
-	},
-}
+	}
+)
 
 func rolling(partition int64) map[string]any {
 	return map[string]any{
