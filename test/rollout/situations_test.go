@@ -109,7 +109,7 @@ var situations = []situation{
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
-	{"the partition changes", func(s *scene) {
+	{"held up half way", func(s *scene) {
 		s.decree(harness.Backend, second, creating)
 		s.change(image(second))
 		pod := s.strategy.meet(s)

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -27,13 +29,14 @@ type strategy struct {
 	meet func(*scene) (pod string)
 	// finish lets all others follow, when that one is ready.
 	finish func(*scene)
-	// repartition changes the partition while the first pod is being made, and lets the rollout end in the end.
+	// repartition holds the rollout up while the first pod is being made, by a partition if there can be one, and lets
+	// the rollout end in the end.
 	repartition func(*scene)
 	// onDelete is whether pods are replaced only when they are deleted.
 	onDelete bool
 }
 
-var strategies = []strategy{rollingUpdate, partitioned, onDelete}
+var strategies = []strategy{rollingUpdate, partitioned, onDelete, driven}
 
 var (
 	rollingUpdate = strategy{
@@ -86,7 +89,41 @@ var (
 			s.updateStrategy(rolling(0))
 		},
 	}
+	driven = strategy{
+		name:     "OnDelete by the operator",
+		onDelete: true,
+		begin: func(s *scene) {
+			s.annotate(vocabulary.BackendUpdateStrategy, string(appsv1.OnDeleteStatefulSetStrategyType))
+			harness.Eventually(s.t, "the StatefulSet is updated OnDelete", func(ctx context.Context) error {
+				set, err := s.Core.AppsV1().StatefulSets(s.Name).Get(ctx, name, metav1.GetOptions{})
+				if err == nil && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+					err = fmt.Errorf("it is updated %s", set.Spec.UpdateStrategy.Type)
+				}
+				return err
+			})
+		},
+		meet:   func(*scene) string { return podOne },
+		finish: func(*scene) {},
+		repartition: func(s *scene) {
+			// It has no partition, but can be paused.
+			s.annotate(vocabulary.BackendRollout, "paused")
+			s.decree(harness.Backend, second, ready)
+			s.rests(waitsFor(podZero, "Paused"))
+			s.annotate(vocabulary.BackendRollout, "")
+		},
+	}
 )
+
+// annotate sets an annotation of the MCPServer, or takes it away if the value is empty.
+func (s *scene) annotate(key, value string) {
+	s.t.Helper()
+	s.change(func(server *v1beta1.MCPServer) {
+		delete(server.Annotations, key)
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&server.ObjectMeta, key, value)
+		}
+	})
+}
 
 func rolling(partition int64) map[string]any {
 	return map[string]any{
