@@ -49,7 +49,7 @@ packages_of() {
 build_control_plane() {
 	if [[ " ${built_for:-} " != *" $* "* ]]; then
 		printf '\n==> control plane for nodes: %s\n' "$*"
-		go -C "${ROOT}/hack" run ./cmd/localcluster build --node="$@" || exit 1
+		go -C "${ROOT}/hack" run ./cmd/localcluster build --node "$@" || exit 1
 		built_for+=" $*"
 	fi
 }

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,10 +57,7 @@ func (s *site) since(minor string) bool {
 // TestRollouts is the table: versions, strategies, situations.
 func TestRollouts(t *testing.T) {
 	for _, program := range []binaries.Tool{binaries.KubeControllerManager, binaries.EarlierControllerManager} {
-		version, err := binaries.Version(program)
-		if err != nil {
-			t.Fatal(err)
-		}
+		version := versionOf(t, program)
 		t.Run(semver.MajorMinor(version), func(t *testing.T) {
 			s := newSite(t, version, program == binaries.EarlierControllerManager)
 			t.Run("cases", func(t *testing.T) {
@@ -80,6 +78,25 @@ func TestRollouts(t *testing.T) {
 			t.Run("requests", func(t *testing.T) { checkRequests(t, s) })
 		})
 	}
+}
+
+// versionOf asks a program of Kubernetes for its version, like "v1.36.4": one that was not built here may have another
+// than is expected.
+func versionOf(t *testing.T, program binaries.Tool) string {
+	t.Helper()
+	found, err := binaries.Finder{}.Ensure(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), found[program], "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, ok := strings.CutPrefix(strings.TrimSpace(string(output)), "Kubernetes ")
+	if !ok || !semver.IsValid(version) {
+		t.Fatalf("%s has no version: %q", program, output)
+	}
+	return version
 }
 
 // newSite starts the control plane, the node and the operator.
