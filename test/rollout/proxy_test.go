@@ -6,6 +6,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,8 +20,14 @@ var proxySituations = []situation{
 		s.change(image(second))
 		s.awaitPod(harness.Backend, second, "is ready", isPod(podZero, isReady))
 		s.await(goesOn())
+		kubectl := s.Kubectl(s.t)
+		wait := harness.Call{Args: []string{"wait", "--for=condition=Ready", "--timeout=1s", "mcpserver/" + name}}
+		if output, err := kubectl.Try(s.t.Context(), wait); err == nil || !strings.Contains(err.Error(), "timed out") {
+			s.t.Errorf("while the new proxy is being made, kubectl wait says %q, %v", output, err)
+		}
 		s.decree(harness.Proxy, second, ready)
 		s.rests(serves())
+		kubectl.Do(s.t, wait)
 	}},
 	{"the image cannot be pulled", func(s *scene) {
 		s.decree(harness.Proxy, second, pullsLater)
