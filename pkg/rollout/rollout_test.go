@@ -272,6 +272,11 @@ func TestDeployment(t *testing.T) {
 			deployment(1, 3, 2), []*corev1.Pod{pod("p", "", of("1", time.Hour), waiting("CrashLoopBackOff")), pod("o", "", of("2", time.Minute))},
 			"Progressing: ReplacingPods", false, 0,
 		},
+		"a new one crashes that was made within a second of the old one": {
+			deployment(1, 2, 1),
+			[]*corev1.Pod{pod("z", "", of("1", time.Hour)), pod("a", "", of("2", time.Hour), waiting("CrashLoopBackOff"))},
+			"Stuck: CrashLoopBackOff (pod a): container mcp", false, 0,
+		},
 		"a new one starts": {deployment(1, 3, 2), []*corev1.Pod{pod("p", "", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

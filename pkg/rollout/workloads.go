@@ -125,7 +125,9 @@ func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
 		return nil
 	}
 	youngest := slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			// Made within the same second: while a rollout goes on, it is the new one that is not ready.
+			boolean(isReady(b))-boolean(isReady(a)), strings.Compare(a.Name, b.Name))
 	})
 	for _, pod := range pods {
 		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == youngest.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
