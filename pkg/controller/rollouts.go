@@ -45,7 +45,7 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
 	p.rollouts.note(p.key, set, map[Tier]rollout.State{TierBackend: backend, TierProxy: proxy})
-	observation.Unapplied = slices.ContainsFunc(p.refused, concernsPods)
+	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, concernsPods), p.refusals()
 	wait = p.rollouts.wait(p.key, now, backend, proxy)
 	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)
 	if p.server.Status.Phase == "" || news > 0 {

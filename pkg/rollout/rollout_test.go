@@ -134,15 +134,18 @@ func TestStatefulSet(t *testing.T) {
 		"none is ready":              {set(), []*corev1.Pod{pod("a-0", "new", unready(time.Minute)), pod("a-1", "new", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
 		"there are to be none":       {set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, "Waiting: ScaledToZero", false, 0},
 		"the image cannot be pulled": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ImagePullBackOff"))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ImagePullBackOff"))},
 			"Stuck: ImagePullBackOff (pod a-1): container mcp", false, 0,
 		},
 		"a crash loop": {
-			set(onDelete), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("CrashLoopBackOff"))},
+			set(onDelete),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("CrashLoopBackOff"))},
 			"Stuck: CrashLoopBackOff (pod a-1): container mcp", false, 0,
 		},
 		"between two crashes": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(2, time.Minute))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(2, time.Minute))},
 			"Stuck: CrashLoopBackOff (pod a-1): container mcp ended with exit code 137, OOMKilled", false, 0,
 		},
 		"the first start after a crash": {
@@ -152,41 +155,49 @@ func TestStatefulSet(t *testing.T) {
 			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(7, time.Hour))}, "Progressing: ReplacingPods", false, 9 * time.Minute,
 		},
 		"between two attempts to pull": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ErrImagePull"))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ErrImagePull"))},
 			"Stuck: ImagePullBackOff (pod a-1): container mcp", false, 0,
 		},
 		"a container that is being made": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ContainerCreating"))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ContainerCreating"))},
 			"Progressing: ReplacingPods", false, 9 * time.Minute,
 		},
 		"nowhere to run": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unschedulable)},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unschedulable)},
 			"Stuck: Unschedulable (pod a-1)", false, 0,
 		},
 		"never ready": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(rollout.ReadyDeadline))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(rollout.ReadyDeadline))},
 			"Stuck: NotReady (pod a-1): it runs and has not become ready", false, 0,
 		},
 		"one of two crashes, and the other serves": {
 			set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", waiting("CrashLoopBackOff"))}, "Complete", true, 0,
 		},
 		"one below the partition crashes, and nothing else happens before it is ready": {
-			set(partition(1)), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			set(partition(1)),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
 			"Stuck: CrashLoopBackOff (pod a-0): container mcp, below the partition; no other pod is replaced before it is ready", false, 0,
 		},
 		"one below the partition crashes, and all others are done": {
-			set(partition(1)), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")},
+			set(partition(1)),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")},
 			"Waiting: Partition (pod a-0)", false, 0,
 		},
 		"one below the partition crashes where the others do not wait for it": {
-			set(partition(1), parallel), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			set(partition(1), parallel),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
 			"Progressing: ReplacingPods", false, 0,
 		},
 		"an old one crashes, and is to be deleted anyway": {
 			set(onDelete), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")}, "Waiting: OnDelete (pod a-0)", false, 0,
 		},
 		"the one that was deleted is not ready again": {
-			set(onDelete), []*corev1.Pod{pod("a-0", "new", unready(time.Second)), pod("a-1", "old")},
+			set(onDelete),
+			[]*corev1.Pod{pod("a-0", "new", unready(time.Second)), pod("a-1", "old")},
 			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
 		},
 		"the one that was deleted is not there again": {set(onDelete), []*corev1.Pod{pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
@@ -260,7 +271,8 @@ func TestDeployment(t *testing.T) {
 		"paused with nothing to do": {deployment(2, 2, 2, paused), nil, "Complete", true, 0},
 		"it takes too long":         {deployment(1, 3, 2, overdue), nil, "Stuck: ProgressDeadlineExceeded: too long", false, 0},
 		"a crash loop": {
-			deployment(1, 3, 2), []*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))},
+			deployment(1, 3, 2),
+			[]*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))},
 			"Stuck: CrashLoopBackOff (pod p): container mcp", false, 0,
 		},
 		"one of two crashes, and the other serves": {
@@ -269,7 +281,8 @@ func TestDeployment(t *testing.T) {
 		"one more is to come": {deployment(1, 1, 1), nil, "Complete", true, 0},
 		"none yet":            {deployment(0, 0, 0), nil, "Progressing: ReplacingPods", false, 0},
 		"an old one crashes": {
-			deployment(1, 3, 2), []*corev1.Pod{pod("p", "", of("1", time.Hour), waiting("CrashLoopBackOff")), pod("o", "", of("2", time.Minute))},
+			deployment(1, 3, 2),
+			[]*corev1.Pod{pod("p", "", of("1", time.Hour), waiting("CrashLoopBackOff")), pod("o", "", of("2", time.Minute))},
 			"Progressing: ReplacingPods", false, 0,
 		},
 		"a new one crashes that was made within a second of the old one": {

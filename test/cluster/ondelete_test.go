@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -132,8 +133,8 @@ func (s drivenScene) awaitHeld(t *testing.T, reason string, parts ...string) {
 	})
 }
 
-// neverTwoAtOnce watches that at most one pod of the backend is missing or not ready at any time, from three that are, and
-// returns what tells the order.
+// neverTwoAtOnce watches, until the test ends, that at most one of three pods of the backend is missing or not ready at any
+// time.
 func (s drivenScene) neverTwoAtOnce(t *testing.T) {
 	t.Helper()
 	selector := labels.SelectorFromSet(render.BackendSelector(driven)).String()
@@ -141,7 +142,7 @@ func (s drivenScene) neverTwoAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := env.Core.CoreV1().Pods(s.Name).Watch(t.Context(), metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
+	watcher, err := env.Core.CoreV1().Pods(s.Name).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +150,17 @@ func (s drivenScene) neverTwoAtOnce(t *testing.T) {
 	for i := range list.Items {
 		ready[list.Items[i].Name] = serves(&list.Items[i])
 	}
-	done := make(chan struct{})
+	ending, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for event := range watcher.ResultChan() {
 			pod, ok := event.Object.(*corev1.Pod)
 			if !ok {
-				t.Errorf("the watch ended with %v", event.Object)
+				select {
+				case <-ending: // A watch that is stopped says that it was.
+				default:
+					t.Errorf("the watch ended with %v", event.Object)
+				}
 				return
 			}
 			ready[pod.Name] = event.Type != "DELETED" && serves(pod)
@@ -170,7 +175,7 @@ func (s drivenScene) neverTwoAtOnce(t *testing.T) {
 			}
 		}
 	}()
-	t.Cleanup(func() { watcher.Stop(); <-done })
+	t.Cleanup(func() { close(ending); watcher.Stop(); <-done })
 }
 
 func serves(pod *corev1.Pod) bool {
@@ -360,6 +365,43 @@ func TestBlockedRollout(t *testing.T) {
 	if diff := cmp.Diff(inTurn[:1], s.evicted(t, mark)); diff != "" {
 		t.Errorf("evicted pods (-want +got):\n%s", diff)
 	}
+}
+
+// TestEvictionIsForbidden has a policy that denies evictions, as a Role without them does. It is told, and tried again.
+func TestEvictionIsForbidden(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	s.Expect(t, harness.Forbidden, s.Name)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	lift := denyIn(t, s.Space, admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
+	}, admissionregistrationv1.Validation{Expression: "false", Message: "no evictions here"})
+	harness.Eventually(t, "the policy is in force", func(ctx context.Context) error {
+		err := env.Core.PolicyV1().Evictions(s.Name).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Name: inTurn[0], Namespace: s.Name},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		})
+		if err == nil || !strings.Contains(err.Error(), "no evictions here") {
+			return fmt.Errorf("it is answered with %v", err)
+		}
+		return nil
+	})
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.AwaitServer(t, driven, "tells of it", func(server *v1beta1.MCPServer) error {
+		for _, conditionType := range []string{v1beta1.ConditionStalled, v1beta1.ConditionApplied} {
+			c := meta.FindStatusCondition(server.Status.Conditions, conditionType)
+			if c == nil || c.Reason != "Forbidden" || !strings.Contains(c.Message, "pod/"+inTurn[0]) || !strings.Contains(c.Message, "no evictions here") {
+				return fmt.Errorf("the condition %s is %+v", conditionType, c)
+			}
+		}
+		return nil
+	})
+	lift()
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
 }
 
 func (s drivenScene) awaitStrategy(t *testing.T, want string) {
