@@ -14,8 +14,8 @@
 set -uo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
-# The operator is released with this tag (see hack/build.sh), so it is tested with it.
-TAGS=-tags=fieldsv1string
+# The operator is released with these tags (see hack/build.sh), so it is tested with them.
+TAGS=-tags=fieldsv1string,grpcnotrace
 read -r -a EXTRA <<<"${GOTESTFLAGS:-}"
 WORK="$(mktemp -d)"
 trap 'rm -rf "${WORK}"' EXIT

@@ -36,5 +36,9 @@ refuse "the API types import apimachinery only" \
 refuse "knows nothing of MCPServers" "${MODULE}/(apis|generated)(/|\$)" ./pkg/fieldmanager ./pkg/ownership/... ./pkg/apply/...
 refuse "imports no client" "${CLIENTS}" ./pkg/fieldmanager/... ./pkg/ownership/... ./pkg/runconfig/... ./pkg/render/... ./pkg/status/...
 refuse "is no command line tool" 'k8s\.io/cli-runtime(/|$)|'"${MODULE}"'/pkg/plugin(/|$)' ./cmd/freehold ./pkg/controller/...
-refuse "has no API server in it" 'k8s\.io/apiserver(/|$)|google\.golang\.org/grpc(/|$)' ./cmd/freehold
+refuse "has no API server in it" 'k8s\.io/apiserver(/|$)|go\.etcd\.io(/|$)' ./cmd/freehold
+# gRPC, for traces, is for the process alone: packages make spans, and do not know where they go.
+refuse "sends no traces by itself" 'google\.golang\.org/grpc(/|$)|go\.opentelemetry\.io/otel/sdk(/|$)' ./pkg/... ./cmd/kubectl-freehold
+TAGS="$(sed -n 's/.* -tags=\([a-z0-9,]*\) .*/\1/p' hack/build.sh)"
+refuse "makes the linker keep every method (see hack/build.sh)" 'golang\.org/x/net/trace$|html/template$' -tags="${TAGS}" ./cmd/freehold
 exit "${status}"

@@ -37,6 +37,11 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	tracer, flushTraces, err := startTracing(ctx, o, config)
+	if err != nil {
+		return err
+	}
+	defer flushTraces()
 	core, servers, err := newClients(config)
 	if err != nil {
 		return err
@@ -52,6 +57,7 @@ func operate(ctx context.Context, o *options) error {
 		Servers:    servers,
 		Recorder:   recorder,
 		Observer:   metrics.NewOutcomes(),
+		Tracer:     tracer,
 		Options:    o.rendering(openshift),
 		Namespaces: o.namespaces,
 		Workers:    o.workers,

@@ -29,6 +29,9 @@ const (
 // namespaceFile holds the namespace of the pod that the operator runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// maxSamplingRate makes a trace of every pass.
+const maxSamplingRate = 1_000_000
+
 // options are the operator's settings. Where ToolHive's operator reads a setting from the environment, so does
 // this one, under the same name; a flag goes before the environment.
 type options struct {
@@ -50,6 +53,9 @@ type options struct {
 	// metricsSecure turns on TLS and permissions; metricsCertificates is the directory of the certificate, "" for none.
 	metricsSecure       bool
 	metricsCertificates string
+	// tracingEndpoint is host:port of the collector of traces, "" for none; tracingSamplingRate is of a million.
+	tracingEndpoint     string
+	tracingSamplingRate int32
 
 	leaderElect    bool
 	leaseName      string
@@ -82,6 +88,9 @@ func newOptions(env func(string) (string, bool)) *options {
 		resync:         10 * time.Hour,
 		healthAddress:  ":8081",
 		metricsAddress: ":8080",
+
+		tracingSamplingRate: maxSamplingRate,
+
 		leaderElect:    true,
 		leaseName:      "freehold",
 		leaseNamespace: get("POD_NAMESPACE", ""),
@@ -134,6 +143,10 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Serve /metrics by TLS, and only to those whom the API server lets get the path /metrics.")
 	flags.StringVar(&o.metricsCertificates, "metrics-certificate-directory", o.metricsCertificates,
 		"Directory of the certificate for secure metrics, in tls.crt and tls.key; changes are noticed. Empty means a self-signed one.")
+	flags.StringVar(&o.tracingEndpoint, "tracing-endpoint", o.tracingEndpoint,
+		"Where traces are sent to, as host:port: a collector that takes OTLP over gRPC, without TLS. Empty makes no traces.")
+	flags.Int32Var(&o.tracingSamplingRate, "tracing-sampling-rate-per-million", o.tracingSamplingRate,
+		"Of how many in a million passes over an MCPServer a trace is made.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Work only while holding the lease, so that several replicas can run.")
 	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "Name of the lease.")
@@ -187,6 +200,15 @@ func (o *options) validate() error {
 	}
 	if o.metricsCertificates != "" && !o.metricsSecure {
 		errs = append(errs, errors.New("--metrics-certificate-directory: needs --metrics-secure"))
+	}
+	if o.tracingEndpoint != "" {
+		if _, _, err := net.SplitHostPort(o.tracingEndpoint); err != nil {
+			errs = append(errs, fmt.Errorf("--tracing-endpoint: %w; give host:port", err))
+		}
+	}
+	if o.tracingSamplingRate < 0 || o.tracingSamplingRate > maxSamplingRate {
+		errs = append(errs, fmt.Errorf("--tracing-sampling-rate-per-million: %d is not between 0 and %d",
+			o.tracingSamplingRate, maxSamplingRate))
 	}
 	if o.leaderElect && o.leaseNamespace == "" {
 		namespace, err := os.ReadFile(namespaceFile)

@@ -39,7 +39,7 @@ func defaults() options {
 		runnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", redisSecretKey: "redis-password", openshift: "auto",
 		workers: 8, takeover: "auto", takeovers: 3, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
-		retryPeriod: 2 * time.Second,
+		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
 	}
 }
 
@@ -86,12 +86,14 @@ func TestOptions(t *testing.T) {
 			args: []string{
 				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
 				"--metrics-secure", "--metrics-certificate-directory=/c",
+				"--tracing-endpoint=collector:4317", "--tracing-sampling-rate-per-million=1000",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
 				"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s",
 			},
 			want: func(o *options) {
 				o.takeover, o.takeovers = "manual", 7
 				o.metricsSecure, o.metricsCertificates = true, "/c"
+				o.tracingEndpoint, o.tracingSamplingRate = "collector:4317", 1000
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
 				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
 			},
@@ -129,6 +131,11 @@ func TestValidate(t *testing.T) {
 		"a bad health address":     {func(o *options) { o.healthAddress = "8081" }, []string{"--health-probe-bind-address", "0 to turn it off"}},
 		"a bad metrics address":    {func(o *options) { o.metricsAddress = "x" }, []string{"--metrics-bind-address", "0 to turn it off"}},
 		"certificates without TLS": {func(o *options) { o.metricsCertificates = "/c" }, []string{"--metrics-certificate-directory", "--metrics-secure"}},
+		"a good collector":         {func(o *options) { o.tracingEndpoint = "[::1]:4317" }, nil},
+		"a bad collector":          {func(o *options) { o.tracingEndpoint = "collector" }, []string{"--tracing-endpoint", "host:port"}},
+		"a collector by its URL":   {func(o *options) { o.tracingEndpoint = "http://collector:4317" }, []string{"--tracing-endpoint", "host:port"}},
+		"less than no traces":      {func(o *options) { o.tracingSamplingRate = -1 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
+		"more than all traces":     {func(o *options) { o.tracingSamplingRate = 1_000_001 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
 		"a lease without a place":  {func(o *options) { o.leaseNamespace = "" }, []string{"--leader-elect-resource-namespace", "--leader-elect=false"}},
 		"several mistakes at once": {func(o *options) { o.workers, o.openshift = -1, "" }, []string{"--workers", "--openshift"}},
 	} {

@@ -36,7 +36,7 @@ func Build(ctx context.Context, path string, args ...string) error {
 		return err
 	}
 	args = append([]string{
-		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string", "-ldflags", versionFlags, "-o", path,
+		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", versionFlags, "-o", path,
 	}, append(args, "./cmd/freehold")...)
 	build := exec.CommandContext(ctx, "go", args...)
 	if output, err := build.CombinedOutput(); err != nil {

@@ -89,16 +89,19 @@ func (a *Applier) Delete(
 		return nil
 	}
 	background := metav1.DeletePropagationBackground
+	ctx, span := startSpan(ctx, SpanDelete, "", ref)
 	err := send(ctx, ref.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 		PropagationPolicy: &background,
 	})
 	if err == nil {
+		endAccepted(span, outcomeDeleted, "")
 		a.deleted.Add(uid, version)
 		klog.FromContext(ctx).V(2).Info("Deleted", "object", ref.String())
 		return nil
 	}
 	refused := classify(err, "", ref, live)
+	endRefused(span, refused)
 	if ClassOf(refused) == ClassGone {
 		return nil
 	}

@@ -186,10 +186,14 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 	}
 	edits := w.target.Edits
+	ctx, span := startSpan(ctx, SpanEdit, w.manager.Name, a.Object)
 	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
 	if err != nil {
-		return classify(err, w.manager.Name, a.Object, a.live)
+		refusal := classify(err, w.manager.Name, a.Object, a.live)
+		endRefused(span, refusal)
+		return refusal
 	}
+	endAccepted(span, string(ActionClaimed), answer.GetResourceVersion())
 	a.live, a.out.Live, a.out.Action = answer, answer, ActionClaimed
 	a.out.Claims = append(a.out.Claims, ClaimChange{Cause: cause, Fields: edit.Moved})
 	return nil

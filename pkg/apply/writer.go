@@ -265,17 +265,21 @@ func (w *writer[L, A]) stamp(want A, source Source) {
 
 // send applies the intent and remembers what became of it.
 func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	ctx, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
 	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
-	if err == nil {
-		a.out.Action = ActionApplied
-		if a.Live == nil {
-			a.out.Action = ActionCreated
-		}
-		a.live, a.out.Live = answer, answer
-		w.remember(memo, a)
-		return a.out
+	if err != nil {
+		refusal := classify(err, w.manager.Name, a.Object, a.out.Live)
+		endRefused(span, refusal)
+		return w.refused(memo, a, refusal)
 	}
-	return w.refused(memo, a, classify(err, w.manager.Name, a.Object, a.out.Live))
+	a.out.Action = ActionApplied
+	if a.Live == nil {
+		a.out.Action = ActionCreated
+	}
+	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
+	a.live, a.out.Live = answer, answer
+	w.remember(memo, a)
+	return a.out
 }
 
 // remember notes that an object is as the intent wants it.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +54,8 @@ type Config struct {
 	Recorder events.EventRecorder
 	// Observer is told of every write; nil for none.
 	Observer apply.Observer
+	// Tracer gets a span for every look at an MCPServer, with a child for every request; nil for none.
+	Tracer trace.TracerProvider
 	// Options of rendering.
 	Options render.Options
 	// Namespaces to watch; none means all.
@@ -74,6 +78,7 @@ type Controller struct {
 	caches  *caches
 	clients *clients
 	applier *apply.Applier
+	tracer  trace.Tracer
 	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
 	retries *retries
 	// configMaps are those that MCPServers refer to.
@@ -99,6 +104,12 @@ func New(config Config) (*Controller, error) {
 	if config.TakeoversAtOnce == 0 {
 		config.TakeoversAtOnce = DefaultTakeoversAtOnce
 	}
+	if config.Tracer == nil {
+		config.Tracer = noop.NewTracerProvider()
+	}
+	if config.Recorder != nil {
+		config.Recorder = newNewsRecorder(config.Recorder)
+	}
 	registry := vocabulary.Registry()
 	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
 	if err != nil {
@@ -113,6 +124,7 @@ func New(config Config) (*Controller, error) {
 		caches:  caches,
 		clients: clients,
 		applier: apply.NewApplier(config.Observer),
+		tracer:  config.Tracer.Tracer(instrumentation),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
 		retries:  newRetries(config.Clock),
@@ -195,7 +207,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 		return false // a queue that is shut down still hands out what it holds
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
-	switch c.sync(klog.NewContext(watching, logger), key) {
+	switch c.traced(klog.NewContext(watching, logger), key) {
 	case retrySoon, retryBackoff:
 		c.queue.AddAfter(key, c.retries.next(key))
 	case retryCatchUp:

@@ -66,17 +66,20 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	// Nothing is read before this: the caches may catch up at any moment, and what was read earlier does not.
 	if !c.caughtUp(key) {
 		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
+		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
 	}
 	server := c.caches.server(key)
 	if server == nil {
 		c.forget(ctx, key)
+		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
 	p := &pass{
 		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
 		resolution: newResolution(server),
 	}
+	defer p.trace(ctx)
 	if server.DeletionTimestamp != nil {
 		p.finalize(ctx)
 		return p.retry

@@ -18,13 +18,20 @@ import (
 // names the namespaces to watch, see Space.Operate; one that does not must run alone.
 func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
 	t.Helper()
-	p := e.launch(t, args)
+	p, _ := e.Logged(t, args...)
+	return p
+}
+
+// Logged is Operator with what reads the log, as far as it has been written. The verbosity is 4.
+func (e *Env) Logged(t *testing.T, args ...string) (*operator.Process, func() string) {
+	t.Helper()
+	p, log := e.launch(t, args)
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Errorf("the operator did not end well: %v", err)
 		}
 	})
-	return p
+	return p, func() string { return readLog(t, log) }
 }
 
 // Doomed is an operator that a test lets crash, or come to its end by itself. How it ends is the test's to judge.
@@ -35,7 +42,7 @@ type Doomed struct {
 // Doomed runs the operator like Env.Operator, but for how it ends. It does not outlive the test.
 func (e *Env) Doomed(t *testing.T, args ...string) *Doomed {
 	t.Helper()
-	p := e.launch(t, args)
+	p, _ := e.launch(t, args)
 	t.Cleanup(func() { _ = p.Kill() }) // Most have ended already.
 	return &Doomed{p}
 }
@@ -44,7 +51,7 @@ func (e *Env) Doomed(t *testing.T, args ...string) *Doomed {
 const portAttempts = 3
 
 // launch starts an operator. After the test, and after what is to be cleaned up later, its log is looked at.
-func (e *Env) launch(t *testing.T, args []string) *operator.Process {
+func (e *Env) launch(t *testing.T, args []string) (*operator.Process, *os.File) {
 	t.Helper()
 	log, err := os.CreateTemp(e.dir, "freehold-*.log")
 	if err != nil {
@@ -62,7 +69,7 @@ func (e *Env) launch(t *testing.T, args []string) *operator.Process {
 		p, err := operator.Start(t.Context(), options)
 		if err == nil {
 			e.records.addRun(run)
-			return p
+			return p, log
 		}
 		if text := readLog(t, log); attempt == portAttempts || !strings.Contains(text, "address already in use") {
 			t.Fatal(err)

@@ -62,6 +62,12 @@ func (s *Space) Operate(t *testing.T, args ...string) *operator.Process {
 	return s.Operator(t, append([]string{watchFlag + s.Name}, args...)...)
 }
 
+// OperateLogged is Operate with what reads the operator's log, as far as it has been written.
+func (s *Space) OperateLogged(t *testing.T, args ...string) (*operator.Process, func() string) {
+	t.Helper()
+	return s.Logged(t, append([]string{watchFlag + s.Name}, args...)...)
+}
+
 // Stop ends an operator, and fails the test when that does not end well.
 func Stop(t *testing.T, p *operator.Process) {
 	t.Helper()

@@ -1,8 +1,9 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring holds the suite in which others read the operator's metrics: those who may and those who may not,
-// and a real Prometheus. Where that is not installed its test is skipped, unless FREEHOLD_PROMETHEUS is "required".
+// Package monitoring holds the suite about what the operator lets others know. Its metrics are read by those who may and
+// those who may not, and by a real Prometheus; where that is not installed its test is skipped, unless FREEHOLD_PROMETHEUS
+// is "required". A collector takes traces from the operator and from the API server. Events and logs are read too.
 package monitoring
 
 import (
@@ -16,15 +17,24 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// env is the control plane of all tests of this package.
-var env *harness.Env
+// env is the control plane of all tests of this package, and traces is the collector that its API server sends to.
+var (
+	env    *harness.Env
+	traces *collector
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctx := context.Background()
 	var err error
-	if env, err = harness.New(ctx, cluster.Options{AuditBodies: true}); err != nil {
+	if traces, err = newCollector(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "no collector for the suite:", err)
+		return 1
+	}
+	defer traces.close()
+	options := cluster.Options{AuditBodies: true, APIServerArgs: []string{"--tracing-config-file=" + traces.config}}
+	if env, err = harness.New(ctx, options); err != nil {
 		fmt.Fprintln(os.Stderr, "no control plane for the suite:", err)
 		return 1
 	}

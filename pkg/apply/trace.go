@@ -1,0 +1,142 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// instrumentation is the name under which this package makes spans.
+const instrumentation = "github.com/freehold-dev/freehold/pkg/apply"
+
+// Names of the spans that there is one of for each request that is sent. They are children of the span in the context of
+// Applier.Sync or Applier.Delete; where there is none, or one that is not recorded, no span is made.
+const (
+	// SpanApply is an apply.
+	SpanApply = "apply"
+	// SpanEdit is an edit of managedFields.
+	SpanEdit = "edit managedFields"
+	// SpanDelete is a delete.
+	SpanDelete = "delete"
+)
+
+// Attributes of these spans.
+const (
+	// AttributeNamespace is the namespace of the object.
+	AttributeNamespace = attribute.Key("k8s.namespace.name")
+	// AttributeObject is the object, as in statefulset.apps/name.
+	AttributeObject = attribute.Key("freehold.object")
+	// AttributeKind is the kind of the object, as in StatefulSet.
+	AttributeKind = attribute.Key("freehold.kind")
+	// AttributeWriter is the field manager for whom the request is sent. A delete has none.
+	AttributeWriter = attribute.Key("freehold.writer")
+	// AttributeOutcome is created, applied, claimed or deleted, or for a refusal the outcome of its class, see Policy.
+	AttributeOutcome = attribute.Key("freehold.outcome")
+	// AttributeCode is the HTTP status of a refusal; absent where the API server has not answered.
+	AttributeCode = attribute.Key("http.response.status_code")
+	// AttributeResourceVersion is that of the object after the request.
+	AttributeResourceVersion = attribute.Key("freehold.resource_version")
+)
+
+// outcomeDeleted is the outcome of a delete that was accepted. Those of other requests are their actions.
+const outcomeDeleted = "deleted"
+
+// startSpan starts the span of a request. The span is nil where nobody listens, so that this costs nothing.
+func startSpan(ctx context.Context, name, writer string, ref ObjectRef) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, nil
+	}
+	attributes := []attribute.KeyValue{
+		AttributeNamespace.String(ref.Namespace), AttributeObject.String(ref.String()), AttributeKind.String(ref.Kind.Kind),
+	}
+	if writer != "" {
+		attributes = append(attributes, AttributeWriter.String(writer))
+	}
+	return parent.TracerProvider().Tracer(instrumentation).Start(ctx, name,
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+}
+
+// endAccepted ends the span of a request that was accepted. A delete has no resourceVersion.
+func endAccepted(span trace.Span, outcome, resourceVersion string) {
+	if span == nil {
+		return
+	}
+	span.SetAttributes(AttributeOutcome.String(strings.ToLower(outcome)))
+	if resourceVersion != "" {
+		span.SetAttributes(AttributeResourceVersion.String(resourceVersion))
+	}
+	span.End()
+}
+
+// endRefused ends the span of a request that was refused.
+func endRefused(span trace.Span, refusal error) {
+	if span == nil {
+		return
+	}
+	RecordRefusal(span, refusal)
+	span.End()
+}
+
+// RecordRefusal gives a span the outcome of a refusal, the code of the API server's answer, and the status Error with a
+// description that holds no value of a field, see Brief.
+func RecordRefusal(span trace.Span, refusal error) {
+	span.SetAttributes(AttributeOutcome.String(Policies()[ClassOf(refusal)].Outcome))
+	var answer apierrors.APIStatus
+	if errors.As(refusal, &answer) {
+		span.SetAttributes(AttributeCode.Int(int(answer.Status().Code)))
+	}
+	span.SetStatus(codes.Error, Brief(refusal))
+}
+
+// maxCauses is how many causes of a refusal Brief names.
+const maxCauses = 3
+
+// Brief tells of a refusal in one line that is fit for those who may not read the object: it has the names of objects,
+// managers and fields, but neither values nor the words of the API server, of policies and of webhooks, which quote them.
+func Brief(refusal error) string {
+	brief := string(ClassOf(refusal))
+	if r, ok := errors.AsType[*Refusal](refusal); ok {
+		brief += " of " + r.Object.String()
+	}
+	if conflict, ok := errors.AsType[*ConflictError](refusal); ok {
+		first := conflict.Fields[0]
+		brief += ": " + first.Path
+		if len(first.Owners) > 0 {
+			brief += " is held by " + first.Owners[0].Manager
+		}
+		if more := len(conflict.Fields) - 1; more > 0 {
+			brief += fmt.Sprintf(" (+%d more fields)", more)
+		}
+		return brief
+	}
+	var answer apierrors.APIStatus
+	if !errors.As(refusal, &answer) {
+		return brief
+	}
+	status := answer.Status()
+	brief += fmt.Sprintf(": %d %s", status.Code, http.StatusText(int(status.Code)))
+	if status.Details == nil {
+		return brief
+	}
+	var causes []string
+	for _, cause := range status.Details.Causes {
+		if cause.Field != "" && len(causes) < maxCauses {
+			causes = append(causes, fmt.Sprintf("%s %s", cause.Field, cause.Type))
+		}
+	}
+	if len(causes) > 0 {
+		brief += " (" + strings.Join(causes, ", ") + ")"
+	}
+	return brief
+}

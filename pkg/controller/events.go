@@ -1,0 +1,67 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// rememberedNews is how many events are remembered. The recorder itself remembers an event for six minutes.
+const rememberedNews = 4096
+
+// maxNote is how long the API server lets the note of an event be, in bytes. It refuses a longer one, and the recorder
+// drops the event then.
+const maxNote = 1024
+
+// newsRecorder makes the same news about an MCPServer one event, a series, and other news another one.
+//
+// To the recorders of client-go two events are the same when they are alike but for their notes, and regard the same
+// version of an object. But what is told is written into the status first, so that the next news always come with another
+// version: the same ones would be a new event each time. And without a version, other news for the same reason, such as a
+// conflict about another field, would be counted as the first ones and not be told. So news are told to regard the version
+// at which they were told first.
+type newsRecorder struct {
+	events.EventRecorder
+	versions *lru.Cache
+}
+
+func newNewsRecorder(to events.EventRecorder) newsRecorder {
+	return newsRecorder{to, lru.New(rememberedNews)}
+}
+
+// Eventf implements events.EventRecorder. What is regarded is an MCPServer.
+func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	server, err := meta.Accessor(regarding)
+	if err != nil {
+		return // not an object: nothing that could be told of
+	}
+	text := fmt.Sprintf(note, args...)
+	if len(text) > maxNote {
+		// The whole of it is in a condition.
+		const more = "..."
+		text = strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
+	}
+	news := strings.Join([]string{string(server.GetUID()), eventType, reason, action, text}, "\n")
+	version, known := r.versions.Get(news)
+	if !known {
+		version = server.GetResourceVersion()
+		r.versions.Add(news, version)
+	}
+	r.EventRecorder.Eventf(&metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: vocabulary.MCPServer.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: server.GetNamespace(), Name: server.GetName(), UID: server.GetUID(), ResourceVersion: version.(string),
+		},
+	}, related, eventType, reason, action, "%s", text)
+}

@@ -1,0 +1,161 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// resyncs is how many looks without a cause a conflict has to stand without any news.
+const resyncs = 4
+
+// conflictEvents are those about a conflict.
+func conflictEvents(ctx context.Context, s *harness.Space) ([]eventsv1.Event, error) {
+	list, err := env.Core.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason != "FieldManagerConflict" }), nil
+}
+
+// eventWrites are the requests about events of the MCPServer's, as verb and API.
+func eventWrites(t *testing.T, s *harness.Space, since audit.Mark) []string {
+	t.Helper()
+	var requests []string
+	for _, e := range s.Writes(t, since) {
+		if e.Resource == "events" {
+			requests = append(requests, fmt.Sprintf("%s %s/%s %d", e.Verb, e.Group, e.Version, e.Code))
+		}
+	}
+	return requests
+}
+
+// dispute makes somebody set the image of the proxy, until the MCPServer tells of it.
+func dispute(t *testing.T, s *harness.Space) {
+	t.Helper()
+	s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
+	s.AwaitServer(t, "web", "tells of the conflict", owned(metav1.ConditionFalse))
+}
+
+// owned wants the condition FieldsOwned to have a status.
+func owned(status metav1.ConditionStatus) func(*v1beta1.MCPServer) error {
+	return func(server *v1beta1.MCPServer) error {
+		for _, c := range server.Status.Conditions {
+			if c.Type == v1beta1.ConditionFieldsOwned && c.Status == status {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %v", server.Status.Conditions)
+	}
+}
+
+// A conflict is one event of events.k8s.io/v1, however often it is looked at while it stands. When it is over and comes
+// again the same event becomes a series, and the third time costs no request at once.
+func TestEvents(t *testing.T) {
+	s := env.Space(t)
+	_, log := s.OperateLogged(t, "--resync-period=1s")
+	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	s.AwaitSettled(t, "web")
+	settled := s.Mark(t)
+	ours := image(t, s)
+
+	dispute(t, s)
+	var first eventsv1.Event
+	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
+		found, err := conflictEvents(ctx, s)
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("there are %d", len(found))
+		}
+		if err == nil {
+			first = found[0]
+		}
+		return err
+	})
+	if first.Type != corev1.EventTypeWarning || first.Action != "Apply" || first.Series != nil || first.ReportingController != "freehold" ||
+		first.EventTime.IsZero() || first.Regarding.Kind != "MCPServer" || first.Regarding.Name != "web" || first.Regarding.UID == "" ||
+		!strings.Contains(first.Note, harness.Hand) || first.DeprecatedCount != 0 {
+		t.Errorf("the event is %+v", first)
+	}
+
+	looked := s.Mark(t)
+	before := strings.Count(log(), `class="Conflict"`)
+	harness.Eventually(t, "looks at the conflict that stands", func(context.Context) error {
+		if looks := strings.Count(log(), `class="Conflict"`) - before; looks < resyncs {
+			return fmt.Errorf("there were %d", looks)
+		}
+		return nil
+	})
+	s.Quiet(t, looked, time.Second)
+
+	for range 2 {
+		s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, ours))
+		s.AwaitServer(t, "web", "tells of no conflict", owned(metav1.ConditionTrue))
+		dispute(t, s)
+	}
+	harness.Eventually(t, "the event has become a series", func(ctx context.Context) error {
+		found, err := conflictEvents(ctx, s)
+		if err == nil && (len(found) != 1 || found[0].UID != first.UID || found[0].Series == nil || found[0].Series.Count != 2) {
+			err = fmt.Errorf("events %+v", found)
+		}
+		return err
+	})
+	s.Quiet(t, s.Mark(t), harness.Calm)
+	want := []string{"create events.k8s.io/v1 201", "patch events.k8s.io/v1 200"}
+	if got := eventWrites(t, s, settled); !slices.Equal(got, want) {
+		t.Errorf("three times the same news cost %v, want %v", got, want)
+	}
+}
+
+// A conflict about so many fields that an event has no room for them all is told nevertheless.
+func TestEventOfALongConflict(t *testing.T) {
+	s := env.Space(t)
+	s.Operate(t)
+	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	s.AwaitSettled(t, "web")
+	operations := []harness.Operation{harness.Replace(proxyImage, otherImage)}
+	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+		for _, field := range []string{"periodSeconds", "timeoutSeconds", "failureThreshold", "initialDelaySeconds"} {
+			operations = append(operations, harness.Replace("/spec/template/spec/containers/0/"+probe+"/"+field, 77))
+		}
+	}
+	s.MustPatch(t, harness.Hand, harness.Proxy, "web", operations...)
+	s.AwaitServer(t, "web", "tells of a long conflict", func(server *v1beta1.MCPServer) error {
+		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+		if c == nil || c.Status != metav1.ConditionFalse || len(c.Message) <= 1024 {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
+		found, err := conflictEvents(ctx, s)
+		if err == nil && (len(found) != 1 || len(found[0].Note) != 1024 || !strings.HasSuffix(found[0].Note, "...")) {
+			err = fmt.Errorf("events %+v", found)
+		}
+		return err
+	})
+}
+
+// image is that of the proxy.
+func image(t *testing.T, s *harness.Space) string {
+	t.Helper()
+	deployment, err := env.Core.AppsV1().Deployments(s.Name).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployment.Spec.Template.Spec.Containers[0].Image
+}
