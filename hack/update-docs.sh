@@ -2,7 +2,8 @@
 # Copyright The Freehold Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes what is derived from code into the documentation: the table of writers in README.md, and docs/metrics.md.
+# Writes what is derived from code into the documentation: the table of writers in README.md, docs/metrics.md, and
+# docs/api-reference.md.
 # With an argument, does so in that copy of the tree (hack/verify-docs.sh does).
 set -euo pipefail
 
@@ -12,3 +13,12 @@ OUT="${1:-${ROOT}}"
 go -C "${ROOT}" run ./docs/whowriteswhat "${OUT}/README.md"
 mkdir -p "${OUT}/docs"
 go -C "${ROOT}" run ./docs/metricslist "${OUT}/docs/metrics.md"
+
+REFERENCE="${OUT}/docs/api-reference.md"
+TOOL="${ROOT}/hack/tools/apireference"
+(cd "${TOOL}" && go tool crd-ref-docs --log-level=WARN --renderer=markdown \
+	--config=config.yaml --templates-dir=templates --source-path="${ROOT}/apis" --output-path="${REFERENCE}.types")
+# Its templates leave spaces at the ends of lines, and more empty lines than one.
+sed 's/[[:space:]]*$//' "${REFERENCE}.types" | cat -s >"${REFERENCE}"
+rm "${REFERENCE}.types"
+go -C "${ROOT}" run ./docs/apiconstants "${ROOT}" >>"${REFERENCE}"

@@ -13,7 +13,7 @@ cp "${ROOT}/README.md" "${COPY}/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
 status=0
-for file in README.md docs/metrics.md; do
+for file in README.md docs/metrics.md docs/api-reference.md; do
 	diff --unified "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
 if ((status != 0)); then

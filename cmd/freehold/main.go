@@ -72,6 +72,6 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		return err
 	}
 	logger := klog.Background()
-	logger.Info("Starting Freehold", "version", version.Get().GitVersion, "runnerImage", o.runnerImage)
+	logger.Info("Starting Freehold", "version", version.Get().GitVersion, "runnerImage", o.rendering.RunnerImage)
 	return operate(klog.NewContext(ctx, logger), o)
 }

@@ -7,13 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,10 +43,11 @@ func operate(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	openshift, err := isOpenShift(ctx, o.openshift, core.Discovery())
+	openshift, err := o.rendering.IsOpenShift(core.Discovery().ServerGroups)
 	if err != nil {
 		return err
 	}
+	klog.FromContext(ctx).V(2).Info("Detected the platform", "openshift", openshift)
 	recorder, stopRecording := startRecorder(ctx, core)
 	defer stopRecording()
 	c, err := controller.New(controller.Config{
@@ -58,7 +56,7 @@ func operate(ctx context.Context, o *options) error {
 		Recorder:   recorder,
 		Observer:   metrics.NewOutcomes(),
 		Tracer:     tracer,
-		Options:    o.rendering(openshift),
+		Options:    o.rendering.Options(openshift),
 		Namespaces: o.namespaces,
 		Workers:    o.workers,
 		Resync:     o.resync,
@@ -125,21 +123,6 @@ func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface,
 		return nil, nil, fmt.Errorf("no client for MCPServers: %w", err)
 	}
 	return core, servers, nil
-}
-
-// isOpenShift tells whether user ids are the platform's to assign. Like ToolHive's operator it takes the API
-// group of OpenShift's routes for the sign; unlike it, it does not guess when the API server cannot tell.
-func isOpenShift(ctx context.Context, setting string, client discovery.DiscoveryInterface) (bool, error) {
-	if setting != platformAuto {
-		return setting == platformOpenShift, nil
-	}
-	groups, err := client.ServerGroups()
-	if err != nil {
-		return false, fmt.Errorf("cannot tell whether this is OpenShift: %w; set --openshift to true or false", err)
-	}
-	found := slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == "route.openshift.io" })
-	klog.FromContext(ctx).V(2).Info("Detected the platform", "openshift", found)
-	return found, nil
 }
 
 // startRecorder returns a recorder of events, and a function that ends it.

@@ -18,11 +18,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery/fake"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/version"
 )
 
@@ -53,31 +49,6 @@ func TestUserAgentNamesTheWriter(t *testing.T) {
 			t.Errorf("the caller's request was changed to %q", got)
 		}
 	}
-}
-
-func TestOpenShiftIsDetected(t *testing.T) {
-	core := kubefake.NewClientset()
-	client := core.Discovery().(*fake.FakeDiscovery)
-	expect := func(setting string, want bool) {
-		t.Helper()
-		if got, err := isOpenShift(t.Context(), setting, client); err != nil || got != want {
-			t.Errorf("setting %s: %t, %v; want %t", setting, got, err, want)
-		}
-	}
-	expect(platformAuto, false)
-	client.Resources = []*metav1.APIResourceList{{GroupVersion: "apps/v1"}, {GroupVersion: "route.openshift.io/v1"}}
-	expect(platformAuto, true)
-	expect(platformKubernetes, false)
-	client.Resources = nil
-	expect(platformOpenShift, true)
-
-	core.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("no answer")
-	})
-	if _, err := isOpenShift(t.Context(), platformAuto, client); err == nil || !strings.Contains(err.Error(), "--openshift") {
-		t.Errorf("error %v, want one that tells what to set", err)
-	}
-	expect(platformKubernetes, false) // a setting asks nobody
 }
 
 // kindsByResource are what the operator watches.

@@ -16,14 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
-	"github.com/freehold-dev/freehold/pkg/render"
-)
-
-// Platforms that --openshift can name.
-const (
-	platformAuto       = "auto"
-	platformOpenShift  = "true"
-	platformKubernetes = "false"
+	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // namespaceFile holds the namespace of the pod that the operator runs in.
@@ -37,13 +30,7 @@ const maxSamplingRate = 1_000_000
 type options struct {
 	kubeconfig     string
 	namespaces     []string
-	runnerImage    string
-	proxyHost      string
-	pullSecrets    []string
-	redisAddress   string
-	redisSecret    string
-	redisSecretKey string
-	openshift      string
+	rendering      settings.Rendering
 	workers        int
 	takeover       string
 	takeovers      int
@@ -66,22 +53,10 @@ type options struct {
 }
 
 // newOptions returns the defaults, overlaid by the environment.
-func newOptions(env func(string) (string, bool)) *options {
-	get := func(name, fallback string) string {
-		if value, ok := env(name); ok && value != "" {
-			return value
-		}
-		return fallback
-	}
-	o := &options{
-		namespaces:     splitList(get("WATCH_NAMESPACE", "")),
-		runnerImage:    get("TOOLHIVE_RUNNER_IMAGE", render.DefaultRunnerImage),
-		proxyHost:      get("TOOLHIVE_PROXY_HOST", ""),
-		pullSecrets:    splitList(get("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS", "")),
-		redisAddress:   get("TOOLHIVE_DEFAULT_REDIS_ADDR", ""),
-		redisSecret:    get("TOOLHIVE_DEFAULT_REDIS_SECRET_NAME", ""),
-		redisSecretKey: get("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY", "redis-password"),
-		openshift:      platformAuto,
+func newOptions(env settings.Environment) *options {
+	return &options{
+		namespaces:     settings.List(env.Get("WATCH_NAMESPACE", "")),
+		rendering:      *settings.New(env),
 		workers:        controller.DefaultWorkers,
 		takeover:       string(controller.TakeoverAuto),
 		takeovers:      controller.DefaultTakeoversAtOnce,
@@ -93,19 +68,11 @@ func newOptions(env func(string) (string, bool)) *options {
 
 		leaderElect:    true,
 		leaseName:      "freehold",
-		leaseNamespace: get("POD_NAMESPACE", ""),
+		leaseNamespace: env.Get("POD_NAMESPACE", ""),
 		leaseDuration:  15 * time.Second,
 		renewDeadline:  10 * time.Second,
 		retryPeriod:    2 * time.Second,
 	}
-	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
-		// As in ToolHive: anything but true is Kubernetes.
-		o.openshift = platformKubernetes
-		if strings.EqualFold(value, "true") {
-			o.openshift = platformOpenShift
-		}
-	}
-	return o
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
@@ -113,20 +80,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Path of a kubeconfig. Empty uses the pod's own ServiceAccount.")
 	flags.StringSliceVar(&o.namespaces, "watch-namespaces", o.namespaces,
 		"Namespaces to watch; empty watches all. Environment: WATCH_NAMESPACE.")
-	flags.StringVar(&o.runnerImage, "runner-image", o.runnerImage,
-		"Image of ToolHive's proxyrunner. Environment: TOOLHIVE_RUNNER_IMAGE.")
-	flags.StringVar(&o.proxyHost, "proxy-host", o.proxyHost,
-		"Address that the proxies listen on; empty means 0.0.0.0. Environment: TOOLHIVE_PROXY_HOST.")
-	flags.StringSliceVar(&o.pullSecrets, "default-image-pull-secrets", o.pullSecrets,
-		"Image pull secrets added to those of each MCPServer. Environment: TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS.")
-	flags.StringVar(&o.redisAddress, "default-redis-address", o.redisAddress,
-		"Redis, as host:port, for the sessions of MCPServers that name no store. Environment: TOOLHIVE_DEFAULT_REDIS_ADDR.")
-	flags.StringVar(&o.redisSecret, "default-redis-secret-name", o.redisSecret,
-		"Secret, in each MCPServer's namespace, with the password of that Redis. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_NAME.")
-	flags.StringVar(&o.redisSecretKey, "default-redis-secret-key", o.redisSecretKey,
-		"Key of the password in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_KEY.")
-	flags.StringVar(&o.openshift, "openshift", o.openshift,
-		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
+	o.rendering.AddFlags(flags)
 	flags.IntVar(&o.workers, "workers", o.workers, "How many MCPServers are worked on at a time.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
 		"What becomes of MCPServers that ToolHive has made: auto takes them over, manual those with the annotation "+
@@ -167,10 +121,8 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--watch-namespaces: %q is no namespace: %s", namespace, strings.Join(reasons, "; ")))
 		}
 	}
-	switch o.openshift {
-	case platformAuto, platformOpenShift, platformKubernetes:
-	default:
-		errs = append(errs, fmt.Errorf("--openshift: %q is none of auto, true, false", o.openshift))
+	if err := o.rendering.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers: %d is less than 1", o.workers))
@@ -182,11 +134,6 @@ func (o *options) validate() error {
 	}
 	if o.takeovers < 1 {
 		errs = append(errs, fmt.Errorf("--takeovers-at-once: %d is less than 1", o.takeovers))
-	}
-	if o.redisAddress != "" {
-		if _, _, err := net.SplitHostPort(o.redisAddress); err != nil {
-			errs = append(errs, fmt.Errorf("--default-redis-address: %w; give host:port", err))
-		}
 	}
 	for _, endpoint := range []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.healthAddress}, {"--metrics-bind-address", o.metricsAddress},
@@ -218,28 +165,4 @@ func (o *options) validate() error {
 		o.leaseNamespace = strings.TrimSpace(string(namespace))
 	}
 	return errors.Join(errs...)
-}
-
-// rendering returns the settings that have a part in what is rendered.
-func (o *options) rendering(openshift bool) render.Options {
-	options := render.Options{
-		RunnerImage: o.runnerImage, ProxyHost: o.proxyHost, ImagePullSecrets: o.pullSecrets, OpenShift: openshift,
-	}
-	if o.redisAddress != "" {
-		options.DefaultRedis = &render.Redis{Address: o.redisAddress}
-		if o.redisSecret != "" {
-			options.DefaultRedis.PasswordSecret, options.DefaultRedis.PasswordKey = o.redisSecret, o.redisSecretKey
-		}
-	}
-	return options
-}
-
-func splitList(text string) []string {
-	var items []string
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			items = append(items, item)
-		}
-	}
-	return items
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // environment is an os.LookupEnv of its own.
@@ -36,7 +36,9 @@ func parse(t *testing.T, env environment, args ...string) *options {
 
 func defaults() options {
 	return options{
-		runnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", redisSecretKey: "redis-password", openshift: "auto",
+		rendering: settings.Rendering{
+			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", RedisSecretKey: "redis-password", OpenShift: "auto",
+		},
 		workers: 8, takeover: "auto", takeovers: 3, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
@@ -57,8 +59,8 @@ func TestOptions(t *testing.T) {
 				"TOOLHIVE_DEFAULT_REDIS_SECRET_NAME": "s", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": "k", "POD_NAMESPACE": "home",
 			},
 			want: func(o *options) {
-				o.namespaces, o.runnerImage, o.proxyHost, o.pullSecrets = []string{"a", "b"}, "runner", "127.0.0.1", []string{"x", "y"}
-				o.redisAddress, o.redisSecret, o.redisSecretKey, o.leaseNamespace = "redis:6379", "s", "k", "home"
+				o.namespaces, o.rendering.RunnerImage, o.rendering.ProxyHost, o.rendering.PullSecrets = []string{"a", "b"}, "runner", "127.0.0.1", []string{"x", "y"}
+				o.rendering.RedisAddress, o.rendering.RedisSecret, o.rendering.RedisSecretKey, o.leaseNamespace = "redis:6379", "s", "k", "home"
 			},
 		},
 		"an empty variable is none": {
@@ -78,8 +80,8 @@ func TestOptions(t *testing.T) {
 				"--leader-elect-resource-namespace=away", "--openshift=auto",
 			},
 			want: func(o *options) {
-				o.namespaces, o.runnerImage, o.pullSecrets = []string{"c", "d"}, "other", []string{"z"}
-				o.redisAddress, o.redisSecret, o.redisSecretKey, o.leaseNamespace = "r:1", "t", "l", "away"
+				o.namespaces, o.rendering.RunnerImage, o.rendering.PullSecrets = []string{"c", "d"}, "other", []string{"z"}
+				o.rendering.RedisAddress, o.rendering.RedisSecret, o.rendering.RedisSecretKey, o.leaseNamespace = "r:1", "t", "l", "away"
 			},
 		},
 		"flags without a variable": {
@@ -98,9 +100,9 @@ func TestOptions(t *testing.T) {
 				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
 			},
 		},
-		"OpenShift":                         {env: environment{"OPERATOR_OPENSHIFT": "TRUE"}, want: func(o *options) { o.openshift = "true" }},
-		"anything but true is no OpenShift": {env: environment{"OPERATOR_OPENSHIFT": "yes"}, want: func(o *options) { o.openshift = "false" }},
-		"even nothing, if it is set":        {env: environment{"OPERATOR_OPENSHIFT": ""}, want: func(o *options) { o.openshift = "false" }},
+		"OpenShift":                         {env: environment{"OPERATOR_OPENSHIFT": "TRUE"}, want: func(o *options) { o.rendering.OpenShift = "true" }},
+		"anything but true is no OpenShift": {env: environment{"OPERATOR_OPENSHIFT": "yes"}, want: func(o *options) { o.rendering.OpenShift = "false" }},
+		"even nothing, if it is set":        {env: environment{"OPERATOR_OPENSHIFT": ""}, want: func(o *options) { o.rendering.OpenShift = "false" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := defaults()
@@ -120,14 +122,14 @@ func TestValidate(t *testing.T) {
 	}{
 		"defaults in a pod":        {change: func(*options) {}},
 		"no endpoints":             {change: func(o *options) { o.healthAddress, o.metricsAddress = "0", "0" }},
-		"a Redis":                  {change: func(o *options) { o.redisAddress = "redis:6379" }},
+		"a Redis":                  {change: func(o *options) { o.rendering.RedisAddress = "redis:6379" }},
 		"without a lease":          {change: func(o *options) { o.leaderElect, o.leaseNamespace = false, "" }},
 		"a bad namespace":          {func(o *options) { o.namespaces = []string{"ok", "Not_ok"} }, []string{"--watch-namespaces", `"Not_ok"`}},
-		"a bad platform":           {func(o *options) { o.openshift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"a bad platform":           {func(o *options) { o.rendering.OpenShift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
 		"an unknown takeover":      {func(o *options) { o.takeover = "maybe" }, []string{"--takeover", "maybe", "manual"}},
 		"no takeover at a time":    {func(o *options) { o.takeovers = 0 }, []string{"--takeovers-at-once", "less than 1"}},
 		"nobody to work":           {func(o *options) { o.workers = 0 }, []string{"--workers", "less than 1"}},
-		"a Redis without a port":   {func(o *options) { o.redisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},
+		"a Redis without a port":   {func(o *options) { o.rendering.RedisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},
 		"a bad health address":     {func(o *options) { o.healthAddress = "8081" }, []string{"--health-probe-bind-address", "0 to turn it off"}},
 		"a bad metrics address":    {func(o *options) { o.metricsAddress = "x" }, []string{"--metrics-bind-address", "0 to turn it off"}},
 		"certificates without TLS": {func(o *options) { o.metricsCertificates = "/c" }, []string{"--metrics-certificate-directory", "--metrics-secure"}},
@@ -137,7 +139,7 @@ func TestValidate(t *testing.T) {
 		"less than no traces":      {func(o *options) { o.tracingSamplingRate = -1 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
 		"more than all traces":     {func(o *options) { o.tracingSamplingRate = 1_000_001 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
 		"a lease without a place":  {func(o *options) { o.leaseNamespace = "" }, []string{"--leader-elect-resource-namespace", "--leader-elect=false"}},
-		"several mistakes at once": {func(o *options) { o.workers, o.openshift = -1, "" }, []string{"--workers", "--openshift"}},
+		"several mistakes at once": {func(o *options) { o.workers, o.rendering.OpenShift = -1, "" }, []string{"--workers", "--openshift"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := defaults()
@@ -159,24 +161,5 @@ func TestValidate(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRenderingOptions(t *testing.T) {
-	o := defaults()
-	o.proxyHost, o.pullSecrets = "h", []string{"s"}
-	want := render.Options{RunnerImage: o.runnerImage, ProxyHost: "h", ImagePullSecrets: []string{"s"}, OpenShift: true}
-	if diff := cmp.Diff(want, o.rendering(true)); diff != "" {
-		t.Errorf("without a Redis (-want +got):\n%s", diff)
-	}
-	o.redisAddress = "redis:6379"
-	want.OpenShift, want.DefaultRedis = false, &render.Redis{Address: "redis:6379"}
-	if diff := cmp.Diff(want, o.rendering(false)); diff != "" {
-		t.Errorf("with a Redis that has no password, and a key of nothing (-want +got):\n%s", diff)
-	}
-	o.redisSecret = "secret"
-	want.DefaultRedis.PasswordSecret, want.DefaultRedis.PasswordKey = "secret", "redis-password"
-	if diff := cmp.Diff(want, o.rendering(false)); diff != "" {
-		t.Errorf("with a password (-want +got):\n%s", diff)
 	}
 }

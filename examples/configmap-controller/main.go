@@ -12,11 +12,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/applyconfigurations"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -29,32 +27,26 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-var path = fieldmanager.Path
+const source = "example.com/greeting" // the annotation that tells which generation of the Greeting was applied last
 
 var (
 	greetings = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "greetings"}
 	configMap = schema.GroupKind{Kind: "ConfigMap"}
-	greeter   = fieldmanager.Writer{Name: "greeter", Kind: configMap, Claim: fieldmanager.Claim{Within: []fieldpath.Path{
-		path("data", "greeting"), path("metadata", "ownerReferences"), path("metadata", "annotations", source),
-	}}}
+	greeter   = fieldmanager.Writer{Name: "greeter", Kind: configMap, Claim: fieldmanager.Within(
+		fieldmanager.Path("data", "greeting"), fieldmanager.Path("metadata", "ownerReferences"),
+		fieldmanager.Path("metadata", "annotations", source),
+	)}
 	editor   = fieldmanager.Writer{Name: "greeter-ownership", Kind: configMap} // edits managedFields, and owns nothing
 	reporter = fieldmanager.Writer{
 		Name: "greeter-status", Kind: schema.GroupKind{Group: "example.com", Kind: "Greeting"}, Subresource: "status",
-		Claim: fieldmanager.Claim{Within: []fieldpath.Path{path("status", "problem")}},
+		Claim: fieldmanager.Within(fieldmanager.Path("status", "problem")),
 	}
 )
-
-type intent = corev1ac.ConfigMapApplyConfiguration
-
-const source = "example.com/greeting" // the annotation that tells which generation of the Greeting was applied last
 
 type controller struct {
 	greetings  dynamic.ResourceInterface
@@ -77,26 +69,15 @@ func main() {
 	core, other := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	typed := informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithNamespace(*namespace))
 	untyped := dynamicinformer.NewFilteredDynamicSharedInformerFactory(other, 0, *namespace, nil)
+	registry := &fieldmanager.Registry{}
+	registry.MustRegister(greeter, editor, reporter)
+	kinds := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	target := apply.NewTarget(core.CoreV1().ConfigMaps, corev1ac.ExtractConfigMap, kinds, editor.Name)
+	target.Source = source
 	c := &controller{
 		greetings: other.Resource(greetings).Namespace(*namespace), known: untyped.ForResource(greetings).Informer(),
 		configMaps: typed.Core().V1().ConfigMaps().Informer(), applier: apply.NewApplier(nil),
-	}
-	registry := &fieldmanager.Registry{}
-	registry.MustRegister(greeter, editor, reporter)
-	client := core.CoreV1().ConfigMaps(*namespace)
-	c.writer, err = apply.NewWriter(registry, greeter, apply.Target[*corev1.ConfigMap, *intent]{
-		Apply: func(ctx context.Context, _ string, config *intent, options metav1.ApplyOptions) (*corev1.ConfigMap, error) {
-			return client.Apply(ctx, config, options)
-		},
-		Edits: apply.Edits[*corev1.ConfigMap]{Manager: editor.Name, Clock: clock.RealClock{}, Send: func(
-			ctx context.Context, _, name string, patch []byte, options metav1.PatchOptions,
-		) (*corev1.ConfigMap, error) {
-			return client.Patch(ctx, name, types.JSONPatchType, patch, options)
-		}},
-		Extract: corev1ac.ExtractConfigMap, Schema: applyconfigurations.NewTypeConverter(scheme.Scheme), Source: source,
-	})
-	if err != nil {
-		klog.Fatal(err)
+		writer: apply.MustNewWriter(registry, greeter, target),
 	}
 	c.run(ctx)
 }
@@ -135,32 +116,23 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 		c.applier.Forget(ref) // The garbage collector deletes the ConfigMap.
 		return err
 	}
-	if !c.applier.Written().Seen(ref, c.configMaps.LastSyncResourceVersion()) {
-		return nil // The event of our own last write comes here again.
+	live, current, err := c.applier.Look(ref, c.configMaps.GetStore())
+	if err != nil || !current {
+		return err // The event of our own last write comes here again.
 	}
 	greeting := found.(*unstructured.Unstructured)
 	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")
-	request := apply.Request{
-		Object: ref, Source: apply.Source{UID: greeting.GetUID(), Generation: greeting.GetGeneration()},
+	out := c.applier.Sync(ctx, c.writer, apply.Request{
+		Object: ref, Live: live, Source: apply.Source{UID: greeting.GetUID(), Generation: greeting.GetGeneration()},
+		Mine: func(live metav1.Object) bool { return metav1.IsControlledBy(live, greeting) },
 		Config: corev1ac.ConfigMap(name.Name, name.Namespace).WithData(map[string]string{"greeting": text}).
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
 				WithName(name.Name).WithUID(greeting.GetUID()).WithController(true)),
-	}
-	if live, exists, err := c.configMaps.GetStore().GetByKey(name.String()); err == nil && exists {
-		request.Live = live.(*corev1.ConfigMap)
-		if ownership.ApplyEntry(request.Live, greeter.Name, "") == nil && !metav1.IsControlledBy(request.Live, greeting) {
-			return c.report(ctx, greeting, "a ConfigMap of this name is there already and not ours")
-		}
-	}
-	out := c.applier.Sync(ctx, c.writer, request)
-	policy := apply.Policies()[apply.ClassOf(out.Err)]
-	switch {
-	case out.Err != nil && policy.Retry != apply.RetryOnChange:
+	})
+	if out.Retry() {
 		return out.Err
-	case policy.Reason != "": // A refusal without one is no news to the user.
-		return c.report(ctx, greeting, out.Err.Error())
 	}
-	return c.report(ctx, greeting, "")
+	return c.report(ctx, greeting, out.Problem())
 }
 
 // report applies the one field of the status that is ours.

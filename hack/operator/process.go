@@ -31,16 +31,25 @@ const versionFlags = "-X k8s.io/component-base/version.gitVersion=v0.0.0-local"
 // Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
 // to the path. Further arguments are passed to go build.
 func Build(ctx context.Context, path string, args ...string) error {
+	return build(ctx, path, "./cmd/freehold", args)
+}
+
+// BuildPlugin does the same for kubectl freehold.
+func BuildPlugin(ctx context.Context, path string) error {
+	return build(ctx, path, "./cmd/kubectl-freehold", nil)
+}
+
+func build(ctx context.Context, path, program string, args []string) error {
 	root, err := source.Root(ctx)
 	if err != nil {
 		return err
 	}
 	args = append([]string{
 		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", versionFlags, "-o", path,
-	}, append(args, "./cmd/freehold")...)
-	build := exec.CommandContext(ctx, "go", args...)
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build the operator: %w\n%s", err, output)
+	}, append(args, program)...)
+	command := exec.CommandContext(ctx, "go", args...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build %s: %w\n%s", program, err, output)
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
 	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
+	if claim == 0 && a.Mine != nil && !a.Mine(a.live) {
+		return w.refuse(a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
+	}
 	// What is to be inherited changes who owns what, so neither what stands nor what was refused counts any more.
 	if a.Inherit == nil && a.last.uid != "" && a.last.uid == a.live.GetUID() {
 		switch {

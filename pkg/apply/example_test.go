@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,8 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -28,25 +26,15 @@ var configMapKind = schema.GroupKind{Kind: "ConfigMap"}
 
 // newGreeter returns a writer that owns one key of a ConfigMap.
 func newGreeter(client kubernetes.Interface) (apply.Writer, error) {
-	manager := fieldmanager.Writer{Name: "greeter", Kind: configMapKind, Claim: fieldmanager.Claim{
-		Within: []fieldpath.Path{fieldmanager.Path("data", "greeting")},
-	}}
+	manager := fieldmanager.Writer{
+		Name: "greeter", Kind: configMapKind, Claim: fieldmanager.Within(fieldmanager.Path("data", "greeting")),
+	}
 	registry := &fieldmanager.Registry{}
 	registry.MustRegister(manager)
-	type config = corev1ac.ConfigMapApplyConfiguration
-	return apply.NewWriter(registry, manager, apply.Target[*corev1.ConfigMap, *config]{
-		Apply: func(ctx context.Context, namespace string, config *config, options metav1.ApplyOptions) (*corev1.ConfigMap, error) {
-			return client.CoreV1().ConfigMaps(namespace).Apply(ctx, config, options)
-		},
-		Edits: apply.Edits[*corev1.ConfigMap]{
-			Manager: "greeter-ownership", Clock: clock.RealClock{},
-			Send: func(ctx context.Context, namespace, name string, patch []byte, options metav1.PatchOptions) (*corev1.ConfigMap, error) {
-				return client.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.JSONPatchType, patch, options)
-			},
-		},
-		Extract: corev1ac.ExtractConfigMap,
-		Schema:  applyconfigurations.NewTypeConverter(scheme.Scheme),
-	})
+	kinds := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	return apply.NewWriter(registry, manager, apply.NewTarget(
+		client.CoreV1().ConfigMaps, corev1ac.ExtractConfigMap, kinds, "greeter-ownership",
+	))
 }
 
 // A writer creates an object, finds that there is nothing to do, and meets somebody who holds its field.
@@ -90,6 +78,46 @@ func ExampleApplier_Sync() {
 	// None
 	// Refused
 	// .data.greeting is held by ["editor"]
+}
+
+// A target is what a generated client writes to. With a source, an older view of what is wanted does not win.
+func ExampleNewTarget() {
+	ctx := context.Background()
+	client := fake.NewClientset()
+	manager := fieldmanager.Writer{Name: "greeter", Kind: configMapKind}
+	registry := &fieldmanager.Registry{}
+	registry.MustRegister(manager)
+	kinds := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	target := apply.NewTarget(client.CoreV1().ConfigMaps, corev1ac.ExtractConfigMap, kinds, "greeter-ownership")
+	target.Source = "example.com/greeting"
+	writer := apply.MustNewWriter(registry, manager, target)
+
+	applier := apply.NewApplier(nil)
+	sync := func(live metav1.Object, generation int64, greeting string) metav1.Object {
+		out := applier.Sync(ctx, writer, apply.Request{
+			Object: apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}},
+			Live:   live, Source: apply.Source{UID: "5f2c", Generation: generation},
+			Config: corev1ac.ConfigMap("hello", "default").WithData(map[string]string{"greeting": greeting}),
+		})
+		fmt.Println(out.Action, apply.ClassOf(out.Err), out.Live.GetAnnotations())
+		return out.Live
+	}
+	live := sync(nil, 2, "Good morning")
+	sync(live, 1, "Good night")
+	// Output:
+	// Created  map[example.com/greeting:5f2c/2]
+	// None Stale map[example.com/greeting:5f2c/2]
+}
+
+// A controller asks the store of its informer for the object, and ends the pass while that is behind.
+func ExampleApplier_Look() {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	applier := apply.NewApplier(nil)
+	ref := apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}}
+	live, current, err := applier.Look(ref, store)
+	fmt.Println(live, current, err)
+	// Output:
+	// <nil> true <nil>
 }
 
 // What follows from a refusal is decided by its class and not by its text.

@@ -30,7 +30,7 @@ type Configuration[A any] interface {
 }
 
 // Target says how objects of one kind are written and read back. L is the object's type, A that of its apply
-// configuration; both are pointers to structs.
+// configuration; both are pointers to structs. NewTarget makes one of a generated client.
 type Target[L metav1.Object, A Configuration[A]] struct {
 	// Apply sends the configuration: the method Apply, or ApplyStatus, of a typed client of the namespace.
 	Apply func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error)
@@ -100,6 +100,10 @@ type Request struct {
 	Unset []string
 	// Inherit ends the claims of managers that are no more, before anything is applied. Nil for none.
 	Inherit *Inheritance
+	// Mine tells whether an object that is there, and of which the writer owns nothing, is the one that is meant: for
+	// example whether its controller is the source of the intent. One that is not is refused as ClassForeign, without a
+	// request; an apply would add to it otherwise. Nil means that any object of that name is the one.
+	Mine func(live metav1.Object) bool
 }
 
 // Inheritance passes the claims of managers that are no more to others, see ownership.Inherit.
@@ -142,6 +146,21 @@ type Outcome struct {
 	Claims []ClaimChange
 }
 
+// Retry tells whether the same is to be tried again although nothing has told of a change, with back-off. Anything else
+// that went wrong waits for a change of the object or of the intent.
+func (o Outcome) Retry() bool {
+	return o.Err != nil && Policies()[ClassOf(o.Err)].Retry != RetryOnChange
+}
+
+// Problem is what to tell the user of the outcome, for humans, on one line. It is empty when all is well, and when what
+// is in the way passes by itself.
+func (o Outcome) Problem() string {
+	if o.Err == nil || Policies()[ClassOf(o.Err)].Reason == "" {
+		return ""
+	}
+	return o.Err.Error()
+}
+
 // Wrote tells whether the object was changed.
 func (o Outcome) Wrote() bool {
 	return len(o.Claims) > 0 || o.Action != ActionNone && o.Action != ActionRefused
@@ -165,6 +184,17 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 		target.Marked = func(live L) bool { return live.GetAnnotations()[key] != "" }
 	}
 	return &writer[L, A]{manager: manager, target: target}, nil
+}
+
+// MustNewWriter is NewWriter for managers that are written down by programmers: it panics where that fails.
+func MustNewWriter[L metav1.Object, A Configuration[A]](
+	registry *fieldmanager.Registry, manager fieldmanager.Writer, target Target[L, A],
+) Writer {
+	w, err := NewWriter(registry, manager, target)
+	if err != nil {
+		panic(err)
+	}
+	return w
 }
 
 func (w *writer[L, A]) Name() string { return w.manager.Name }

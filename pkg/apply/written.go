@@ -4,8 +4,10 @@
 package apply
 
 import (
+	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -46,4 +48,34 @@ func (w *Written) Seen(ref ObjectRef, cacheVersion string) bool {
 	}
 	delete(w.versions, ref)
 	return true
+}
+
+// Store has the objects of a cache: a cache.Store of client-go.
+type Store interface {
+	// GetByKey returns the object of a key, NAMESPACE/NAME or NAME, if there is one.
+	GetByKey(key string) (item any, exists bool, err error)
+	// LastStoreSyncResourceVersion is the version that the store has reached. That of an informer may be ahead of it.
+	LastStoreSyncResourceVersion() string
+}
+
+// Look returns an object as the store of an informer shows it, for Request.Live: nil when it shows none. While the store
+// does not show this applier's own last write of the object, current is false: end the pass, since the event of that
+// write begins the next. The informer has to leave the objects as they are, with their managedFields.
+func (a *Applier) Look(ref ObjectRef, store Store) (live metav1.Object, current bool, err error) {
+	// The version before the object: the store may become newer in between, but never older.
+	if !a.written.Seen(ref, store.LastStoreSyncResourceVersion()) {
+		return nil, false, nil
+	}
+	key := ref.Name
+	if ref.Namespace != "" {
+		key = ref.NamespacedName.String()
+	}
+	item, exists, err := store.GetByKey(key)
+	if err != nil || !exists {
+		return nil, err == nil, err
+	}
+	if live, err = meta.Accessor(item); err != nil {
+		return nil, false, fmt.Errorf("the store has no object at %s: %w", key, err)
+	}
+	return live, true, nil
 }

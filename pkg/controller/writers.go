@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -76,9 +75,8 @@ func (c *clients) eviction(namespace string) func(ctx context.Context, name stri
 
 // typedClient is the part of a generated client, for one namespace, that is used here.
 type typedClient[L, A any] interface {
-	Apply(ctx context.Context, config A, options metav1.ApplyOptions) (L, error)
+	apply.Client[L, A]
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
-	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (L, error)
 }
 
 // newClients connects every manager of the vocabulary with the typed client of its kind.
@@ -148,16 +146,9 @@ func newClients(
 func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *clients, kind schema.GroupKind, namespaced func(namespace string) C, target apply.Target[L, A],
 ) apply.Target[L, A] {
-	target.Schema = c.schema
-	target.Edits = apply.Edits[L]{
-		Manager: vocabulary.Ownership, Clock: c.clock,
-		Send: func(ctx context.Context, namespace, name string, patch []byte, options metav1.PatchOptions) (L, error) {
-			return namespaced(namespace).Patch(ctx, name, types.JSONPatchType, patch, options)
-		},
-	}
-	target.Apply = func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error) {
-		return namespaced(namespace).Apply(ctx, config, options)
-	}
+	client := apply.NewTarget(namespaced, target.Extract, c.schema, vocabulary.Ownership)
+	client.Edits.Clock = c.clock
+	target.Apply, target.Schema, target.Edits = client.Apply, client.Schema, client.Edits
 	c.deleters[kind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 		return namespaced(namespace).Delete(ctx, name, options)
 	}

@@ -14,6 +14,9 @@ type Claim struct {
 	Except []fieldpath.Path
 }
 
+// Within returns the claim of everything at or below some paths.
+func Within(paths ...fieldpath.Path) Claim { return Claim{Within: paths} }
+
 // Path builds a path from field names (string), map keys (*value.FieldList, see fieldpath.KeyByFields) and
 // set values (value.Value). It panics on anything else: claims are written down by programmers.
 func Path(parts ...any) fieldpath.Path {

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/deploy"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/render"
+	operatorsettings "github.com/freehold-dev/freehold/pkg/settings"
 )
 
 const (
@@ -66,15 +67,15 @@ func readDeployed() (d deployed, err error) {
 			d.args = append(d.args, arg)
 		}
 	}
+	env := map[string]string{}
 	for _, variable := range container.Env {
 		if variable.Value == "" {
 			continue // it is about the pod
 		}
 		d.env = append(d.env, variable.Name+"="+variable.Value)
-		if variable.Name == "TOOLHIVE_RUNNER_IMAGE" {
-			d.rendering.RunnerImage = variable.Value
-		}
+		env[variable.Name] = variable.Value
 	}
+	d.rendering = operatorsettings.New(func(name string) (string, bool) { value, ok := env[name]; return value, ok }).Options(false)
 	return d, nil
 }
 

@@ -48,6 +48,9 @@ func (s *Space) Kubectl(t *testing.T) *Kubectl {
 	return k
 }
 
+// Environment is what a command line runs in: kubectl on the PATH, and in KUBECONFIG the namespace of the Space.
+func (k *Kubectl) Environment() []string { return slices.Clone(k.environment) }
+
 // Call is one run of kubectl.
 type Call struct {
 	// Args of kubectl.
@@ -103,4 +106,19 @@ func run(ctx context.Context, environment []string, input, program string, args 
 			errors.Join(err, errors.New(strings.TrimSpace(complaint.String()))))
 	}
 	return output.String(), nil
+}
+
+// InstallPlugin builds kubectl freehold and puts it on the PATH of this process, where kubectl finds it.
+func InstallPlugin(ctx context.Context) (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "freehold-plugin-")
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-o", dir, "./cmd/kubectl-freehold")
+	build.Dir = filepath.Join("..", "..")
+	if output, err := build.CombinedOutput(); err != nil {
+		return remove, fmt.Errorf("%w\n%s", err, output)
+	}
+	return remove, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }

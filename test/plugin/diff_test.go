@@ -153,6 +153,13 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %s", path, got.out)
 		}
 	}
+	// What the plugin holds while it hands back is told apart from what it writes otherwise.
+	for path, want := range map[string]int{"service:.spec.ports": 1, "mcpserver:.metadata.annotations.freehold.dev/take": 0, "deployment:.spec": 1} {
+		got := must(t, s, command.ExitDone, "explain", path, "-o", "json").out
+		if n := strings.Count(got, `"while": "handback"`); n != want {
+			t.Errorf("%s: %d writers for the handback alone, want %d: %s", path, n, want, got)
+		}
+	}
 	// Not below .spec.replicas, whatever its name begins with.
 	if got := must(t, s, command.ExitDone, "explain", "deployment:.spec.replicasX"); strings.Contains(got.out, "freehold-proxy-replicas") {
 		t.Errorf("it says %s", got.out)

@@ -7,46 +7,32 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/documents"
 	"github.com/freehold-dev/freehold/test/harness"
 )
-
-// shellBlocks are what the documentation shows to be typed.
-var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // TestDocumentation types the commands of the documentation, one after the other, as a user does who reads it beside an
 // MCPServer with conflicts.
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-freehold.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newScene(t, withReplicas()...)
 	s.contest(t)
 	dir := t.TempDir()
-	typed := 0
-	for _, block := range shellBlocks.FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
-			line = strings.TrimSpace(line)
-			if strings.Contains(line, " handback ") && s.operator != nil {
-				// It runs as a process, so the plugin does not see it.
-				s.stop(t)
-				s.operator = nil
-			}
-			// 1 means that there are conflicts or differences, which is no failure.
-			out := s.kubectl.Shell(t, "cd "+dir+" && { "+strings.Split(line, " #")[0]+"; [ $? -le 1 ]; }")
-			if out == "" && !strings.Contains(line, ">") && !strings.Contains(line, " diff ") {
-				t.Errorf("%s prints nothing", line)
-			}
-			typed++
+	for _, command := range documents.Of(t) {
+		line := command.Text
+		if strings.Contains(line, " handback ") && s.operator != nil {
+			// It runs as a process, so the plugin does not see it.
+			s.stop(t)
+			s.operator = nil
 		}
-	}
-	if typed < 23 {
-		t.Errorf("only %d commands were found", typed)
+		// 1 means that there are conflicts or differences, which is no failure.
+		out := s.kubectl.Shell(t, "cd "+dir+" && { "+line+"; [ $? -le 1 ]; }")
+		if out == "" && !strings.Contains(line, ">") && !strings.Contains(line, " diff ") {
+			t.Errorf("%s prints nothing", line)
+		}
 	}
 	if !strings.Contains(s.kubectl.Run(t, "get", "deployment/"+web, "-o", "yaml", "--show-managed-fields"), "manager: thv-operator") {
 		t.Error("it is not handed back")
@@ -62,10 +48,6 @@ func TestDocumentation(t *testing.T) {
 // TestMigration types the commands of two sections of the page about the way from ToolHive, and back. Both operators are
 // there as Deployments that have no pods.
 func TestMigration(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newScene(t)
 	s.stop(t)
 	for name, image := range map[string]string{"toolhive-system/toolhive-operator": "ghcr.io/stacklok/toolhive/operator:v0.44.0", "freehold-system/freehold": "freehold"} {
@@ -78,30 +60,18 @@ func TestMigration(t *testing.T) {
 			}
 		})
 	}
-	typed := 0
-	for _, section := range []string{"## See what will happen", "## The way back"} {
-		_, after, found := strings.Cut(string(text), section)
-		if !found {
-			t.Fatalf("there is no section %q", section)
-		}
-		after, _, _ = strings.Cut(after, "\n## ")
-		if section == "## The way back" {
+	section := ""
+	for _, command := range documents.Of(t) {
+		if command.Section != section && section != "" {
 			// It was stopped when Freehold was installed.
 			s.kubectl.Run(t, "scale", "deployment/toolhive-operator", "-n", "toolhive-system", "--replicas=0")
 		}
-		for _, block := range shellBlocks.FindAllStringSubmatch(after, -1) {
-			for line := range strings.Lines(block[1]) {
-				line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-				out := s.kubectl.Shell(t, "{ "+line+"; code=$?; [ $code -eq 0 ] || { [ $code -eq 1 ] && echo '"+hindered+"'; }; }")
-				if strings.Contains(out, hindered) != strings.Contains(line, "--preview") {
-					t.Errorf("%s ended so: %s", line, out)
-				}
-				typed++
-			}
+		section = command.Section
+		line := command.Text
+		out := s.kubectl.Shell(t, "{ "+line+"; code=$?; [ $code -eq 0 ] || { [ $code -eq 1 ] && echo '"+hindered+"'; }; }")
+		if strings.Contains(out, hindered) != strings.Contains(line, "--preview") {
+			t.Errorf("%s ended so: %s", line, out)
 		}
-	}
-	if typed != 6 {
-		t.Errorf("there are %d commands", typed)
 	}
 	s.checkHeld(t, vocabulary.ClassToolHive)
 }

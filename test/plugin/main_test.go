@@ -14,8 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
@@ -33,7 +31,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	flag.Parse()
 	ctx := context.Background()
-	stop, err := installPlugin(ctx)
+	stop, err := harness.InstallPlugin(ctx)
 	defer stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "no plugin:", err)
@@ -56,19 +54,4 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
-}
-
-// installPlugin builds the plugin and puts it where kubectl finds it.
-func installPlugin(ctx context.Context) (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "freehold-plugin-")
-	if err != nil {
-		return func() {}, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-o", dir, "./cmd/kubectl-freehold")
-	build.Dir = filepath.Join("..", "..")
-	if output, err := build.CombinedOutput(); err != nil {
-		return remove, fmt.Errorf("%w\n%s", err, output)
-	}
-	return remove, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }

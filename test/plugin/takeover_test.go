@@ -31,7 +31,7 @@ const runner = "--operator-arg=--runner-image=freehold.invalid/proxyrunner:v0.44
 func TestTakeoverPreview(t *testing.T) {
 	s := env.Space(t)
 	for _, name := range []string{"edited", "plain", "edited-stdio", "numbers", "scaled", "guarded", "sidecar", "policies"} {
-		recall(t, s, name, name)
+		s.Recall(t, name, name)
 	}
 	mark := s.Mark(t)
 	got := must(t, s, command.ExitFound, "takeover", "--preview", known, runner)
@@ -59,11 +59,11 @@ func TestTakeoverPreview(t *testing.T) {
 func TestTakeoverHindered(t *testing.T) {
 	s := env.Space(t)
 	kubectl := s.Kubectl(t)
-	recall(t, s, "edited", "contested")
+	s.Recall(t, "edited", "contested")
 	kubectl.Run(t, "patch", "deployment/contested", "--field-manager=kubectl-edit", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":99}}}}`)
 	kubectl.Run(t, "set", "image", "statefulset/contested", "mcp=example.com/mine:1")
 
-	recall(t, s, "plain", "refused")
+	s.Recall(t, "plain", "refused")
 	remake(t, s, "refused")
 
 	golden(t, s, "takeover-hindered", must(t, s, command.ExitFound, "takeover", "--preview", known, runner).out)
@@ -113,13 +113,13 @@ func remake(t *testing.T, s *harness.Space, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own(t, s, harness.Backend, made, entries)
+	s.Own(t, harness.Backend, made, entries)
 }
 
 // TestOperatorsInTheWay runs both operators as far as the API server can tell.
 func TestOperatorsInTheWay(t *testing.T) {
 	s := env.Space(t)
-	recall(t, s, "edited", "web")
+	s.Recall(t, "edited", "web")
 	deploy := func(name, image string, environment ...corev1.EnvVar) *appsv1.Deployment {
 		t.Helper()
 		labels := map[string]string{"app": name}
@@ -169,7 +169,7 @@ func firstLines(text string, n int) string {
 // TestTakeoverWithoutRights previews as a user who may look and not write.
 func TestTakeoverWithoutRights(t *testing.T) {
 	s := env.Space(t)
-	recall(t, s, "edited", "web")
+	s.Recall(t, "edited", "web")
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/hack/cluster"
@@ -68,8 +69,14 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	}
 	defer os.RemoveAll(dir)
 
-	steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
+	existing := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if existing == "" {
+		steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
+	}
 	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out, RealNodes: containers})
+	if err != nil && existing != "" {
+		return fmt.Errorf("KUBECONFIG is %s: %w; unset it to start a control plane here", existing, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -92,9 +99,13 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 		args = append(args, "--runner-image="+images.ProxyRunner)
 	}
 
-	steps.say("Building the operator")
-	binary := filepath.Join(dir, "freehold")
-	if err := operator.Build(ctx, binary); err != nil {
+	steps.say("Building the operator and kubectl freehold")
+	binary, plugin := filepath.Join(dir, "freehold"), filepath.Join(dir, "kubectl-freehold")
+	if err := errors.Join(operator.Build(ctx, binary), operator.BuildPlugin(ctx, plugin)); err != nil {
+		return err
+	}
+	onPath, err := findKubectl(ctx, c, plugin)
+	if err != nil {
 		return err
 	}
 
@@ -126,8 +137,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 		return err
 	}
 	steps.say("Applied %d samples to namespace %s", len(samples), samplesNamespace)
-	fmt.Fprintf(out, "\nLook for yourself:\n  export KUBECONFIG=%s\n  kubectl -n %s get mcpservers,deployments,statefulsets,services,configmaps --show-managed-fields=false\n\n",
-		c.Kubeconfig(), samplesNamespace)
+	invite(out, c.Kubeconfig(), onPath)
 
 	v, err := newView(c.RESTConfig(), samplesNamespace)
 	if err != nil {
@@ -147,7 +157,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	if once {
 		return nil
 	}
-	fmt.Fprintln(out, "\nThe operator goes on working. Change something and see it come back; Ctrl-C stops everything.")
+	fmt.Fprintln(out, "\nThe operator goes on working. Change or delete something and see what becomes of it; Ctrl-C stops everything.")
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(out)

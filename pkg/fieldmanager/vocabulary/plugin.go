@@ -16,7 +16,7 @@ const Plugin = "kubectl-freehold"
 func PluginWriter() fieldmanager.Writer {
 	return fieldmanager.Writer{
 		Name: Plugin, Kind: MCPServer, Summary: "the annotations " + Take + " and " + Yield,
-		Claim: within(
+		Claim: fieldmanager.Within(
 			fieldmanager.Path("metadata", "annotations", Take),
 			fieldmanager.Path("metadata", "annotations", Yield),
 		),
@@ -47,7 +47,11 @@ func HandbackWriters() []fieldmanager.Writer {
 			})
 		}
 		// Where several writers share an object, what is not one's is another's.
-		writers[i].Claim.Within = append(writers[i].Claim.Within, w.Claim.Within...)
+		for _, path := range w.Claim.Within {
+			if !writers[i].Claim.Covers(path) {
+				writers[i].Claim.Within = append(writers[i].Claim.Within, path)
+			}
+		}
 	}
 	return writers
 }

@@ -14,9 +14,10 @@ const (
 // IsToolHive tells whether a field manager is one of ToolHive's.
 func IsToolHive(manager string) bool { return manager == ToolHiveOperator || manager == ToolHiveRunner }
 
-// Takeover is the annotation on an MCPServer that approves, with the value "approved", that Freehold takes it over from
-// ToolHive, where that is not done without.
 const (
-	Takeover         = "freehold.dev/takeover"
+	// Takeover on an MCPServer approves, with the value "approved", that Freehold takes it over from ToolHive, where that
+	// is not done without.
+	Takeover = "freehold.dev/takeover"
+	// TakeoverApproved is the value of that annotation.
 	TakeoverApproved = "approved"
 )

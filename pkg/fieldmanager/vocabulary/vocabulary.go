@@ -66,7 +66,7 @@ func Registry() *fieldmanager.Registry {
 	r.MustRegister(
 		fieldmanager.Writer{
 			Name: Finalizer, Kind: MCPServer, Summary: "the one finalizer",
-			Claim: within(fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer))),
+			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer))),
 		},
 		fieldmanager.Writer{
 			Name: Status, Kind: MCPServer, Subresource: "status", Claim: statusClaim(),
@@ -82,15 +82,15 @@ func Registry() *fieldmanager.Registry {
 		},
 		fieldmanager.Writer{
 			Name: Access, Kind: ServiceAccount, Summary: "all that is set",
-			Claim: within(append(metadata(), fieldmanager.Path("imagePullSecrets"))...),
+			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("imagePullSecrets"))...),
 		},
 		fieldmanager.Writer{
 			Name: Access, Kind: Role, Summary: "all that is set",
-			Claim: within(append(metadata(), fieldmanager.Path("rules"))...),
+			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("rules"))...),
 		},
 		fieldmanager.Writer{
 			Name: Access, Kind: RoleBinding, Summary: "all that is set",
-			Claim: within(append(metadata(), fieldmanager.Path("roleRef"), fieldmanager.Path("subjects"))...),
+			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("roleRef"), fieldmanager.Path("subjects"))...),
 		},
 		fieldmanager.Writer{
 			Name: Backend, Kind: StatefulSet, Summary: "everything but spec.replicas", Claim: workloadClaim(),
@@ -106,7 +106,7 @@ func Registry() *fieldmanager.Registry {
 		},
 		fieldmanager.Writer{
 			Name: Service, Kind: ServiceKind, Summary: "all that is set",
-			Claim: within(append(metadata(), fieldmanager.Path("spec"))...),
+			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("spec"))...),
 		},
 	)
 	for _, kind := range []schema.GroupKind{
@@ -120,11 +120,7 @@ func Registry() *fieldmanager.Registry {
 }
 
 func configMapClaim() fieldmanager.Claim {
-	return within(append(metadata(), fieldmanager.Path("data"))...)
-}
-
-func within(paths ...fieldpath.Path) fieldmanager.Claim {
-	return fieldmanager.Claim{Within: paths}
+	return fieldmanager.Within(append(metadata(), fieldmanager.Path("data"))...)
 }
 
 // metadata is the part of an object's metadata that Freehold sets.
@@ -140,7 +136,7 @@ func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas"
 
 // replicasClaim is the number, and the annotation that tells what it was written from.
 func replicasClaim() fieldmanager.Claim {
-	return within(replicasPath(), fieldmanager.Path("metadata", "annotations", ReplicasSource))
+	return fieldmanager.Within(replicasPath(), fieldmanager.Path("metadata", "annotations", ReplicasSource))
 }
 
 func workloadClaim() fieldmanager.Claim {

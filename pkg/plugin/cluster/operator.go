@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // Where deploy/ puts the operator.
@@ -34,7 +35,7 @@ var ErrNoOperator = errors.New("the operator's Deployment cannot be read")
 // named as NAMESPACE/NAME. The arguments go before what the Deployment says. Without a Deployment the error is
 // ErrNoOperator, and the options are the defaults with the arguments.
 func (c *Client) OperatorOptions(deployment string, args []string) (render.Options, error) {
-	settings := settings{}
+	found := invocation{}
 	namespace, name, _ := strings.Cut(deployment, "/")
 	object, err := c.Get(ref(vocabulary.Deployment, namespace, name))
 	var missing error
@@ -44,109 +45,65 @@ func (c *Client) OperatorOptions(deployment string, args []string) (render.Optio
 	case err != nil:
 		return render.Options{}, err
 	default:
-		found := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found); err != nil {
+		typed := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 			return render.Options{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
 		}
-		settings = settingsOf(found)
+		found = invocationOf(typed)
 	}
-	options, err := settings.options(args, c.isOpenShift)
+	options, err := found.options(args, c.apiGroups)
 	if err != nil {
 		return options, err
 	}
 	return options, missing
 }
 
-// isOpenShift tells, as the operator does, whether this is OpenShift.
-func (c *Client) isOpenShift() (bool, error) {
+// apiGroups asks the API server for its API groups.
+func (c *Client) apiGroups() (*metav1.APIGroupList, error) {
 	discovery, err := c.getter.ToDiscoveryClient()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	groups, err := discovery.ServerGroups()
-	if err != nil {
-		return false, err
-	}
-	for _, group := range groups.Groups {
-		if group.Name == "route.openshift.io" {
-			return true, nil
-		}
-	}
-	return false, nil
+	return discovery.ServerGroups()
 }
 
-// settings are the arguments and the environment of an operator.
-type settings struct {
+// invocation is how an operator is started: its arguments and its environment.
+type invocation struct {
 	args []string
 	env  map[string]string
 }
 
-func settingsOf(deployment *appsv1.Deployment) settings {
-	s := settings{env: map[string]string{}}
+func invocationOf(deployment *appsv1.Deployment) invocation {
+	found := invocation{env: map[string]string{}}
 	containers := deployment.Spec.Template.Spec.Containers
 	for i := range containers {
 		if containers[i].Name != operatorContainer && len(containers) > 1 {
 			continue
 		}
-		s.args = append(append(s.args, containers[i].Command...), containers[i].Args...)
+		found.args = append(append(found.args, containers[i].Command...), containers[i].Args...)
 		for _, variable := range containers[i].Env {
-			s.env[variable.Name] = variable.Value
+			found.env[variable.Name] = variable.Value
 		}
 	}
-	return s
+	return found
 }
 
-// options reads the settings as the operator does: an argument goes before the environment.
-func (s settings) options(more []string, isOpenShift func() (bool, error)) (render.Options, error) {
-	var (
-		o                    render.Options
-		redis, secret, key   string
-		platform, pullSecret string
-	)
-	get := func(name, fallback string) string {
-		if value := s.env[name]; value != "" {
-			return value
-		}
-		return fallback
-	}
-	platform = "auto"
-	if value, ok := s.env["OPERATOR_OPENSHIFT"]; ok {
-		platform = fmt.Sprint(strings.EqualFold(value, "true"))
-	}
-	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	// The operator has other flags as well.
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.StringVar(&o.RunnerImage, "runner-image", get("TOOLHIVE_RUNNER_IMAGE", render.DefaultRunnerImage), "")
-	flags.StringVar(&o.ProxyHost, "proxy-host", get("TOOLHIVE_PROXY_HOST", ""), "")
-	flags.StringVar(&pullSecret, "default-image-pull-secrets", get("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS", ""), "")
-	flags.StringVar(&redis, "default-redis-address", get("TOOLHIVE_DEFAULT_REDIS_ADDR", ""), "")
-	flags.StringVar(&secret, "default-redis-secret-name", get("TOOLHIVE_DEFAULT_REDIS_SECRET_NAME", ""), "")
-	flags.StringVar(&key, "default-redis-secret-key", get("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY", "redis-password"), "")
-	flags.StringVar(&platform, "openshift", platform, "")
-	if err := flags.Parse(append(slices.Clip(s.args), more...)); err != nil {
-		return o, fmt.Errorf("the operator's arguments: %w", err)
-	}
-	for name := range strings.SplitSeq(pullSecret, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			o.ImagePullSecrets = append(o.ImagePullSecrets, name)
+// options reads the settings as the operator does. More arguments go before its own.
+func (i invocation) options(more []string, groups func() (*metav1.APIGroupList, error)) (render.Options, error) {
+	rendering := settings.New(func(name string) (string, bool) { value, ok := i.env[name]; return value, ok })
+	for _, args := range [][]string{i.args, more} {
+		flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+		flags.SetOutput(io.Discard)
+		// The operator has other flags as well.
+		flags.ParseErrorsAllowlist.UnknownFlags = true
+		rendering.AddFlags(flags)
+		if err := flags.Parse(args); err != nil {
+			return render.Options{}, fmt.Errorf("the operator's arguments: %w", err)
 		}
 	}
-	if redis != "" {
-		o.DefaultRedis = &render.Redis{Address: redis}
-		if secret != "" {
-			o.DefaultRedis.PasswordSecret, o.DefaultRedis.PasswordKey = secret, key
-		}
+	if err := rendering.Validate(); err != nil {
+		return render.Options{}, fmt.Errorf("the operator's arguments: %w", err)
 	}
-	switch platform {
-	case "auto":
-		openshift, err := isOpenShift()
-		if err != nil {
-			return o, fmt.Errorf("cannot tell whether this is OpenShift: %w", err)
-		}
-		o.OpenShift = openshift
-	default:
-		o.OpenShift = platform == "true"
-	}
-	return o, nil
+	openshift, err := rendering.IsOpenShift(groups)
+	return rendering.Options(openshift), err
 }

@@ -5,58 +5,70 @@ package cluster
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-func operatorWith(env map[string]string, args ...string) settings {
+func operatorWith(env map[string]string, args ...string) invocation {
 	container := corev1.Container{Name: operatorContainer, Args: args}
 	for name, value := range env {
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	deployment := &appsv1.Deployment{}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar", Args: []string{"--runner-image=not-this"}}, container}
-	return settingsOf(deployment)
+	return invocationOf(deployment)
 }
 
 func TestOperatorOptions(t *testing.T) {
 	type environment = map[string]string
 	for name, test := range map[string]struct {
-		settings  settings
+		operator  invocation
 		more      []string
 		openshift bool
 		want      render.Options
 	}{
 		"none": {want: render.Options{RunnerImage: render.DefaultRunnerImage}},
 		"arguments before the environment": {
-			settings: operatorWith(environment{"TOOLHIVE_RUNNER_IMAGE": "env", "TOOLHIVE_PROXY_HOST": "::"}, "--leader-elect=true", "--runner-image=arg", "-v=2"),
+			operator: operatorWith(environment{"TOOLHIVE_RUNNER_IMAGE": "env", "TOOLHIVE_PROXY_HOST": "::"}, "--leader-elect=true", "--runner-image=arg", "-v=2"),
 			want:     render.Options{RunnerImage: "arg", ProxyHost: "::"},
 		},
 		"the user's before both": {
-			settings: operatorWith(nil, "--runner-image=arg"), more: []string{"--runner-image=mine"},
+			operator: operatorWith(nil, "--runner-image=arg"), more: []string{"--runner-image=mine"},
 			want: render.Options{RunnerImage: "mine"},
 		},
 		"everything": {
-			settings: operatorWith(environment{"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b", "OPERATOR_OPENSHIFT": "TRUE"},
+			operator: operatorWith(environment{"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b", "OPERATOR_OPENSHIFT": "TRUE"},
 				"--default-redis-address=r:1", "--default-redis-secret-name=s"),
 			want: render.Options{
 				RunnerImage: render.DefaultRunnerImage, ImagePullSecrets: []string{"a", "b"}, OpenShift: true,
 				DefaultRedis: &render.Redis{Address: "r:1", PasswordSecret: "s", PasswordKey: "redis-password"},
 			},
 		},
+		"lists": {
+			operator: operatorWith(nil, "--default-image-pull-secrets=a,b", "--workers", "3", "--leader-elect"), more: []string{"--default-image-pull-secrets=c"},
+			want: render.Options{RunnerImage: render.DefaultRunnerImage, ImagePullSecrets: []string{"c"}},
+		},
 		"the platform is looked up": {openshift: true, want: render.Options{RunnerImage: render.DefaultRunnerImage, OpenShift: true}},
 		"the platform is given": {
-			settings: operatorWith(nil, "--openshift=false"), openshift: true,
+			operator: operatorWith(nil, "--openshift=false"), openshift: true,
 			want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.settings.options(test.more, func() (bool, error) { return test.openshift, nil })
+			got, err := test.operator.options(test.more, func() (*metav1.APIGroupList, error) {
+				groups := &metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps"}}}
+				if test.openshift {
+					groups.Groups = append(groups.Groups, metav1.APIGroup{Name: "route.openshift.io"})
+				}
+				return groups, nil
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,9 +79,18 @@ func TestOperatorOptions(t *testing.T) {
 	}
 }
 
+func TestOperatorOptionsThatAreWrong(t *testing.T) {
+	for _, argument := range []string{"--openshift=maybe", "--default-redis-address=redis"} {
+		flag, _, _ := strings.Cut(argument, "=")
+		if _, err := operatorWith(nil, argument).options(nil, nil); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: error %v", argument, err)
+		}
+	}
+}
+
 func TestOperatorOptionsWithoutAnAnswer(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := (settings{}).options(nil, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+	if _, err := (invocation{}).options(nil, func() (*metav1.APIGroupList, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

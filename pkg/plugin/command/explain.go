@@ -24,10 +24,11 @@ func (p *plugin) explain() *cobra.Command {
 		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH]",
 		Short: "Tell which of Freehold's writers owns which field of which child",
 		Long: `Tell which of Freehold's writers may own which field of which object. Each of them is a field manager with a fixed claim;
-what is told is that data, and no cluster is asked.
+what is told is that data, and no cluster is asked. The plugin is one of them: while it hands an MCPServer back to
+ToolHive, it owns under its own name what the operator's writers own otherwise.
 
 With mcpserver/NAME the objects have the names that they have for that MCPServer. With a KIND only its writers are told,
-and with KIND:PATH the one to whose claim the field belongs; the exit code is 1 when it belongs to none.`,
+and with KIND:PATH those to whose claims the field belongs; the exit code is 1 when it belongs to none.`,
 		Example: examples(`
 kubectl freehold explain
 kubectl freehold explain mcpserver/web -o wide
@@ -60,6 +61,8 @@ type explainedWriter struct {
 	Within  []string `json:"within"`
 	Except  []string `json:"except,omitempty"`
 	Summary string   `json:"summary"`
+	// While is the verb that it may own them for, and only while that runs: handback. Empty for always.
+	While string `json:"while,omitempty"`
 }
 
 func explainedKinds() []string {
@@ -72,10 +75,25 @@ func explainedKinds() []string {
 	return kinds
 }
 
-// claimants are the writers that own something: the operator's and the plugin.
-func claimants() []fieldmanager.Writer {
-	writers := slices.DeleteFunc(vocabulary.Registry().Writers(), func(w fieldmanager.Writer) bool { return len(w.Claim.Within) == 0 })
-	return append(writers, vocabulary.PluginWriter())
+// claimant is a writer that owns something.
+type claimant struct {
+	fieldmanager.Writer
+	// while is the verb of the plugin that it writes for, and after which it owns nothing any more; empty for always.
+	while string
+}
+
+// claimants are the operator's writers and the plugin, first of all what they may own as a rule.
+func claimants() []claimant {
+	var all []claimant
+	for _, w := range append(vocabulary.Registry().Writers(), vocabulary.PluginWriter()) {
+		if len(w.Claim.Within) > 0 {
+			all = append(all, claimant{Writer: w})
+		}
+	}
+	for _, w := range vocabulary.HandbackWriters() {
+		all = append(all, claimant{Writer: w, while: "handback"})
+	}
+	return all
 }
 
 func (p *plugin) runExplain(output string, args []string) error {
@@ -89,18 +107,18 @@ func (p *plugin) runExplain(output string, args []string) error {
 	}
 	answer := explained{Writers: []explainedWriter{}}
 	for _, w := range claimants() {
-		if server == "" && kind != "" && !means(kind, w) {
+		if server == "" && kind != "" && !means(kind, w.Writer) {
 			continue
 		}
 		e := explainedWriter{
-			Object: objectOf(w, server), Subresource: w.Subresource, Writer: w.Name, Summary: w.Summary,
+			Object: objectOf(w.Writer, server), Subresource: w.Subresource, Writer: w.Name, Summary: w.Summary, While: w.while,
 			Within: texts(w.Claim.Within), Except: texts(w.Claim.Except),
 		}
 		if path == "" || atOrBelow(path, e.Within) && !atOrBelow(path, e.Except) {
 			answer.Writers = append(answer.Writers, e)
 		}
 	}
-	if kind != "" && server == "" && !slices.ContainsFunc(claimants(), func(w fieldmanager.Writer) bool { return means(kind, w) }) {
+	if kind != "" && server == "" && !slices.ContainsFunc(claimants(), func(w claimant) bool { return means(kind, w.Writer) }) {
 		return usage("Freehold writes nothing of kind %s; it writes %s", kind, strings.Join(explainedKinds(), ", "))
 	}
 	if err := p.showExplained(output, answer); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -175,7 +176,7 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 		return nil, nil, err
 	}
 	if patch != nil {
-		if gathered, err = Patched(r.Live, patch); err != nil {
+		if gathered, err = wanted.Patched(r.Live, patch); err != nil {
 			return nil, nil, err
 		}
 	}

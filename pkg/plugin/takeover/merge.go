@@ -4,18 +4,14 @@
 package takeover
 
 import (
-	"encoding/json"
 	"errors"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-
-	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // Merge returns an object as the API server would merge it if a manager applied something to it, before defaults are
@@ -73,34 +69,4 @@ func contested(err error) (paths []string, ok bool) {
 		}
 	}
 	return paths, len(paths) > 0
-}
-
-// edited returns an object after an edit of its managedFields; the object itself when there is nothing to edit.
-func edited(object *unstructured.Unstructured, edit *ownership.Edit, err error) (*unstructured.Unstructured, error) {
-	if err != nil || edit == nil {
-		return object, err
-	}
-	patch, err := edit.Patch(object)
-	if err != nil {
-		return nil, err
-	}
-	return Patched(object, patch)
-}
-
-// Patched returns an object after a JSON patch.
-func Patched(object *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
-	operations, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = operations.Apply(text); err != nil {
-		return nil, err
-	}
-	after := &unstructured.Unstructured{}
-	err = after.UnmarshalJSON(text)
-	return after, err
 }

@@ -4,9 +4,7 @@
 package takeover
 
 import (
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -238,43 +236,15 @@ func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfigurati
 // leave returns what a writer wants without what the MCPServer asks to be left to others, and makes the writer give up
 // what it has inherited of that.
 func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	yields := func(path fieldpath.Path) bool {
-		return request.Yieldable(o.Ref, path) && slices.ContainsFunc(w.yield, func(s request.Selector) bool { return s.Field(o.Ref, path) })
-	}
-	edit, err := ownership.Release(o.Merged, ownership.Holder{Manager: writer, APIVersion: o.Live.GetAPIVersion()}, yields)
-	if edit != nil {
-		for _, moved := range edit.Moved {
-			o.Free = append(o.Free, moved.Path)
-		}
-	}
-	if o.Merged, err = edited(o.Merged, edit, err); err != nil {
-		return nil, err
-	}
-	want, err := wanted.Encode(config)
+	left, err := wanted.Leave(w.Schema, o.Merged, writer, config, wanted.Yields(o.Ref, w.yield))
 	if err != nil {
 		return nil, err
 	}
-	typed, err := w.Schema.ObjectToTyped(&unstructured.Unstructured{Object: want})
-	if err != nil {
-		return nil, err
+	for _, moved := range left.Given {
+		o.Free = append(o.Free, moved.Path)
 	}
-	fields, err := typed.ToFieldSet()
-	if err != nil {
-		return nil, err
-	}
-	left := ownership.Cut(fields, yields)
-	if left.Empty() {
-		return config, nil
-	}
-	text, err := json.Marshal(typed.RemoveItems(left).AsValue().Unstructured())
-	if err != nil {
-		return nil, err
-	}
-	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot be decoded", config)
-	}
-	return rest, json.Unmarshal(text, rest)
+	o.Merged = left.Object
+	return left.Config, nil
 }
 
 // contest notes the fields of a conflict.

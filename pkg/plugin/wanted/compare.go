@@ -61,8 +61,8 @@ var identity = fieldpath.NewSet(
 )
 
 // compare holds an intent against the object: whether it is so already, and what others contest. It does what the API
-// server does with an apply that is not forced.
-func (w *worker) compare(intent *Intent) error {
+// server does with an apply that is not forced. What the intent yields it does not name any more.
+func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool) error {
 	live, err := w.Schema.ObjectToTyped(&unstructured.Unstructured{Object: withoutManagedFields(intent.Live)}, typed.AllowDuplicates)
 	if err != nil {
 		return err
@@ -78,21 +78,6 @@ func (w *worker) compare(intent *Intent) error {
 	own, err := ownership.Fields(ownership.ApplyEntry(intent.Live, intent.Writer, ""))
 	if err != nil {
 		return err
-	}
-	yields := func(path fieldpath.Path) bool {
-		for _, s := range w.yield {
-			if s.Field(intent.Object, path) && request.Yieldable(intent.Object, path) {
-				return true
-			}
-		}
-		return false
-	}
-	if left := ownership.Cut(fields, yields); !left.Empty() {
-		want = want.RemoveItems(left)
-		intent.Want, _ = want.AsValue().Unstructured().(map[string]any)
-		if fields, err = want.ToFieldSet(); err != nil {
-			return err
-		}
 	}
 	released := &fieldpath.Set{}
 	own.Iterate(func(path fieldpath.Path) {

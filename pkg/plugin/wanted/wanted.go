@@ -203,8 +203,14 @@ const replicasPath = ".spec.replicas"
 // intent works out what becomes of a rendered configuration.
 func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.ApplyConfiguration) (Intent, error) {
 	intent := Intent{Writer: writer, Object: object, Live: w.Child(object)}
+	yields := Yields(object, w.yield)
 	if intent.Live != nil {
-		Settle(writer, intent.Live, config)
+		left, err := Leave(w.Schema, intent.Live, writer, config, yields)
+		if err != nil {
+			return intent, fmt.Errorf("what %s leaves of %s cannot be told: %w", writer, object, err)
+		}
+		config = left.Config
+		Settle(writer, left.Object, config)
 	}
 	want, err := Encode(config)
 	if err != nil {
@@ -216,7 +222,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 		intent.Trial = intent.Want
 		return intent, nil
 	}
-	if err := w.compare(&intent); err != nil {
+	if err := w.compare(&intent, yields); err != nil {
 		return intent, fmt.Errorf("what %s wants of %s cannot be compared: %w", writer, object, err)
 	}
 	return intent, nil

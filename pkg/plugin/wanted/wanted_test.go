@@ -63,6 +63,8 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 	w := world{}
 	for _, intent := range w.plan(t, s) {
 		object := &unstructured.Unstructured{Object: intent.Want}
+		object.SetUID("1")
+		object.SetResourceVersion("1")
 		typed, err := schema.ObjectToTyped(object)
 		if err != nil {
 			t.Fatal(err)
@@ -74,6 +76,7 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 		own(t, object, intent.Writer, "Apply", set.Difference(fieldpath.NewSet(
 			fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 			fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"),
+			fieldpath.MakePathOrDie("metadata", "uid"), fieldpath.MakePathOrDie("metadata", "resourceVersion"),
 		)))
 		w[intent.Object] = object
 	}
@@ -124,16 +127,19 @@ func (w world) replace(t *testing.T, ref apply.ObjectRef, manager string, value 
 var (
 	proxy   = apply.ObjectRef{Kind: vocabulary.Deployment}
 	service = apply.ObjectRef{Kind: vocabulary.ServiceKind}
+	backend = apply.ObjectRef{Kind: vocabulary.StatefulSet}
 )
 
 func init() {
 	proxy.Namespace, proxy.Name = "tools", "web"
 	service.Namespace, service.Name = "tools", "mcp-web"
+	backend.Namespace, backend.Name = "tools", "web"
 }
 
 const (
 	proxyIntent    = vocabulary.Proxy + " deployment.apps/web"
 	replicasIntent = vocabulary.ProxyReplicas + " deployment.apps/web"
+	backendIntent  = vocabulary.Backend + " statefulset.apps/web"
 	serviceIntent  = vocabulary.Service + " service/mcp-web"
 )
 
@@ -216,6 +222,43 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	sorted := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 	if diff := cmp.Diff(wanted.At(w[proxy].Object, env), wanted.At(intent.Trial, env), sorted); diff != "" {
 		t.Errorf("environment in the dry run (-live +trial):\n%s", diff)
+	}
+}
+
+// A gate that is closed anyhow is no reason to restart the pods, and neither is it one when the template differs only in
+// what is left to others: the operator looks at the gate once it has left that.
+func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
+	gate := []string{"spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration}
+	const yielded = `statefulset.apps/web:.spec.template.metadata.labels.app`
+	for name, test := range map[string]struct {
+		theirs bool
+		yield  string
+		same   bool
+	}{
+		"nothing is left":                          {same: true},
+		"somebody has a label":                     {theirs: true, yield: yielded, same: true},
+		"nobody has it yet":                        {yield: yielded, same: true},
+		"somebody has a label that is not left":    {theirs: true},
+		"somebody has it, and another one is left": {theirs: true, yield: `statefulset.apps/web:.spec.template.metadata.labels.other`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server(v1beta1.TransportSSE)
+			w := settled(t, s)
+			if err := unstructured.SetNestedField(w[backend].Object, "7", gate...); err != nil {
+				t.Fatal(err)
+			}
+			if test.theirs {
+				w.replace(t, backend, "kubectl-edit", "theirs", "spec", "template", "metadata", "labels", "app")
+			}
+			s.Annotations[vocabulary.Yield] = test.yield
+			intent := w.plan(t, s)[backendIntent]
+			if intent.Same != test.same {
+				t.Errorf("same: %t, contested %v, released %v", intent.Same, intent.Contested, intent.Released)
+			}
+			if got := wanted.At(intent.Want, fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)); (got == "7") != test.same {
+				t.Errorf("it wants the gate to be %v", got)
+			}
+		})
 	}
 }
 

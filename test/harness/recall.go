@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package harness
 
 import (
 	"encoding/json"
@@ -17,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
-
-	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // recordings are of what ToolHive's operator and its proxyrunner, both v0.44.0, had made of MCPServers on a real node:
@@ -26,23 +24,24 @@ import (
 var recordings = filepath.Join("..", "cluster", "testdata", "toolhive")
 
 // partsInOrder are the parts in an order in which whoever is referred to is there.
-var partsInOrder = []harness.Part{
-	harness.ServerItself, harness.ProxyAccount, harness.BackendAccount, harness.ProxyRole, harness.ProxyBinding,
-	harness.RunConfig, harness.InlineAuthz, harness.Backend, harness.HeadlessService, harness.BackendService,
-	harness.ProxyService, harness.Proxy,
+var partsInOrder = []Part{
+	ServerItself, ProxyAccount, BackendAccount, ProxyRole, ProxyBinding,
+	RunConfig, InlineAuthz, Backend, HeadlessService, BackendService,
+	ProxyService, Proxy,
 }
 
-// recall makes an MCPServer and all its objects as they were recorded, with the same owners of the same fields.
-func recall(t *testing.T, s *harness.Space, of, name string) {
+// Recall makes an MCPServer and all its objects as they were recorded of ToolHive, with the same owners of the same fields.
+// What there is to recall are the files of test/cluster/testdata/toolhive.
+func (s *Space) Recall(t *testing.T, of, name string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(recordings, of+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := map[harness.Part]string{}
+	documents := map[Part]string{}
 	for document := range strings.SplitSeq(string(content), "---\n# ") {
 		if part, text, ok := strings.Cut(document, "\n"); ok {
-			documents[harness.Part(part)] = text
+			documents[Part(part)] = text
 		}
 	}
 	values := []string{"${NAME}", name, "${NAMESPACE}", s.Name}
@@ -58,18 +57,18 @@ func recall(t *testing.T, s *harness.Space, of, name string) {
 		if err := recorded.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
-		made := recallObject(t, s, part, recorded)
+		made := s.recall(t, part, recorded)
 		switch part {
-		case harness.ServerItself:
+		case ServerItself:
 			values = append(values, "${SERVER_UID}", string(made.GetUID()))
-		case harness.Backend:
+		case Backend:
 			values = append(values, "${BACKEND_UID}", string(made.GetUID()))
 		}
 	}
 }
 
-// recallObject makes one object: its values first, then its status, and then who owns what of it.
-func recallObject(t *testing.T, s *harness.Space, part harness.Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
+// recall makes one object: its values first, then its status, and then who owns what of it.
+func (s *Space) recall(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	client, ctx := s.Objects(part), t.Context()
 	first := recorded.DeepCopy()
@@ -82,27 +81,27 @@ func recallObject(t *testing.T, s *harness.Space, part harness.Part, recorded *u
 		}
 		return of
 	}
-	if part == harness.ServerItself {
+	if part == ServerItself {
 		version(1, first)
 	}
-	live, err := client.Create(ctx, first, metav1.CreateOptions{FieldManager: harness.Author})
-	for generation := int64(2); err == nil && part == harness.ServerItself && generation <= recorded.GetGeneration(); generation++ {
-		live, err = client.Update(ctx, version(generation, live), metav1.UpdateOptions{FieldManager: harness.Author})
+	live, err := client.Create(ctx, first, metav1.CreateOptions{FieldManager: Author})
+	for generation := int64(2); err == nil && part == ServerItself && generation <= recorded.GetGeneration(); generation++ {
+		live, err = client.Update(ctx, version(generation, live), metav1.UpdateOptions{FieldManager: Author})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, ok := recorded.Object["status"]; ok {
 		live.Object["status"] = status
-		if live, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: harness.Author}); err != nil {
+		if live, err = client.UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: Author}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return own(t, s, part, live, recorded.GetManagedFields())
+	return s.Own(t, part, live, recorded.GetManagedFields())
 }
 
-// own makes the entries those of an object's managedFields.
-func own(t *testing.T, s *harness.Space, part harness.Part, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+// Own makes the entries those of an object's managedFields.
+func (s *Space) Own(t *testing.T, part Part, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
 	entries = slices.Clone(entries)
@@ -113,7 +112,7 @@ func own(t *testing.T, s *harness.Space, part harness.Part, live *unstructured.U
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := s.Objects(part).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: harness.Author})
+	made, err := s.Objects(part).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Author})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,111 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wanted
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+// Yields returns what tells which fields of an object are left to others, given what the MCPServer asks for.
+func Yields(object apply.ObjectRef, entries []request.Selector) func(path fieldpath.Path) bool {
+	return func(path fieldpath.Path) bool {
+		return request.Yieldable(object, path) &&
+			slices.ContainsFunc(entries, func(s request.Selector) bool { return s.Field(object, path) })
+	}
+}
+
+// Left is what comes of leaving fields to others.
+type Left struct {
+	// Object after the writer has given up what it owned of them.
+	Object *unstructured.Unstructured
+	// Config is what the writer wants besides.
+	Config runtime.ApplyConfiguration
+	// Given are the fields that it has given up.
+	Given []ownership.Moved
+}
+
+// Leave makes a writer leave fields of an object to others. It comes before Settle, as in the operator: whether a
+// difference is worth a write is seen from what the writer still has a say in.
+func Leave(
+	schema managedfields.TypeConverter, object *unstructured.Unstructured, writer string, config runtime.ApplyConfiguration,
+	yields func(path fieldpath.Path) bool,
+) (*Left, error) {
+	edit, err := ownership.Release(object, ownership.Holder{Manager: writer, APIVersion: object.GetAPIVersion()}, yields)
+	left := &Left{Config: config}
+	if edit != nil {
+		left.Given = edit.Moved
+	}
+	if left.Object, err = Edited(object, edit, err); err != nil {
+		return nil, err
+	}
+	want, err := Encode(config)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: want})
+	if err != nil {
+		return nil, err
+	}
+	fields, err := typed.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	cut := ownership.Cut(fields, yields)
+	if cut.Empty() {
+		return left, nil
+	}
+	text, err := json.Marshal(typed.RemoveItems(cut).AsValue().Unstructured())
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be decoded", config)
+	}
+	left.Config = rest
+	return left, json.Unmarshal(text, rest)
+}
+
+// Edited returns an object after an edit of its managedFields; the object itself when there is nothing to edit.
+func Edited(object *unstructured.Unstructured, edit *ownership.Edit, err error) (*unstructured.Unstructured, error) {
+	if err != nil || edit == nil {
+		return object, err
+	}
+	patch, err := edit.Patch(object)
+	if err != nil {
+		return nil, err
+	}
+	return Patched(object, patch)
+}
+
+// Patched returns an object after a JSON patch.
+func Patched(object *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = operations.Apply(text); err != nil {
+		return nil, err
+	}
+	after := &unstructured.Unstructured{}
+	err = after.UnmarshalJSON(text)
+	return after, err
+}

@@ -1,0 +1,147 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings has those settings of the operator that have a part in what it writes, as flags and as variables of the
+// environment. The operator is started with them, and kubectl freehold reads them from the operator's Deployment.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// Platforms that --openshift can name.
+const (
+	platformAuto       = "auto"
+	platformOpenShift  = "true"
+	platformKubernetes = "false"
+)
+
+// Rendering are the settings. Where ToolHive's operator reads one from the environment, so does Freehold's, under the same
+// name; a flag goes before the environment.
+type Rendering struct {
+	// RunnerImage is the image of ToolHive's proxyrunner.
+	RunnerImage string
+	// ProxyHost is the address that the proxies listen on; empty for all.
+	ProxyHost string
+	// PullSecrets are added to those of each MCPServer.
+	PullSecrets []string
+	// RedisAddress is that of the Redis for MCPServers that name no store, as host:port; empty for none. RedisSecret and
+	// RedisSecretKey tell where its password is; an empty RedisSecret means that it has none.
+	RedisAddress, RedisSecret, RedisSecretKey string
+	// OpenShift is auto, true or false.
+	OpenShift string
+}
+
+// Environment looks a variable up, as os.LookupEnv does.
+type Environment func(name string) (value string, ok bool)
+
+// Get returns a variable, or a fallback where it is not set or empty.
+func (e Environment) Get(name, fallback string) string {
+	if value, ok := e(name); ok && value != "" {
+		return value
+	}
+	return fallback
+}
+
+// New returns the defaults, overlaid by the environment.
+func New(env Environment) *Rendering {
+	r := &Rendering{
+		RunnerImage:    env.Get("TOOLHIVE_RUNNER_IMAGE", render.DefaultRunnerImage),
+		ProxyHost:      env.Get("TOOLHIVE_PROXY_HOST", ""),
+		PullSecrets:    List(env.Get("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS", "")),
+		RedisAddress:   env.Get("TOOLHIVE_DEFAULT_REDIS_ADDR", ""),
+		RedisSecret:    env.Get("TOOLHIVE_DEFAULT_REDIS_SECRET_NAME", ""),
+		RedisSecretKey: env.Get("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY", "redis-password"),
+		OpenShift:      platformAuto,
+	}
+	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
+		// As in ToolHive: anything but true is Kubernetes.
+		r.OpenShift = platformKubernetes
+		if strings.EqualFold(value, "true") {
+			r.OpenShift = platformOpenShift
+		}
+	}
+	return r
+}
+
+// AddFlags adds the flags. What is set so far is their default; a list that is given replaces it.
+func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.RunnerImage, "runner-image", r.RunnerImage,
+		"Image of ToolHive's proxyrunner. Environment: TOOLHIVE_RUNNER_IMAGE.")
+	flags.StringVar(&r.ProxyHost, "proxy-host", r.ProxyHost,
+		"Address that the proxies listen on; empty means 0.0.0.0. Environment: TOOLHIVE_PROXY_HOST.")
+	flags.StringSliceVar(&r.PullSecrets, "default-image-pull-secrets", r.PullSecrets,
+		"Image pull secrets added to those of each MCPServer. Environment: TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS.")
+	flags.StringVar(&r.RedisAddress, "default-redis-address", r.RedisAddress,
+		"Redis, as host:port, for the sessions of MCPServers that name no store. Environment: TOOLHIVE_DEFAULT_REDIS_ADDR.")
+	flags.StringVar(&r.RedisSecret, "default-redis-secret-name", r.RedisSecret,
+		"Secret, in each MCPServer's namespace, with the password of that Redis. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_NAME.")
+	flags.StringVar(&r.RedisSecretKey, "default-redis-secret-key", r.RedisSecretKey,
+		"Key of the password in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_KEY.")
+	flags.StringVar(&r.OpenShift, "openshift", r.OpenShift,
+		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
+}
+
+// Validate tells what is wrong, by the names of the flags.
+func (r *Rendering) Validate() error {
+	var errs []error
+	switch r.OpenShift {
+	case platformAuto, platformOpenShift, platformKubernetes:
+	default:
+		errs = append(errs, fmt.Errorf("--openshift: %q is none of auto, true, false", r.OpenShift))
+	}
+	if r.RedisAddress != "" {
+		if _, _, err := net.SplitHostPort(r.RedisAddress); err != nil {
+			errs = append(errs, fmt.Errorf("--default-redis-address: %w; give host:port", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Options returns the settings as the renderer takes them.
+func (r *Rendering) Options(openshift bool) render.Options {
+	options := render.Options{
+		RunnerImage: r.RunnerImage, ProxyHost: r.ProxyHost, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
+	}
+	if r.RedisAddress != "" {
+		options.DefaultRedis = &render.Redis{Address: r.RedisAddress}
+		if r.RedisSecret != "" {
+			options.DefaultRedis.PasswordSecret, options.DefaultRedis.PasswordKey = r.RedisSecret, r.RedisSecretKey
+		}
+	}
+	return options
+}
+
+// IsOpenShift tells whether user ids are the platform's to assign. Groups asks the API server for its API groups, and is
+// called only where the setting is auto. Like ToolHive's operator this takes the group of OpenShift's routes for the sign;
+// unlike it, it does not guess when the API server cannot tell.
+func (r *Rendering) IsOpenShift(groups func() (*metav1.APIGroupList, error)) (bool, error) {
+	if r.OpenShift != platformAuto {
+		return r.OpenShift == platformOpenShift, nil
+	}
+	list, err := groups()
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether this is OpenShift: %w; set --openshift to true or false", err)
+	}
+	return slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == "route.openshift.io" }), nil
+}
+
+// List takes a list apart that is written with commas, blanks around its items, and empty items.
+func List(text string) []string {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}

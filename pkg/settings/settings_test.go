@@ -1,0 +1,122 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/settings"
+)
+
+type environment map[string]string
+
+func (e environment) lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+// parse returns the settings of an environment and of arguments.
+func parse(t *testing.T, env environment, args ...string) *settings.Rendering {
+	t.Helper()
+	r := settings.New(env.lookup)
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	r.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestOptions(t *testing.T) {
+	want := render.Options{RunnerImage: render.DefaultRunnerImage, OpenShift: true}
+	if diff := cmp.Diff(want, parse(t, nil).Options(true)); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+	env := environment{"TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379", "TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b,"}
+	want = render.Options{
+		RunnerImage: "mine", ProxyHost: "h", ImagePullSecrets: []string{"a", "b"}, DefaultRedis: &render.Redis{Address: "redis:6379"},
+	}
+	args := []string{"--runner-image=mine", "--proxy-host=h"}
+	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
+		t.Errorf("with a Redis that has no password, and a key of nothing (-want +got):\n%s", diff)
+	}
+	want.DefaultRedis.PasswordSecret, want.DefaultRedis.PasswordKey = "secret", "redis-password"
+	want.ImagePullSecrets = []string{"c"}
+	args = append(args, "--default-redis-secret-name=secret", "--default-image-pull-secrets=c")
+	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
+		t.Errorf("with a password (-want +got):\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want []string // parts of the error; none when it is valid
+	}{
+		"defaults":               {},
+		"a Redis":                {args: []string{"--default-redis-address=redis:6379", "--openshift=true"}},
+		"a bad platform":         {[]string{"--openshift=maybe"}, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"a Redis without a port": {[]string{"--default-redis-address=redis"}, []string{"--default-redis-address", "host:port"}},
+		"both":                   {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := parse(t, nil, test.args...).Validate()
+			if (err != nil) != (len(test.want) > 0) {
+				t.Fatalf("error %v", err)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not tell of %s", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestIsOpenShift(t *testing.T) {
+	groups := func(names ...string) func() (*metav1.APIGroupList, error) {
+		list := &metav1.APIGroupList{}
+		for _, name := range names {
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: name})
+		}
+		return func() (*metav1.APIGroupList, error) { return list, nil }
+	}
+	silent := func() (*metav1.APIGroupList, error) { return nil, errors.New("no answer") }
+	for _, test := range []struct {
+		env    environment
+		groups func() (*metav1.APIGroupList, error)
+		want   bool
+	}{
+		{nil, groups("apps"), false},
+		{nil, groups("apps", "route.openshift.io"), true},
+		// A setting asks nobody.
+		{environment{"OPERATOR_OPENSHIFT": "TRUE"}, silent, true},
+		{environment{"OPERATOR_OPENSHIFT": "yes"}, silent, false},
+		{environment{"OPERATOR_OPENSHIFT": ""}, silent, false},
+	} {
+		if got, err := parse(t, test.env).IsOpenShift(test.groups); err != nil || got != test.want {
+			t.Errorf("environment %v: %t, %v; want %t", test.env, got, err, test.want)
+		}
+	}
+	if _, err := parse(t, nil).IsOpenShift(silent); err == nil || !strings.Contains(err.Error(), "--openshift") {
+		t.Errorf("error %v, want one that tells what to set", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	if got := settings.List("a, b,,c "); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := settings.List(" , "); got != nil {
+		t.Errorf("got %q of nothing", got)
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import "strings"
+
+// entry says who types some commands, or why nobody does.
+type entry struct {
+	// file and section name the commands; an empty section stands for all.
+	file, section string
+	// has is what the commands have in them; empty for any.
+	has string
+	// test that types them, as PACKAGE.NAME of a package under test/.
+	test string
+	// reason why no test types them.
+	reason string
+}
+
+// exceptions are commands that no test types.
+var exceptions = []entry{
+	{file: "README.md", has: "make test", reason: "is what runs these tests"},
+	{file: "docs/api.md", has: "go get ", reason: "needs a version that is published; the programs in examples/ depend on this checkout instead"},
+	{file: "docs/monitoring.md", has: " logs ", reason: "the pods of these suites are fake, and write no log"},
+	{file: "docs/monitoring.md", has: " top ", reason: "needs metrics-server, which is not Freehold's"},
+	{file: "pkg/render/testdata/stored/README.md", reason: "makes test data anew, in the checkout"},
+	{file: "test/cluster/testdata/toolhive/README.md", reason: "makes test data anew, on a real node"},
+}
+
+// typed are commands that a test types.
+var typed = []entry{
+	{file: "README.md", section: "Try it", test: "documents.TestMakeRun"},
+	{file: "README.md", section: "Install it", test: "documents.TestInstall"},
+	{file: "docs/api.md", section: "Clients for MCPServers", test: "documents.TestPrograms"},
+	{file: "docs/api.md", section: "Library for operators of other kinds", test: "documents.TestLibraryExample"},
+	{file: "docs/kubectl-freehold.md", section: "Install", test: "documents.TestInstallPlugin"},
+	{file: "docs/kubectl-freehold.md", section: "Who owns what", test: "plugin.TestDocumentation"},
+	{file: "docs/kubectl-freehold.md", section: "Conflicts", test: "plugin.TestDocumentation"},
+	{file: "docs/kubectl-freehold.md", section: "Take, yield, release", test: "plugin.TestDocumentation"},
+	{file: "docs/kubectl-freehold.md", section: "What the operator would write", test: "plugin.TestDocumentation"},
+	{file: "docs/kubectl-freehold.md", section: "Which writer may own what", test: "plugin.TestDocumentation"},
+	{file: "docs/kubectl-freehold.md", section: "From ToolHive, and back", test: "plugin.TestDocumentation"},
+	{file: "docs/migration.md", section: "See what will happen", test: "plugin.TestMigration"},
+	{file: "docs/migration.md", section: "Do it", test: "documents.TestMigration"},
+	{file: "docs/migration.md", section: "If ToolHive's operator still runs", test: "documents.TestMigration"},
+	{file: "docs/migration.md", section: "The way back", test: "plugin.TestMigration"},
+	{file: "docs/monitoring.md", test: "documents.TestMonitoring"},
+	{file: "docs/ownership.md", test: "documents.TestOwnership"},
+	{file: "docs/policies.md", test: "documents.TestPolicies"},
+}
+
+func (e *entry) isAbout(c Command) bool {
+	return e.file == c.File && (e.section == "" || e.section == c.Section) && strings.Contains(c.Text, e.has)
+}
+
+// entriesOf are those of a command: its exceptions if it has any, or else who types it.
+func entriesOf(c Command) []entry {
+	for _, list := range [][]entry{exceptions, typed} {
+		var found []entry
+		for _, e := range list {
+			if e.isAbout(c) {
+				found = append(found, e)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}

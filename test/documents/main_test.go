@@ -1,0 +1,41 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// env is the control plane of all tests of this package, which run one after the other: some commands are about all
+// namespaces.
+var env *harness.Env
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx := context.Background()
+	remove, err := harness.InstallPlugin(ctx)
+	defer remove()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no plugin:", err)
+		return 1
+	}
+	env, err = harness.New(ctx, cluster.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := env.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,53 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestMigration goes from ToolHive's operator to Freehold as the page says: at once, then with a word for an MCPServer, and
+// then against an operator of ToolHive's that still writes.
+func TestMigration(t *testing.T) {
+	r := newReader(t)
+	r.removeOperator(t)
+	r.kubectl.Run(t, "create", "namespace", "toolhive-system")
+	r.kubectl.Run(t, "create", "deployment", "toolhive-operator", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0", "-n", "toolhive-system")
+	r.Recall(t, "edited", "first")
+	for _, command := range Of(t) {
+		switch {
+		case strings.Contains(command.Text, "kubectl wait"):
+			// The pods of the operator are fake; a process stands in for them.
+			operator := r.Operate(t)
+			r.types(t, command)
+			harness.Stop(t, operator)
+			continue
+		case strings.Contains(command.Text, vocabulary.Takeover):
+			r.Recall(t, "plain", web)
+			r.Operate(t, "--takeover=manual")
+			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionFalse)
+			r.types(t, command)
+			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionTrue)
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
+			continue
+		case strings.Contains(command.Text, vocabulary.Take):
+			r.kubectl.Run(t, "label", "deployment/"+web, "--overwrite", "--field-manager="+vocabulary.ToolHiveOperator, "toolhive=theirs")
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
+			r.types(t, command)
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
+			continue
+		}
+		if out := r.types(t, command); out == "" {
+			t.Errorf("%v shows nothing", command)
+		}
+	}
+	r.kubectl.Run(t, "delete", "namespace", "toolhive-system", "--wait=false")
+}

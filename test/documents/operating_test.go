@@ -1,0 +1,112 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// TestOwnership looks at owners, takes contested fields back in both ways, and leaves others to whoever wants them.
+func TestOwnership(t *testing.T) {
+	r := newReader(t)
+	r.Operate(t)
+	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1), func(server *v1beta1.MCPServer) {
+		server.Spec.Resources.Limits.CPU = "200m"
+	}))
+	r.AwaitSettled(t, web)
+	for _, command := range Of(t) {
+		switch {
+		case strings.Contains(command.Text, ":.spec.replicas"):
+			r.kubectl.Run(t, "scale", "deployment/"+web, "--replicas=2")
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
+		case strings.Contains(command.Text, "=kubectl-edit"):
+			r.kubectl.Run(t, "label", "deployment/"+web, "--overwrite", "--field-manager=kubectl-edit", "toolhive=mine")
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
+		}
+		out := r.types(t, command)
+		switch {
+		case strings.Contains(command.Text, "--show-managed-fields"):
+			if !strings.Contains(out, "manager: "+vocabulary.Proxy) {
+				t.Errorf("%v does not show who owns the fields", command)
+			}
+		case strings.Contains(command.Text, vocabulary.Take):
+			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
+			r.await(t, v1beta1.ConditionFieldsTaken, metav1.ConditionTrue)
+			r.kubectl.Run(t, "annotate", "mcpserver", web, vocabulary.Take+"-")
+		default:
+			r.await(t, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
+		}
+	}
+}
+
+// TestPolicies installs the policies and removes them.
+func TestPolicies(t *testing.T) {
+	r := newReader(t)
+	for _, command := range Of(t) {
+		if out := r.types(t, command); strings.Count(out, "validatingadmissionpolicy.") != 3 {
+			t.Errorf("%v says\n%s", command, out)
+		}
+	}
+}
+
+// TestMonitoring types what is to be looked at after an alert, while there is something to be seen: an MCPServer with a
+// conflict, one that cannot be stored, and one that waits for its takeover. Of the Prometheus operator there are the kinds.
+func TestMonitoring(t *testing.T) {
+	r := newReader(t)
+	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
+		r.kubectl.Do(t, harness.Call{Args: []string{"apply", "--server-side", "-f", "-"}, Input: definition(kind)})
+		r.kubectl.Run(t, "wait", "--for=condition=Established", "crd/"+strings.ToLower(kind)+"s.monitoring.coreos.com")
+	}
+	r.kubectl.Run(t, "create", "namespace", "monitoring")
+	r.installOperator(t)
+	r.kubectl.Run(t, "rollout", "status", "deployment/freehold", "-n", "freehold-system", "--timeout=2m")
+
+	r.Recall(t, "edited", "waiting")
+	r.Operate(t, "--takeover=manual", "--leader-elect", "--leader-elect-resource-namespace=freehold-system")
+	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
+	r.AwaitSettled(t, web)
+	r.kubectl.Run(t, "scale", "deployment/"+web, "--replicas=2")
+	r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
+	r.Create(t, harness.Server("unstorable", v1beta1.TransportSSE, harness.PodTemplate(`{"spec": {"dnsPolicy": "Carrier Pigeon"}}`)))
+	for name, condition := range map[string]string{"unstorable": v1beta1.ConditionApplied, "waiting": v1beta1.ConditionTakenOver} {
+		r.kubectl.Run(t, "wait", "mcpserver/"+name, "--for=condition="+condition+"=False", "--timeout=2m")
+	}
+
+	for _, command := range Of(t) {
+		out, err := r.attempt(t, r.filledIn(command))
+		// 1 means that there are conflicts.
+		if found := strings.Contains(command.Text, "freehold conflicts"); err != nil && (!found || !strings.Contains(err.Error(), "exit status 1")) {
+			t.Errorf("%v: %v", command, err)
+		}
+		if out == "" || strings.Contains(out, "No resources found") {
+			t.Errorf("%v shows nothing", command)
+		}
+		for condition, name := range map[string]string{
+			v1beta1.ConditionFieldsOwned: web, v1beta1.ConditionApplied: "unstorable", v1beta1.ConditionTakenOver: "waiting",
+		} {
+			if strings.Contains(command.Text, `"`+condition+`"`) && (strings.Count(out, "\n") != 1 || !strings.Contains(out, r.Name+"/"+name)) {
+				t.Errorf("%v shows\n%s", command, out)
+			}
+		}
+	}
+}
+
+// definition is that of a kind of the Prometheus operator, as far as kubectl needs it.
+func definition(kind string) string {
+	plural := strings.ToLower(kind) + "s"
+	return `{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "` + plural + `.monitoring.coreos.com"},
+		"spec": {
+			"group": "monitoring.coreos.com", "scope": "Namespaced", "names": {"kind": "` + kind + `", "plural": "` + plural + `"},
+			"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+				"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]
+		}}`
+}

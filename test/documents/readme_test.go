@@ -1,0 +1,79 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMakeRun runs what the README begins with, until it has shown that everything is ready, and presses Ctrl-C.
+func TestMakeRun(t *testing.T) {
+	// With a cluster of the reader's it would use that.
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })
+	for _, command := range Of(t) {
+		p := start(t, command.Text, environment)
+		p.await(t, "Everything is ready")
+		// The table of who owns what comes last.
+		for _, sample := range []string{"echo-http", "echo-sse", "echo-stdio"} {
+			p.await(t, "mcpserver/"+sample)
+		}
+		lookForYourself(t, p.said(), environment)
+		p.interrupt(t)
+		if !strings.Contains(p.said(), "Stopping.") {
+			t.Errorf("%v does not say that it stops", command)
+		}
+	}
+}
+
+// lookForYourself types what make run invites to type.
+func lookForYourself(t *testing.T, said string, environment []string) {
+	t.Helper()
+	_, after, _ := strings.Cut(said, "Look for yourself")
+	_, after, _ = strings.Cut(after, "\n")
+	block, _, _ := strings.Cut(after, "\n\n")
+	command := exec.CommandContext(t.Context(), "sh", "-e", "-c", block)
+	command.Env = environment
+	out, err := command.CombinedOutput()
+	for _, want := range []string{"deployment.apps/echo-http", "freehold-finalizer", "freehold-backend "} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s ends with %v, want %s in\n%s", block, err, want, out)
+		}
+	}
+}
+
+// TestInstall follows the README on a cluster. The operator's pods are fake there; a process stands in for them.
+func TestInstall(t *testing.T) {
+	r := newReader(t)
+	r.removeOperator(t)
+	r.Operate(t)
+	var out string
+	for _, command := range Of(t) {
+		out = r.types(t, command)
+		if strings.Contains(command.Text, "deploy/samples") {
+			for _, name := range []string{"echo-http", "echo-sse", "echo-stdio"} {
+				r.AwaitReady(t, name)
+			}
+		}
+	}
+	if strings.Count(out, "Ready") != 3 || !strings.Contains(out, "http://mcp-echo-sse-proxy."+r.Name) {
+		t.Errorf("kubectl get mcpservers shows\n%s", out)
+	}
+}
+
+// TestInstallPlugin builds the plugin as its page says, and calls it through kubectl, in one shell.
+func TestInstallPlugin(t *testing.T) {
+	r := newReader(t)
+	var lines []string
+	for _, command := range Of(t) {
+		lines = append(lines, command.Text)
+	}
+	out, err := r.attempt(t, strings.Join(lines, " && "))
+	if err != nil || !strings.Contains(out, "owners") || !strings.Contains(out, "kubectl freehold") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
