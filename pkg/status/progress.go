@@ -114,7 +114,16 @@ func (o Observation) hold() *tier {
 
 // serves tells whether what the spec asks for serves, and nothing earlier does.
 func (o Observation) serves() bool {
-	return !o.Unapplied && o.Backend.Serves() && o.Proxy.Serves()
+	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
+}
+
+// tierServes tells whether a rollout is over. One whose workload's controller has not looked at the last change yet is
+// taken for what it was, unless it is the spec that has changed: other changes, such as one of the number of replicas, do
+// not roll pods out as a rule.
+func (o Observation) tierServes(state rollout.State) bool {
+	previous := o.Server.Status
+	return state.Serves() || state.Reason == rollout.ReasonObserving && previous.ObservedGeneration == o.Server.Generation &&
+		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 
 // comesAbout tells whether rollouts go on by themselves.

@@ -77,6 +77,36 @@ func TestStalledMessage(t *testing.T) {
 	}
 }
 
+// A workload that its controller has not looked at since the last change is taken for what it was, unless it is the spec
+// that has changed.
+func TestNotObserved(t *testing.T) {
+	served := status.Compute(status.Observation{
+		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
+	}, noon)
+	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving, Ready: true}
+	for name, c := range map[string]struct {
+		previous   v1beta1.MCPServerStatus
+		generation int64
+		want       metav1.ConditionStatus
+	}{
+		"somebody scales it":            {served, 3, metav1.ConditionTrue},
+		"the spec changes":              {served, 4, metav1.ConditionFalse},
+		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, metav1.ConditionFalse},
+		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server()
+			s.Generation, s.Status = c.generation, c.previous
+			got := status.Compute(status.Observation{
+				Server: s, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: unobserved, Backend: serving,
+			}, noon)
+			if ready := find(got, v1beta1.ConditionReady); ready.Status != c.want {
+				t.Errorf("Ready is %+v, want %s", ready, c.want)
+			}
+		})
+	}
+}
+
 // The image is that of the pods that are ready; as long as they have not all the same, or none is, that which was told last.
 func TestImageSeen(t *testing.T) {
 	s := server()

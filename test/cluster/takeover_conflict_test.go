@@ -49,6 +49,7 @@ func TestTakeoverContested(t *testing.T) {
 			}
 			return nil
 		})
+		s.awaitRolledOut(t, name)
 		s.settle(t)
 		watchStanding(t, s.Space, name, mark)
 		oneConflictEvent(t, s.Space, name)
