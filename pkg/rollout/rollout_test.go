@@ -120,6 +120,7 @@ func TestStatefulSet(t *testing.T) {
 		wake   time.Duration
 	}{
 		"there is none":              {nil, nil, "Progressing: NotMade", false, 0},
+		"it was just made":           {set(func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} }), nil, "Progressing: NotMade", false, 0},
 		"not observed":               {set(func(s *appsv1.StatefulSet) { s.Generation = 4 }), nil, "Progressing: NotObserved", false, 0},
 		"all are new":                {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new")}, "Complete", true, 0},
 		"all are new, on delete":     {set(onDelete), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new")}, "Complete", true, 0},

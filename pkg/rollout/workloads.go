@@ -17,7 +17,7 @@ import (
 // Deployment returns the state of a Deployment, which may be nil, with the pods that its selector selects. wake is when to
 // look again although nothing has happened; 0 for never.
 func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
-	if d == nil {
+	if d == nil || d.Status.ObservedGeneration == 0 {
 		return State{Phase: Progressing, Reason: ReasonMissing}, 0
 	}
 	wanted, s := count(d.Spec.Replicas), d.Status
@@ -61,7 +61,7 @@ type Driver struct {
 // StatefulSet returns the state of a StatefulSet, which may be nil, with the pods that its selector selects. wake is when
 // to look again although nothing has happened; 0 for never.
 func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
-	if set == nil {
+	if set == nil || set.Status.ObservedGeneration == 0 {
 		return State{Phase: Progressing, Reason: ReasonMissing}, 0
 	}
 	s := set.Status
