@@ -1,0 +1,420 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+const (
+	driven      = "driven"
+	nextImage   = "example.com/mcp:next"
+	strategyKey = ".spec.updateStrategy"
+)
+
+// drivenScene is an MCPServer with three backend pods.
+type drivenScene struct {
+	*harness.Space
+}
+
+func newDrivenScene(t *testing.T, annotations map[string]string) drivenScene {
+	t.Helper()
+	s := drivenScene{env.Space(t)}
+	s.Create(t, harness.Server(driven, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 3), func(server *v1beta1.MCPServer) {
+		server.Annotations = annotations
+	}))
+	return s
+}
+
+var onDelete = map[string]string{vocabulary.BackendUpdateStrategy: "OnDelete"}
+
+func (s drivenScene) annotate(t *testing.T, key, value string) {
+	t.Helper()
+	s.Edit(t, driven, func(server *v1beta1.MCPServer) {
+		if server.Annotations == nil {
+			server.Annotations = map[string]string{}
+		}
+		if server.Annotations[key] = value; value == "" {
+			delete(server.Annotations, key)
+		}
+	})
+}
+
+func (s drivenScene) roll(t *testing.T, image string) {
+	t.Helper()
+	s.Edit(t, driven, func(server *v1beta1.MCPServer) { server.Spec.Image = image })
+}
+
+// pods are the UIDs of the backend's pods, by name.
+func (s drivenScene) pods(t *testing.T) map[string]types.UID {
+	t.Helper()
+	list, err := env.Core.CoreV1().Pods(s.Name).List(t.Context(), metav1.ListOptions{
+		LabelSelector: labels.SelectorFromSet(render.BackendSelector(driven)).String(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]types.UID{}
+	for i := range list.Items {
+		found[list.Items[i].Name] = list.Items[i].UID
+	}
+	return found
+}
+
+// evicted are the names of the pods whose eviction by the operator was accepted since the mark, in their order.
+func (s drivenScene) evicted(t *testing.T, since audit.Mark) []string {
+	t.Helper()
+	var names []string
+	for _, e := range s.Writes(t, since) {
+		if e.Resource != "pods" {
+			continue
+		}
+		if e.Subresource != "eviction" {
+			t.Errorf("not an eviction: %v", e)
+		} else if e.Succeeded() {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// inTurn is the order in which all pods are replaced.
+var inTurn = []string{driven + "-2", driven + "-1", driven + "-0"}
+
+// checkReplaced checks that every pod was replaced once, one after the other.
+func (s drivenScene) checkReplaced(t *testing.T, since audit.Mark, before map[string]types.UID) {
+	t.Helper()
+	if diff := cmp.Diff(inTurn, s.evicted(t, since)); diff != "" {
+		t.Errorf("evicted pods (-want +got):\n%s", diff)
+	}
+	for name, uid := range s.pods(t) {
+		if before[name] == uid {
+			t.Errorf("pod %s is the old one", name)
+		}
+	}
+	checkOwnership(t, s.Space, driven)
+}
+
+// awaitHeld waits until the MCPServer tells what its rollout waits for.
+func (s drivenScene) awaitHeld(t *testing.T, reason string, parts ...string) {
+	t.Helper()
+	s.AwaitServer(t, driven, "waits for "+reason, func(server *v1beta1.MCPServer) error {
+		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionReconciling)
+		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason ||
+			slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(c.Message, part) }) {
+			return fmt.Errorf("the condition is %+v, want %q", c, parts)
+		}
+		if meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
+			return fmt.Errorf("it is Ready")
+		}
+		return nil
+	})
+}
+
+// neverTwoAtOnce watches, until the test ends, that at most one of three pods of the backend is missing or not ready at any
+// time.
+func (s drivenScene) neverTwoAtOnce(t *testing.T) {
+	t.Helper()
+	selector := labels.SelectorFromSet(render.BackendSelector(driven)).String()
+	list, err := env.Core.CoreV1().Pods(s.Name).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := env.Core.CoreV1().Pods(s.Name).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := map[string]bool{}
+	for i := range list.Items {
+		ready[list.Items[i].Name] = serves(&list.Items[i])
+	}
+	ending, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				select {
+				case <-ending: // A watch that is stopped says that it was.
+				default:
+					t.Errorf("the watch ended with %v", event.Object)
+				}
+				return
+			}
+			ready[pod.Name] = event.Type != "DELETED" && serves(pod)
+			count := 0
+			for _, is := range ready {
+				if is {
+					count++
+				}
+			}
+			if count < 2 {
+				t.Errorf("%d of three pods are ready at version %s", count, pod.ResourceVersion)
+			}
+		}
+	}()
+	t.Cleanup(func() { close(ending); watcher.Stop(); <-done })
+}
+
+func serves(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// TestOnDelete has the operator replace the pods of a backend, one after the other.
+func TestOnDelete(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	before := s.pods(t)
+	s.neverTwoAtOnce(t)
+	mark := s.Mark(t)
+	s.roll(t, nextImage)
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+	server := s.AwaitReady(t, driven)
+	if told := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionRolledOut).Message; !strings.Contains(told, nextImage) {
+		t.Errorf("the image is not told: %s", told)
+	}
+	s.Quiet(t, s.Mark(t), harness.Calm)
+}
+
+// TestOnDeleteResumes stops the operator half way.
+func TestOnDeleteResumes(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	running := s.Operate(t)
+	s.AwaitSettled(t, driven)
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	harness.Eventually(t, "the first pod is evicted", func(context.Context) error {
+		if len(s.evicted(t, mark)) == 0 {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+	harness.Stop(t, running)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+}
+
+// TestOnDeletePaused pauses a rollout before it begins: nothing is replaced, and the template is the new one.
+func TestOnDeletePaused(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, map[string]string{vocabulary.BackendUpdateStrategy: "OnDelete", vocabulary.BackendRollout: "paused"})
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.awaitHeld(t, "Paused", driven+"-0")
+	s.Quiet(t, s.Mark(t), harness.Calm)
+	if got := s.pods(t); !cmp.Equal(before, got) {
+		t.Errorf("pods were replaced: %v, before %v", got, before)
+	}
+	s.annotate(t, vocabulary.BackendRollout, "")
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+}
+
+// TestOnDeleteRespectsBudgets has a PodDisruptionBudget that allows no eviction, until it goes.
+func TestOnDeleteRespectsBudgets(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	budgets, ctx := env.Core.PolicyV1().PodDisruptionBudgets(s.Name), t.Context()
+	_, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(3)), Selector: &metav1.LabelSelector{MatchLabels: render.BackendSelector(driven)},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "the budget counts", func(ctx context.Context) error {
+		budget, err := budgets.Get(ctx, "all", metav1.GetOptions{})
+		if err == nil && budget.Status.CurrentHealthy != 3 {
+			err = fmt.Errorf("it counts %d", budget.Status.CurrentHealthy)
+		}
+		return err
+	})
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.awaitHeld(t, "DisruptionBudget", inTurn[0], "disruption budget all")
+	if names := s.evicted(t, mark); len(names) > 0 {
+		t.Errorf("evicted: %v", names)
+	}
+	if err := budgets.Delete(ctx, "all", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+}
+
+// TestOnDeleteComesAndGoes asks for it when everything runs, and takes that back.
+func TestOnDeleteComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, nil)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	before, mark := s.pods(t), s.Mark(t)
+	s.annotate(t, vocabulary.BackendUpdateStrategy, "OnDelete")
+	s.awaitStrategy(t, "OnDelete")
+	s.AwaitSettled(t, driven)
+	if writes := s.Writes(t, mark); len(writes) > 3 {
+		t.Errorf("the strategy took %d writes: %v", len(writes), writes)
+	}
+	checkOwnership(t, s.Space, driven)
+	if owners := ownership.Owners(s.MustObject(t, harness.Backend, driven), strategyKey+".type"); len(owners) != 1 || owners[0].Manager != vocabulary.Backend {
+		t.Errorf("the strategy is of %v", owners)
+	}
+
+	mark = s.Mark(t)
+	s.annotate(t, vocabulary.BackendUpdateStrategy, "")
+	s.awaitStrategy(t, "RollingUpdate")
+	s.AwaitSettled(t, driven)
+	if owners := ownership.Owners(s.MustObject(t, harness.Backend, driven), strategyKey+".type"); len(owners) > 0 {
+		t.Errorf("the strategy is of %v, and should be nobody's", owners)
+	}
+	if got := s.pods(t); !cmp.Equal(before, got) || len(s.evicted(t, mark)) > 0 {
+		t.Errorf("pods were replaced: %v, before %v", got, before)
+	}
+	checkOwnership(t, s.Space, driven)
+}
+
+// TestOnDeleteOfUser leaves a strategy that somebody has set with kubectl to him, and his pods too.
+func TestOnDeleteOfUser(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, nil)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	kubectl := s.Kubectl(t)
+	kubectl.Run(t, "patch", "statefulset/"+driven, "-p", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.awaitHeld(t, "OnDelete", driven+"-0")
+	s.Quiet(t, s.Mark(t), harness.Calm)
+	if got := s.pods(t); !cmp.Equal(before, got) || len(s.evicted(t, mark)) > 0 {
+		t.Errorf("pods were replaced: %v, before %v", got, before)
+	}
+	kubectl.Run(t, "delete", "pod", "--wait=false", driven+"-0", driven+"-1", driven+"-2")
+	s.AwaitSettled(t, driven)
+
+	// Whoever asks Freehold for another strategy than he has set himself is told so, and how to settle it.
+	kubectl.Run(t, "patch", "statefulset/"+driven, "-p", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1}}}}`)
+	s.annotate(t, vocabulary.BackendUpdateStrategy, "OnDelete")
+	server := s.AwaitServer(t, driven, "is contested", func(server *v1beta1.MCPServer) error {
+		if meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
+			return nil
+		}
+		return fmt.Errorf("its conditions are %+v", server.Status.Conditions)
+	})
+	told := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
+	if !strings.Contains(told, "kubectl-patch") || !strings.Contains(told, strategyKey) {
+		t.Errorf("the conflict does not name both: %s", told)
+	}
+	s.annotate(t, vocabulary.Take, "kubectl-patch")
+	s.awaitStrategy(t, "OnDelete")
+	s.AwaitSettled(t, driven)
+}
+
+// TestBlockedRollout has a pod that cannot run stand in the way of the template that would cure it.
+func TestBlockedRollout(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, nil)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	nowhere := `{"spec":{"nodeSelector":{"example.com/there":"never"},"containers":[{"name":"mcp"}]}}`
+	s.Edit(t, driven, harness.PodTemplate(nowhere))
+	s.AwaitServer(t, driven, "is stuck", func(server *v1beta1.MCPServer) error {
+		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStalled)
+		if c.Status != metav1.ConditionTrue || c.Reason != "Unschedulable" || !strings.Contains(c.Message, inTurn[0]) {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
+	mark := s.Mark(t)
+	s.Edit(t, driven, func(server *v1beta1.MCPServer) { server.Spec.PodTemplateSpec = nil })
+	s.AwaitSettled(t, driven)
+	if diff := cmp.Diff(inTurn[:1], s.evicted(t, mark)); diff != "" {
+		t.Errorf("evicted pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestEvictionIsForbidden has a policy that denies evictions, as a Role without them does. It is told, and tried again.
+func TestEvictionIsForbidden(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	s.Expect(t, harness.Forbidden, s.Name)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	lift := denyIn(t, s.Space, admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
+	}, admissionregistrationv1.Validation{Expression: "false", Message: "no evictions here"})
+	harness.Eventually(t, "the policy is in force", func(ctx context.Context) error {
+		err := env.Core.PolicyV1().Evictions(s.Name).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Name: inTurn[0], Namespace: s.Name},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		})
+		if err == nil {
+			return errors.New("an eviction is answered well")
+		}
+		if !strings.Contains(err.Error(), "no evictions here") {
+			return err
+		}
+		return nil
+	})
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.AwaitServer(t, driven, "tells of it", func(server *v1beta1.MCPServer) error {
+		for _, conditionType := range []string{v1beta1.ConditionStalled, v1beta1.ConditionApplied} {
+			c := meta.FindStatusCondition(server.Status.Conditions, conditionType)
+			if c == nil || c.Reason != "Forbidden" || !strings.Contains(c.Message, "pod/"+inTurn[0]) || !strings.Contains(c.Message, "no evictions here") {
+				return fmt.Errorf("the condition %s is %+v", conditionType, c)
+			}
+		}
+		return nil
+	})
+	lift()
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+}
+
+func (s drivenScene) awaitStrategy(t *testing.T, want string) {
+	t.Helper()
+	harness.Eventually(t, "the update strategy "+want, func(ctx context.Context) error {
+		set, err := env.Core.AppsV1().StatefulSets(s.Name).Get(ctx, driven, metav1.GetOptions{})
+		if err == nil && string(set.Spec.UpdateStrategy.Type) != want {
+			err = fmt.Errorf("it is %s", set.Spec.UpdateStrategy.Type)
+		}
+		return err
+	})
+}
