@@ -66,13 +66,6 @@ func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name s
 	}
 }
 
-// eviction returns what sends the eviction of a pod.
-func (c *clients) eviction(namespace string) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
-		return c.evict(ctx, namespace, name, options)
-	}
-}
-
 // typedClient is the part of a generated client, for one namespace, that is used here.
 type typedClient[L, A any] interface {
 	apply.Client[L, A]

@@ -201,7 +201,29 @@ func TestOnDelete(t *testing.T) {
 	if told := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionRolledOut).Message; !strings.Contains(told, nextImage) {
 		t.Errorf("the image is not told: %s", told)
 	}
+	s.checkTold(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
+}
+
+// checkTold checks that the eviction of each pod is told by one event.
+func (s drivenScene) checkTold(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, "the evictions are told", func(ctx context.Context) error {
+		list, err := env.Core.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		told := map[string]int{}
+		for _, event := range list.Items {
+			if event.Reason == "ReplacingPod" && event.Series == nil {
+				told[strings.Fields(event.Note)[1]]++
+			}
+		}
+		if want := map[string]int{inTurn[0]: 1, inTurn[1]: 1, inTurn[2]: 1}; !cmp.Equal(want, told) {
+			return fmt.Errorf("the events tell of %v", told)
+		}
+		return nil
+	})
 }
 
 // TestOnDeleteResumes stops the operator half way.
