@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -185,12 +186,23 @@ func get(ctx context.Context, url string) (string, error) {
 
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var listener net.Listener
+	var err error
+	for range 100 {
+		// A port that the system gives out by itself, above these, may be given to somebody else before it is used.
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if listener, err = config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", fmt.Errorf("there is no free port: %w", err)
 }
+
+// The ports that operators are given: neither well-known nor among those that Linux gives to connections by itself.
+const (
+	firstPort = 15000
+	lastPort  = 32000
+)
 
 // TempLog returns a file for an operator's output in the directory.
 func TempLog(dir string) (*os.File, error) {

@@ -6,7 +6,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +23,8 @@ import (
 )
 
 // followRollouts tells how far the rollouts of the two workloads have come, and moves that of the backend on where
-// Kubernetes does not. wait is how long to wait before the status is written, as what is known is about to change.
-func (p *pass) followRollouts(ctx context.Context, observation *status.Observation) (wait time.Duration) {
+// Kubernetes does not. tell is false as long as what is known is about to change, so that it is not worth a status.
+func (p *pass) followRollouts(ctx context.Context, observation *status.Observation) (tell bool) {
 	now, pods, set := p.config.Clock.Now(), p.caches.backendPods(p.key), observation.StatefulSet
 	by := p.driver()
 	backend, backendWake := rollout.StatefulSet(set, pods, by, now)
@@ -46,13 +45,20 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
 	p.rollouts.note(p.key, set, map[Tier]rollout.State{TierBackend: backend, TierProxy: proxy})
-	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, concernsPods), p.refusals()
-	wait = p.rollouts.wait(p.key, now, backend, proxy)
+	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, p.concernsPods), p.refusals()
+	wait := p.rollouts.wait(p.key, now, backend, proxy)
 	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)
-	if p.server.Status.Phase == "" || news > 0 {
-		return 0 // That is to be told whatever becomes of the pods, and another pass may not know it.
+	switch {
+	case p.server.Status.Phase == "" || news > 0:
+		return true // That is to be told whatever becomes of the pods, and another pass may not know it.
+	case p.overtaken:
+		return false // The write that lost a race is made again at once, and what it brings about is the news.
+	case wait > 0:
+		p.wakeAfter(wait)
+		return false
+	default:
+		return true
 	}
-	return wait
 }
 
 // driver tells who replaces the backend's pods under OnDelete.
@@ -73,10 +79,13 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 	switch {
 	case err == nil && !sent: // The cache does not show it yet.
 	case err == nil:
-		p.tell([]status.Event{{
-			Type: corev1.EventTypeNormal, Reason: status.ReasonReplacingPod, Action: status.ActionRollOut,
-			Note: fmt.Sprintf("Pod %s has an earlier template and is evicted", pod.Name),
-		}})
+		if p.config.Recorder != nil {
+			// Events that are about other pods are other events, whatever the version of the MCPServer.
+			p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
+				Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			}, corev1.EventTypeNormal, status.ReasonReplacingPod, status.ActionRollOut,
+				"Pod %s has an earlier template and is evicted", pod.Name)
+		}
 	case refused:
 		// It will be allowed some time, which nothing tells.
 		p.retryAs(retryBackoff)
@@ -87,10 +96,13 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 }
 
 // concernsPods tells whether pods are not as they should be because of a refusal.
-func concernsPods(err error) bool {
+func (p *pass) concernsPods(err error) bool {
 	var refusal *apply.Refusal
 	if !errors.As(err, &refusal) || refusal.Object.Kind != vocabulary.Deployment && refusal.Object.Kind != vocabulary.StatefulSet {
 		return false
+	}
+	if apply.Policies()[refusal.Class].Retry == apply.RetrySoon && p.server.Status.ObservedGeneration == p.server.Generation {
+		return false // A race was lost, and the spec is what it was.
 	}
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {

@@ -301,8 +301,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
-	if wait := p.followRollouts(ctx, &observation); wait > 0 {
-		p.wakeAfter(wait)
+	if !p.followRollouts(ctx, &observation) {
 		return
 	}
 	next := status.Compute(observation, p.config.Clock.Now())

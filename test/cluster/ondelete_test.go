@@ -255,6 +255,7 @@ func TestOnDeletePaused(t *testing.T) {
 	before, mark := s.pods(t), s.Mark(t)
 	s.roll(t, nextImage)
 	s.awaitHeld(t, "Paused", driven+"-0")
+	awaitCalm(t, s.Space, driven) // The proxy is rolled out as well.
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := s.pods(t); !cmp.Equal(before, got) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
@@ -342,6 +343,7 @@ func TestOnDeleteOfUser(t *testing.T) {
 	before, mark := s.pods(t), s.Mark(t)
 	s.roll(t, nextImage)
 	s.awaitHeld(t, "OnDelete", driven+"-0")
+	awaitCalm(t, s.Space, driven) // The proxy is rolled out as well.
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := s.pods(t); !cmp.Equal(before, got) || len(s.evicted(t, mark)) > 0 {
 		t.Errorf("pods were replaced: %v, before %v", got, before)

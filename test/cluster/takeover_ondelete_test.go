@@ -36,6 +36,7 @@ func TestTakeoverOnDelete(t *testing.T) {
 		t.Errorf("the gate is %s", gate)
 	}
 	checkOwnership(t, s.Space, driven)
+	awaitCalm(t, s.Space, driven)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := pods.pods(t); !cmp.Equal(before, got) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
