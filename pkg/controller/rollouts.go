@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -71,10 +70,7 @@ func (p *pass) driver() rollout.Driver {
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
 func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.State) {
 	ref, sent := childRef(podKind, pod.Namespace, pod.Name), false
-	err := p.applier.Delete(ctx, ref, pod, func(ctx context.Context, name string, options metav1.DeleteOptions) error {
-		sent = true
-		return p.clients.evict(ctx, pod.Namespace, name, options)
-	})
+	err := p.applier.Delete(ctx, ref, pod, p.clients.eviction(pod.Namespace, &sent))
 	budget, refused := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
 	switch {
 	case err == nil && !sent: // The cache does not show it yet.

@@ -66,6 +66,14 @@ func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name s
 	}
 }
 
+// eviction returns what sends the eviction of a pod, and notes that it was called.
+func (c *clients) eviction(namespace string, sent *bool) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+		*sent = true
+		return c.evict(ctx, namespace, name, options)
+	}
+}
+
 // typedClient is the part of a generated client, for one namespace, that is used here.
 type typedClient[L, A any] interface {
 	apply.Client[L, A]
