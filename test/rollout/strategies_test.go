@@ -107,6 +107,7 @@ var (
 		repartition: func(s *scene) {
 			// It has no partition, but can be paused.
 			s.annotate(vocabulary.BackendRollout, "paused")
+			s.await(waitsFor(podZero, "Paused")) // Or the operator may see the pod ready before it sees that.
 			s.decree(harness.Backend, second, ready)
 			s.rests(waitsFor(podZero, "Paused"))
 			s.annotate(vocabulary.BackendRollout, "")
