@@ -77,7 +77,8 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		build_control_plane fake --earlier-controllers
 		# Never from Go's cache: what is tested is outside of the test's binary.
 		packages_of test
-		run test "${TAGS}" -count=1 -timeout=45m
+		# Two at a time: each has a control plane of its own, which more of them would starve.
+		run test "${TAGS}" -count=1 -p=2 -timeout=45m
 		packages=(./...)
 		;;
 	node)
