@@ -22,7 +22,7 @@ run: ## Run the operator on a local cluster with its own rights, apply the sampl
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests, those on a real API server included (the first time builds one, about ten minutes)
+test: ## Run all tests, those on a real API server included (the first time builds one, about a quarter of an hour)
 	@hack/test.sh unit tools cluster
 
 .PHONY: test-unit

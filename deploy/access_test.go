@@ -76,6 +76,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	}
 	// Observed, and deleted for a restart that is not to wait.
 	allow("", "pods", "list", "watch", "delete")
+	allow("", "pods/eviction", "create")
 	// Told.
 	allow("events.k8s.io", "events", "create", "patch")
 	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.
@@ -134,6 +135,8 @@ func TestNobodyMayUpdate(t *testing.T) {
 						t.Errorf("%s has a wildcard: %s", name, p)
 					case resource == "secrets":
 						t.Errorf("%s reaches Secrets: %s", name, p)
+					case strings.HasSuffix(p.resource, "/status") && p.resource != "mcpservers/status":
+						t.Errorf("%s reaches a status that is its controller's to write: %s", name, p)
 					case slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, p.verb):
 						t.Errorf("%s holds a verb it must not have: %s", name, p)
 					case p.verb == "update":

@@ -44,13 +44,13 @@ packages_of() {
 	mapfile -t packages < <(go -C "${ROOT}/$1" list ./... | grep --extended-regexp --invert-match '/(hack/node|test/node|test/takeover)$')
 }
 
-# build_control_plane NODES builds what is missing of it, and of its fake or real nodes, before the tests do, as here one
-# sees how far that has come.
+# build_control_plane NODES FLAGS... builds what is missing of it, and of its fake or real nodes, before the tests do, as
+# here one sees how far that has come.
 build_control_plane() {
-	if [[ " ${built_for:-} " != *" $1 "* ]]; then
-		printf '\n==> control plane for %s nodes\n' "$1"
-		go -C "${ROOT}/hack" run ./cmd/localcluster build --node="$1" || exit 1
-		built_for+=" $1"
+	if [[ " ${built_for:-} " != *" $* "* ]]; then
+		printf '\n==> control plane for nodes: %s\n' "$*"
+		go -C "${ROOT}/hack" run ./cmd/localcluster build --node "$@" || exit 1
+		built_for+=" $*"
 	fi
 }
 
@@ -73,7 +73,8 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		run hack/tools/testreport
 		;;
 	cluster)
-		build_control_plane fake
+		# With the controllers of two versions of Kubernetes, as rollouts are told the same for both.
+		build_control_plane fake --earlier-controllers
 		# Never from Go's cache: what is tested is outside of the test's binary.
 		packages_of test
 		# Two at a time: each has a control plane of its own, which more of them would starve.

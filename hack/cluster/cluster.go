@@ -62,7 +62,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	programs, err := binaries.Finder{Progress: options.Progress}.Ensure(ctx, options.components()...)
+	programs, err := binaries.Finder{Progress: options.Progress}.Ensure(ctx, options.programs()...)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (c *Cluster) defineProcesses() {
 	for _, component := range c.options.components() {
 		c.processes[component] = &process{
 			name:       component,
-			path:       c.programs[component],
+			path:       c.programs[c.options.program(component)],
 			args:       arguments[component],
 			logPath:    c.state.file("log", string(component)+".log"),
 			spawner:    c.spawner,

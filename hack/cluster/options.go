@@ -48,6 +48,9 @@ type Options struct {
 	PodReadyDelay time.Duration
 	// Controllers is the value of the flag of kube-controller-manager. Default: "*".
 	Controllers string
+	// EarlierControllers runs the kube-controller-manager of the minor version of Kubernetes before that of the API
+	// server, see binaries.EarlierControllerManager.
+	EarlierControllers bool
 	// APIServerArgs and ControllerManagerArgs are more flags; they win over those that the cluster sets itself.
 	APIServerArgs, ControllerManagerArgs []string
 	// AuditBodies records the body of every write in the audit log. Without it, only deletions have theirs, which
@@ -76,6 +79,9 @@ func (o Options) validate() error {
 	if o.APIServerOnly && o.RealNodes {
 		errs = append(errs, errors.New("pods of real nodes need more than the API server"))
 	}
+	if o.APIServerOnly && o.EarlierControllers {
+		errs = append(errs, errors.New("an API server alone has no controllers, earlier ones neither"))
+	}
 	if o.PodReadyDelay < 0 {
 		errs = append(errs, errors.New("the ready delay of fake pods must not be negative"))
 	}
@@ -93,6 +99,23 @@ func (o Options) components() []Component {
 		return components
 	}
 	return append(components, Kwok)
+}
+
+// program is what a component is.
+func (o Options) program(component Component) binaries.Tool {
+	if component == ControllerManager && o.EarlierControllers {
+		return binaries.EarlierControllerManager
+	}
+	return component
+}
+
+// programs lists what the cluster's components are.
+func (o Options) programs() []binaries.Tool {
+	var programs []binaries.Tool
+	for _, component := range o.components() {
+		programs = append(programs, o.program(component))
+	}
+	return programs
 }
 
 // makesServiceAccounts tells whether a namespace gets its default ServiceAccount, without which no pod is admitted.

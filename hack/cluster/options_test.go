@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 )
 
 func TestComponents(t *testing.T) {
@@ -23,6 +25,21 @@ func TestComponents(t *testing.T) {
 		if got := test.options.withDefaults().components(); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+func TestEarlierControllers(t *testing.T) {
+	usual, earlier := Options{}, Options{EarlierControllers: true}
+	want := usual.programs()
+	if !slices.Equal(want, usual.components()) {
+		t.Errorf("the programs are %v, want %v", want, usual.components())
+	}
+	want[slices.Index(want, binaries.KubeControllerManager)] = binaries.EarlierControllerManager
+	if got := earlier.programs(); !slices.Equal(got, want) {
+		t.Errorf("the programs are %v, want %v", got, want)
+	}
+	if !slices.Equal(earlier.components(), usual.components()) {
+		t.Errorf("the components are %v, want %v", earlier.components(), usual.components())
 	}
 }
 
@@ -48,7 +65,7 @@ func TestValidate(t *testing.T) {
 	if err := (Options{}).withDefaults().validate(); err != nil {
 		t.Errorf("the defaults are not valid: %v", err)
 	}
-	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}, {APIServerOnly: true, RealNodes: true}} {
+	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}, {APIServerOnly: true, RealNodes: true}, {APIServerOnly: true, EarlierControllers: true}} {
 		if err := options.withDefaults().validate(); err == nil {
 			t.Errorf("valid: %+v", options)
 		}

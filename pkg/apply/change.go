@@ -38,9 +38,10 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 		}
 	}
 	if err := w.claim(ctx, a, claim == 0); err != nil {
-		return w.refused(memo, a, err)
+		w.refused(memo, a, err)
+	} else {
+		w.finish(ctx, memo, a)
 	}
-	w.finish(ctx, memo, a)
 	return w.take(ctx, memo, a)
 }
 

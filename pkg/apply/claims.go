@@ -9,6 +9,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,10 +31,14 @@ const (
 	CauseRestored Cause = "Restored"
 	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked.
 	CauseInherited Cause = "Inherited"
+	// CauseUnset means that fields nobody owned were claimed to be removed, as Request.Unset asked.
+	CauseUnset Cause = "Unset"
 )
 
 // Causes returns all causes.
-func Causes() []Cause { return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited} }
+func Causes() []Cause {
+	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseUnset}
+}
 
 // ClaimChange is an edit of managedFields that was made.
 type ClaimChange struct {
@@ -65,7 +70,44 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) e
 			return err
 		}
 	}
-	return nil
+	return w.unset(ctx, a)
+}
+
+// unset claims what is to go. It is in conflict with whoever owns some of it.
+func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
+	if len(a.Unset) == 0 {
+		return nil
+	}
+	all, err := w.ownableOf(a)
+	if err != nil {
+		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+	}
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
+		return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(path.String(), unset) }) &&
+			(a.Yield == nil || !a.Yield(path))
+	})
+	if unwanted.Empty() {
+		return nil
+	}
+	conflict := &ConflictError{Refusal: Refusal{
+		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the field has to go, and somebody else owns it",
+	}}
+	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
+		if field := contestedField(path.String(), w.manager.Name, a.live); len(field.Owners) > 0 {
+			conflict.Fields = append(conflict.Fields, field)
+		}
+	})
+	if len(conflict.Fields) > 0 {
+		return conflict
+	}
+	edit, err := ownership.Claim(a.live, w.holder(a), w.target.Edits.Clock.Now(), unwanted)
+	return w.edit(ctx, a, CauseUnset, edit, err)
+}
+
+// below tells whether a path is another one or leads to something within it.
+func below(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // restoration is the edit that gives a lost claim back.
@@ -78,38 +120,57 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := decoded(a.live)
-	if err != nil {
-		return nil, err
-	}
-	// The API server leaves these out of an object that it answers a typed client with.
-	live["apiVersion"], live["kind"] = wanted["apiVersion"], wanted["kind"]
-	all, err := ownable(w.target.Schema, live)
+	all, err := w.ownableOf(a)
 	if err != nil {
 		return nil, err
 	}
 	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.Mark, claim, all)
 }
 
+// ownableOf returns the fields of the live object that can be owned.
+func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
+	live, err := decoded(a.live)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := decoded(a.want)
+	if err != nil {
+		return nil, err
+	}
+	// The API server leaves these out of an object that it answers a typed client with.
+	live["apiVersion"], live["kind"] = wanted["apiVersion"], wanted["kind"]
+	return ownable(w.target.Schema, live)
+}
+
+// mostTakes is how often contested fields are taken for one request. Twice is enough: what is to go is found contested
+// before anything is applied, and the rest when it is.
+const mostTakes = 2
+
 // take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to
 // an attempt that did not end with a conflict.
 func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	conflict, contested := errors.AsType[*ConflictError](a.out.Err)
-	if !contested || a.Take == nil {
-		return a.out
+	for range mostTakes {
+		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
+		if !contested || a.Take == nil {
+			break
+		}
+		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+			return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
+		})
+		if edit == nil && err == nil {
+			break
+		}
+		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
+			return w.refused(memo, a, err)
+		}
+		a.out.Action, a.out.Err = ActionNone, nil
+		if err := w.unset(ctx, a); err != nil {
+			w.refused(memo, a, err)
+			continue
+		}
+		w.finish(ctx, memo, a)
 	}
-	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
-		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
-	})
-	if edit == nil && err == nil {
-		return a.out
-	}
-	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
-		return w.refused(memo, a, err)
-	}
-	a.out.Action, a.out.Err = ActionNone, nil
-	omitZeros(a.want, a.live)
-	return w.finish(ctx, memo, a)
+	return a.out
 }
 
 // edit sends an edit of managedFields, if there is one to be made.

@@ -144,17 +144,23 @@ func contested(causes []metav1.StatusCause, writer string, live metav1.Object) [
 		if slices.ContainsFunc(fields, func(f FieldConflict) bool { return f.Path == c.Field }) {
 			continue
 		}
-		field := FieldConflict{Path: c.Field}
-		if live != nil {
-			for _, o := range ownership.Owners(live, c.Field) {
-				if o.Manager != writer {
-					field.Owners = append(field.Owners, o)
-				}
-			}
-		}
-		fields = append(fields, field)
+		fields = append(fields, contestedField(c.Field, writer, live))
 	}
 	return fields
+}
+
+// contestedField is a field, and who else than the writer owns it.
+func contestedField(path, writer string, live metav1.Object) FieldConflict {
+	field := FieldConflict{Path: path}
+	if live == nil {
+		return field
+	}
+	for _, o := range ownership.Owners(live, path) {
+		if o.Manager != writer {
+			field.Owners = append(field.Owners, o)
+		}
+	}
+	return field
 }
 
 // oneLine makes a text of the API server, which may span lines, fit for a condition.

@@ -93,6 +93,11 @@ type Request struct {
 	Yield func(path fieldpath.Path) bool
 	// Take tells which contested fields are taken from their owners. Nil for none.
 	Take func(from ownership.Owner, path fieldpath.Path) bool
+	// Unset are the paths of fields that are to go, with all below them, although the writer never owned them: what the
+	// API server filled in for one member of a union, and what makes it refuse an intent that chooses another member.
+	// Those that nobody owns are claimed first, so that the apply, which does not name them, removes them; one that
+	// somebody else owns is in conflict.
+	Unset []string
 	// Inherit ends the claims of managers that are no more, before anything is applied. Nil for none.
 	Inherit *Inheritance
 	// Mine tells whether an object that is there, and of which the writer owns nothing, is the one that is meant: for
@@ -121,7 +126,7 @@ const (
 	ActionApplied Action = "Applied"
 	// ActionClaimed means that fields changed hands and that the object then was as the intent wants it.
 	ActionClaimed Action = "Claimed"
-	// ActionRefused means that a request was sent and refused.
+	// ActionRefused means that a request was refused, or would have been.
 	ActionRefused Action = "Refused"
 )
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -398,14 +399,19 @@ func proxyPod(server string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// backendPod is the pod of a backend with transport stdio, running and ready.
+// revision is that of all backend pods.
+const revision = "1"
+
+// backendPod is the only pod of a backend, running and ready.
 func backendPod(server *v1beta1.MCPServer, uid types.UID) *corev1.Pod {
+	labels := render.BackendLabels(server)
+	labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: server.Name + "-0", Namespace: server.Namespace, UID: uid, Labels: render.BackendLabels(server),
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: server.Name + "-0", Namespace: server.Namespace, UID: uid, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "mcp", Image: server.Spec.Image}}},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "mcp", Ready: true}},
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "mcp", Ready: true}},
 		},
 	}
 }

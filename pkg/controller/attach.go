@@ -25,8 +25,10 @@ func (p *pass) backendServes() bool {
 // backendProcess returns what the runner of a proxy with transport stdio is to be attached to. While no process is
 // ready it is the one that the proxy was made for: there is nothing better to attach to.
 func (p *pass) backendProcess() string {
-	if process := render.ProcessOf(p.caches.onlyBackendPod(p.key)); process != "" {
-		return process
+	for _, pod := range p.caches.backendPods(p.key) {
+		if process := render.ProcessOf(pod); process != "" && pod.Name == render.OnlyBackendPod(p.key.Name) {
+			return process
+		}
 	}
 	deployment, ok := p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	if !ok {

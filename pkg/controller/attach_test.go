@@ -82,9 +82,10 @@ func TestProxyFollowsItsProcess(t *testing.T) {
 func TestProxyOfHTTPIsNotAttached(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.add(backendPod(o.server("web"), "first"))
+		remove[*corev1.Pod](o.apiServer, "web-0")
+		o.add(backendPod(o.server("web"), "second"))
 		o.rest()
-		o.expect(nil, "a pod that was seen")
+		o.expect(nil, "another pod of the backend")
 	})
 }
 

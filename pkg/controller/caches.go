@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
@@ -26,8 +25,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// byProxy indexes pods by the MCPServer whose proxy they are.
-const byProxy = "proxy"
+// byServer indexes pods by the MCPServer that they were made for.
+const byServer = "server"
 
 // caches are the informers of the watched namespaces.
 type caches struct {
@@ -43,7 +42,7 @@ type scope struct {
 	toolhive toolhiveinformers.SharedInformerFactory
 
 	serverStore cache.SharedIndexInformer
-	// proxyStore holds the pods of all proxies, and backendStore those of the backends with transport stdio.
+	// proxyStore holds the pods of all proxies, and backendStore those of all backends.
 	proxyStore, backendStore cache.SharedIndexInformer
 	childStores              map[schema.GroupKind]cache.SharedIndexInformer
 }
@@ -77,16 +76,18 @@ func newScope(
 	s := &scope{
 		core: informers.NewSharedInformerFactoryWithOptions(core, resync,
 			informers.WithNamespace(namespace), informers.WithTransform(packer.after(trim.child))),
-		proxies:  podInformers(core, trim, namespace, render.AnyProxySelector(), resync),
-		backends: podInformers(core, trim, namespace, render.AnyStdioBackendSelector(), resync),
+		proxies:  podInformers(core, packer.pods(trim.pod), namespace, render.AnyProxySelector(), resync),
+		backends: podInformers(core, packer.pods(trim.pod), namespace, render.AnyBackendSelector(), resync),
 		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync,
 			toolhiveinformers.WithNamespace(namespace), toolhiveinformers.WithTransform(packer.after(whole))),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
-	if err := s.proxyStore.AddIndexers(cache.Indexers{byProxy: proxyOfPod}); err != nil {
-		return nil, fmt.Errorf("cannot index pods: %w", err)
+	for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
+		if err := store.AddIndexers(cache.Indexers{byServer: serverOfPod}); err != nil {
+			return nil, fmt.Errorf("cannot index pods: %w", err)
+		}
 	}
 	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{
 		vocabulary.Deployment:     s.core.Apps().V1().Deployments().Informer(),
@@ -101,21 +102,21 @@ func newScope(
 }
 
 func podInformers(
-	core kubernetes.Interface, trim trimmer, namespace string, selector map[string]string, resync time.Duration,
+	core kubernetes.Interface, transform cache.TransformFunc, namespace, selector string, resync time.Duration,
 ) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(core, resync,
-		informers.WithNamespace(namespace), informers.WithTransform(trim.pod),
+		informers.WithNamespace(namespace), informers.WithTransform(transform),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = labels.SelectorFromSet(selector).String()
+			o.LabelSelector = selector
 		}))
 }
 
-func proxyOfPod(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
+func serverOfPod(obj any) ([]string, error) {
+	pod, ok := obj.(*packedPod)
 	if !ok {
 		return nil, nil
 	}
-	return []string{podKey(pod).String()}, nil
+	return []string{pod.server.String()}, nil
 }
 
 // podKey is the MCPServer that a pod was made for.
@@ -212,35 +213,26 @@ func (c *caches) store(ref apply.ObjectRef) cache.Store {
 
 // proxyPods returns the pods of an MCPServer's proxy.
 func (c *caches) proxyPods(key cache.ObjectName) []*corev1.Pod {
-	s := c.scope(key.Namespace)
-	if s == nil {
-		return nil
+	if s := c.scope(key.Namespace); s != nil {
+		return podsOf(s.proxyStore, key)
 	}
-	items, err := s.proxyStore.GetIndexer().ByIndex(byProxy, key.String())
-	if err != nil {
-		return nil
-	}
-	pods := make([]*corev1.Pod, 0, len(items))
-	for _, item := range items {
-		if pod, ok := item.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return nil
 }
 
-// onlyBackendPod returns the backend pod of an MCPServer with transport stdio, or nil when there is none.
-func (c *caches) onlyBackendPod(key cache.ObjectName) *corev1.Pod {
-	s := c.scope(key.Namespace)
-	if s == nil {
-		return nil
+// backendPods returns the pods of an MCPServer's backend.
+func (c *caches) backendPods(key cache.ObjectName) []*corev1.Pod {
+	if s := c.scope(key.Namespace); s != nil {
+		return podsOf(s.backendStore, key)
 	}
-	item, _, err := s.backendStore.GetStore().GetByKey(cache.NewObjectName(key.Namespace, render.OnlyBackendPod(key.Name)).String())
+	return nil
+}
+
+func podsOf(store cache.SharedIndexInformer, key cache.ObjectName) []*corev1.Pod {
+	items, err := store.GetIndexer().ByIndex(byServer, key.String())
 	if err != nil {
 		return nil
 	}
-	pod, _ := item.(*corev1.Pod)
-	return pod
+	return unpackPods(items)
 }
 
 // version returns how far the cache of an object's kind has come.

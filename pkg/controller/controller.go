@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,7 +87,7 @@ type Controller struct {
 	caps       *caps
 	outages    *outages
 	paces      *paces
-	onDelete   *onDelete
+	rollouts   *rolloutsSeen
 }
 
 // New returns a controller that has not started to watch.
@@ -131,7 +130,7 @@ func New(config Config) (*Controller, error) {
 		retries:  newRetries(config.Clock),
 		caps:     newCaps(config.Clock),
 		outages:  newOutages(),
-		onDelete: newOnDelete(),
+		rollouts: newRolloutsSeen(),
 	}
 	c.paces = newPaces(config.TakeoversAtOnce, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -148,7 +147,10 @@ func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Confl
 func (c *Controller) Takeovers() Takeovers { return c.paces.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
-func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.onDelete.list() }
+func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.rollouts.onDeleteSets() }
+
+// Rollouts returns how far those of all MCPServers have come, as they were looked at last.
+func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
 
 // Run watches and works until the context ends, and returns when everything that it started has ended. The
 // error tells why it could not start. A controller runs once.
@@ -225,9 +227,9 @@ func (c *Controller) addHandlers() error {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
 		for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
-			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) {
-				if pod, ok := obj.(*corev1.Pod); ok {
-					c.queue.Add(podKey(pod))
+			if _, err := store.AddEventHandler(onEvery(func(obj any) {
+				if pod, ok := obj.(*packedPod); ok {
+					c.queue.Add(pod.server)
 				}
 			})); err != nil {
 				return fmt.Errorf("cannot watch pods: %w", err)
@@ -242,14 +244,21 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
+// handler wakes for whatever happens to an object.
 func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHandler {
+	return onEvery(func(obj any) {
+		if accessor, err := meta.Accessor(obj); err == nil {
+			wake(accessor)
+		}
+	})
+}
+
+func onEvery(wake func(obj any)) cache.ResourceEventHandler {
 	wakeAny := func(obj any) {
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = unknown.Obj
 		}
-		if accessor, err := meta.Accessor(obj); err == nil {
-			wake(accessor)
-		}
+		wake(obj)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    wakeAny,

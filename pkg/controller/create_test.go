@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -43,24 +44,35 @@ func (o *operating) expect(want []string, why string) {
 	}
 }
 
+// backendReady lets the StatefulSet's controller and the kubelet do their work, but for the pod itself.
 func backendReady(s *apiServer, name string) {
 	s.t.Helper()
-	change(s, name, func(set *appsv1.StatefulSet) { set.Status.ReadyReplicas = 1 })
+	change(s, name, func(set *appsv1.StatefulSet) {
+		set.Status = appsv1.StatefulSetStatus{
+			ObservedGeneration: set.Generation, Replicas: 1, ReadyReplicas: 1, UpdateRevision: revision, CurrentRevision: revision,
+		}
+	})
+}
+
+// proxyReady lets the Deployment's controller do its work, once the proxy's pod is there.
+func proxyReady(s *apiServer, name string) {
+	s.t.Helper()
+	change(s, name, func(d *appsv1.Deployment) {
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1}
+	})
 }
 
 // becomeReady takes an MCPServer all the way, and forgets the writes.
 func (o *operating) becomeReady(name string) {
 	o.t.Helper()
 	backendReady(o.apiServer, name)
+	o.add(backendPod(o.server(name), "first"))
 	o.rest()
-	if server := o.server(name); server.Spec.Transport == v1beta1.TransportStdio {
-		o.add(backendPod(server, "first"))
-		o.rest()
-	}
 	o.add(proxyPod(name, render.ProxySelector(name)))
+	proxyReady(o.apiServer, name)
 	o.rest()
-	if phase := o.server(name).Status.Phase; phase != v1beta1.PhaseReady {
-		o.t.Fatalf("%s is %s: %+v", name, phase, o.server(name).Status)
+	if server := o.server(name); !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
+		o.t.Fatalf("%s is not Ready: %+v", name, server.Status)
 	}
 	o.took()
 }
@@ -84,10 +96,14 @@ func TestCreation(t *testing.T) {
 		o.expect(nil, "a backend pod that is not ready")
 
 		backendReady(o.apiServer, "web")
+		o.add(backendPod(o.server("web"), "first"))
 		o.rest()
 		o.expect(afterTheBackend, "a backend pod is ready")
 
 		o.add(proxyPod("web", render.ProxySelector("web")))
+		o.rest()
+		o.expect(nil, "the Deployment does not know yet that a proxy pod is ready")
+		proxyReady(o.apiServer, "web")
 		o.rest()
 		o.expect(atLast, "a proxy pod is ready")
 		if got := o.server("web").Status; got.Phase != v1beta1.PhaseReady || got.ReadyReplicas != 1 || got.URL == "" {

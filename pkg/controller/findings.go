@@ -162,6 +162,8 @@ func (p *pass) announce(out apply.Outcome) {
 		}
 		severity, reason, note := corev1.EventTypeNormal, "", ""
 		switch change.Cause {
+		case apply.CauseUnset:
+			continue // Part of a change that was asked for, of fields that were nobody's.
 		case apply.CauseTaken:
 			if len(p.resolution.take) == 0 {
 				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.

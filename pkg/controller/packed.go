@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -73,6 +75,7 @@ var newMessage = map[schema.GroupKind]func() message{
 	vocabulary.ServiceAccount: func() message { return &corev1.ServiceAccount{} },
 	vocabulary.Role:           func() message { return &rbacv1.Role{} },
 	vocabulary.RoleBinding:    func() message { return &rbacv1.RoleBinding{} },
+	podKind:                   func() message { return &corev1.Pod{} },
 }
 
 // packer packs objects. All informers share one: it takes a megabyte.
@@ -143,6 +146,45 @@ func (p *packer) learn(whole message, content []byte) (err error) {
 	p.dictionary = slices.Concat(p.dictionary, content)
 	p.deflater, err = flate.NewWriterDict(&p.deflated, packingLevel, p.dictionary)
 	return err
+}
+
+// packedPod is a pod as a cache holds it, and the MCPServer that it was made for, by which it is found.
+type packedPod struct {
+	*packed
+	server cache.ObjectName
+}
+
+// pods returns a cache.TransformFunc that packs what another one leaves of a pod.
+func (p *packer) pods(transform cache.TransformFunc) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		obj, err := transform(obj)
+		pod, ok := obj.(*corev1.Pod)
+		if err != nil || !ok {
+			return obj, err
+		}
+		content, err := p.pack(pod)
+		return &packedPod{content, podKey(pod)}, err
+	}
+}
+
+// unpackPods returns pods that a cache holds. What is no pod is left out.
+func unpackPods(items []any) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(items))
+	for _, item := range items {
+		found, ok := item.(*packedPod)
+		if !ok {
+			continue
+		}
+		whole, err := found.unpack(podKind)
+		if err != nil {
+			utilruntime.HandleError(err)
+			continue
+		}
+		if pod, ok := whole.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // inflaters are readers of deflated content, of 40 KiB each, that nobody uses at the moment.

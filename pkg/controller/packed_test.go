@@ -34,6 +34,7 @@ func TestPackingLosesNothing(t *testing.T) {
 	pack := packing(t)
 	all := kinds(heavy(), true)
 	all[vocabulary.MCPServer.Kind] = newServer("web")
+	all[podKind.Kind] = proxyPod("web", map[string]string{"a": "b"})
 	for kind := range newMessage {
 		whole := all[kind.Kind]
 		item, err := pack(whole.DeepCopyObject())
@@ -50,8 +51,8 @@ func TestPackingLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	if len(newMessage) != len(affixes)+1 {
-		t.Errorf("%d kinds can be packed; there are MCPServers, and children of %d kinds", len(newMessage), len(affixes))
+	if len(newMessage) != len(affixes)+2 {
+		t.Errorf("%d kinds can be packed; there are MCPServers, pods, and children of %d kinds", len(newMessage), len(affixes))
 	}
 }
 

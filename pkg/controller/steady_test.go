@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -73,6 +74,7 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.took()
+		proxyReady(o.apiServer, "web")
 		o.rest()
 		o.expect(nil, "foreign labels, data and replicas")
 
@@ -95,20 +97,26 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 func TestDeletedChildrenComeBack(t *testing.T) {
 	for kind, test := range map[string]struct {
 		remove func(*apiServer)
-		want   string
+		want   []string
 	}{
-		"Deployment":  {func(s *apiServer) { remove[*appsv1.Deployment](s, "web") }, "apply Deployment/web freehold-proxy"},
-		"StatefulSet": {func(s *apiServer) { remove[*appsv1.StatefulSet](s, "web") }, "apply StatefulSet/web freehold-backend"},
-		"Service":     {func(s *apiServer) { remove[*corev1.Service](s, "mcp-web-proxy") }, "apply Service/mcp-web-proxy freehold-service"},
-		"ConfigMap":   {func(s *apiServer) { remove[*corev1.ConfigMap](s, "web-runconfig") }, "apply ConfigMap/web-runconfig freehold-runconfig"},
-		"account":     {func(s *apiServer) { remove[*corev1.ServiceAccount](s, "web-sa") }, "apply ServiceAccount/web-sa freehold-access"},
+		"Deployment": {
+			func(s *apiServer) { remove[*appsv1.Deployment](s, "web") },
+			[]string{"apply Deployment/web freehold-proxy", "apply MCPServer/web/status freehold-status"},
+		},
+		"StatefulSet": {
+			func(s *apiServer) { remove[*appsv1.StatefulSet](s, "web") },
+			[]string{"apply StatefulSet/web freehold-backend", "apply MCPServer/web/status freehold-status"},
+		},
+		"Service":   {func(s *apiServer) { remove[*corev1.Service](s, "mcp-web-proxy") }, []string{"apply Service/mcp-web-proxy freehold-service"}},
+		"ConfigMap": {func(s *apiServer) { remove[*corev1.ConfigMap](s, "web-runconfig") }, []string{"apply ConfigMap/web-runconfig freehold-runconfig"}},
+		"account":   {func(s *apiServer) { remove[*corev1.ServiceAccount](s, "web-sa") }, []string{"apply ServiceAccount/web-sa freehold-access"}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 				o.becomeReady("web")
 				test.remove(o.apiServer)
 				o.rest()
-				o.expect([]string{test.want}, "a child was deleted")
+				o.expect(test.want, "a child was deleted")
 			})
 		})
 	}
@@ -127,7 +135,8 @@ func TestRemovedFieldsComeBack(t *testing.T) {
 	})
 }
 
-// An edit costs one apply for each child whose content changes, and one for the status.
+// An edit costs one apply for each child whose content changes, one for the status, and one more when what it asks for
+// serves.
 func TestEditsWriteWhatChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(*v1beta1.MCPServer)
@@ -172,6 +181,15 @@ func TestEditsWriteWhatChanges(t *testing.T) {
 				}
 				if statuses != 1 {
 					t.Errorf("%d writes of the status, want 1", statuses)
+				}
+				backendReady(o.apiServer, "web")
+				proxyReady(o.apiServer, "web")
+				o.rest()
+				if serves := meta.IsStatusConditionTrue(o.server("web").Status.Conditions, v1beta1.ConditionReady); !serves {
+					t.Errorf("it is not Ready: %+v", o.server("web").Status)
+				}
+				if writes := o.took(); len(writes) > 1 {
+					t.Errorf("writes %v when it serves, want one of the status at most", writes)
 				}
 			})
 		})

@@ -6,9 +6,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -94,7 +97,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
 	c.outages.forget(key)
-	c.onDelete.note(key, nil)
+	c.rollouts.forget(key)
 	c.paces.leave(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
@@ -204,7 +207,7 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 		if vocabulary.CountsReplicas(intent.Writer) {
 			continue
 		}
-		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config})
+		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config, Unset: intent.Unset})
 	}
 }
 
@@ -285,18 +288,28 @@ func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Obje
 
 // report writes the status, if it differs, and tells what is new in it.
 func (p *pass) report(ctx context.Context, observation status.Observation) {
+	if slices.ContainsFunc(p.refused, namespaceEnds) {
+		return // Everything goes, one after the other. None of that is news.
+	}
 	observation.Server = p.server
 	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
 	observation.StatefulSet = p.statefulSet()
-	p.onDelete.note(p.key, observation.StatefulSet)
 	observation.ProxyPods = p.caches.proxyPods(p.key)
 	observation.Recovering = p.recover(ctx)
+	if !p.followRollouts(ctx, &observation) {
+		return
+	}
 	next := status.Compute(observation, p.config.Clock.Now())
 	p.reporting = true
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(status.News(p.server.Status, next))
 	}
+}
+
+// namespaceEnds tells whether a write was refused because its namespace is being deleted.
+func namespaceEnds(refusal error) bool {
+	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }
 
 func (p *pass) tell(news []status.Event) {

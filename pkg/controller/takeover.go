@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -177,7 +178,7 @@ func (p *pass) waitsFor(ref apply.ObjectRef) string {
 		if set != nil && !gateClosed(set) {
 			return "the backend to be taken over: its generation gate is open"
 		}
-		if set != nil && ownership.ApplyEntry(set, vocabulary.Backend, "") != nil && !rolledOut(set) {
+		if set != nil && ownership.ApplyEntry(set, vocabulary.Backend, "") != nil && p.backendRolls(set) {
 			return "the rollout of the backend"
 		}
 	case vocabulary.StatefulSet:
@@ -206,9 +207,11 @@ func gateClosed(set *appsv1.StatefulSet) bool {
 	return takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))
 }
 
-func rolledOut(set *appsv1.StatefulSet) bool {
-	s := set.Status
-	return s.ObservedGeneration == set.Generation && s.UpdateRevision == s.CurrentRevision && s.ReadyReplicas > 0 && s.ReadyReplicas == s.Replicas
+// backendRolls tells whether pods of the backend are being replaced. That they wait for somebody to let them be is no
+// reason to wait as well: what closes the gate is the StatefulSet's template, not its pods.
+func (p *pass) backendRolls(set *appsv1.StatefulSet) bool {
+	state, _ := rollout.StatefulSet(set, p.caches.backendPods(p.key), p.driver(), p.config.Clock.Now())
+	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
 // proxiesReplaced tells whether no proxy of ToolHive's is left, not even one that is on its way out.

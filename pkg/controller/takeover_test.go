@@ -124,7 +124,8 @@ func TestTakeoverOrder(t *testing.T) {
 			if got := o.taken("web"); !slices.Equal(got, []string{vocabulary.Backend}) {
 				t.Errorf("gate %q: %v were taken, want the backend alone", gate, got)
 			}
-			change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Status.ObservedGeneration = set.Generation })
+			backendReady(o.apiServer, "web")
+			o.add(backendPod(o.server("web"), "second"))
 			o.rest()
 			if got := o.taken("web"); len(got) != 2 {
 				t.Errorf("gate %q: %v were taken, want both", gate, got)

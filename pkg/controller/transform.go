@@ -90,14 +90,41 @@ func (t trimmer) pod(obj any) (any, error) {
 			slim.Annotations[key] = value
 		}
 	}
-	for i := range pod.Status.ContainerStatuses {
-		container := &pod.Status.ContainerStatuses[i]
-		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses,
-			corev1.ContainerStatus{
-				Name: container.Name, Ready: container.Ready, State: container.State, RestartCount: container.RestartCount,
+	for i := range pod.Spec.Containers {
+		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{
+			Name: pod.Spec.Containers[i].Name, Image: pod.Spec.Containers[i].Image,
+		})
+	}
+	for _, c := range pod.Status.Conditions {
+		// What a status is computed from, and no more: others, such as readiness gates, may change every minute.
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			slim.Status.Conditions = append(slim.Status.Conditions, corev1.PodCondition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
 			})
+		}
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		container := &pod.Status.InitContainerStatuses[i]
+		if ended := container.State.Terminated; ended == nil || ended.ExitCode != 0 {
+			slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, slimContainer(container))
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, slimContainer(&pod.Status.ContainerStatuses[i]))
 	}
 	return slim, nil
+}
+
+func slimContainer(container *corev1.ContainerStatus) corev1.ContainerStatus {
+	slim := corev1.ContainerStatus{
+		Name: container.Name, Ready: container.Ready, State: container.State, RestartCount: container.RestartCount,
+	}
+	if last := container.LastTerminationState.Terminated; last != nil {
+		slim.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: last.ExitCode, Reason: last.Reason, StartedAt: last.StartedAt, FinishedAt: last.FinishedAt,
+		}
+	}
+	return slim
 }
 
 func isMCPServer(ref metav1.OwnerReference) bool {

@@ -138,6 +138,9 @@ func TestTrimmerLeavesOtherThingsAlone(t *testing.T) {
 
 func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	ended := func(code int32, more string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: more}}
+	}
 	meta := heavy()
 	meta.Labels = render.ProxySelector("web")
 	got, err := trimmer{}.pod(&corev1.Pod{
@@ -145,9 +148,15 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Message: "m",
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "m"},
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+				{Type: "example.com/other", Status: corev1.ConditionFalse},
+			},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "done", State: ended(0, "")}, {Name: "again", State: ended(1, "")}},
 			ContainerStatuses: []corev1.ContainerStatus{
 				{Name: "toolhive", Ready: true, Image: "x", RestartCount: 4},
-				{Name: "sidecar", State: state},
+				{Name: "sidecar", State: state, LastTerminationState: ended(2, "a long story")},
 			},
 		},
 	})
@@ -158,19 +167,35 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
 		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}},
 		Status: corev1.PodStatus{
-			Phase:             corev1.PodRunning,
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "toolhive", Ready: true, RestartCount: 4}, {Name: "sidecar", State: state}},
+			Phase:                 corev1.PodRunning,
+			Conditions:            []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "again", State: ended(1, "")}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "toolhive", Ready: true, RestartCount: 4}, {Name: "sidecar", State: state, LastTerminationState: ended(2, "")},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
-	keys, err := proxyOfPod(got)
+	packer, err := newPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := packer.pods(trimmer{}.pod)(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]*corev1.Pod{want}, unpackPods([]any{packed})); diff != "" {
+		t.Errorf("unpacked (-want +got):\n%s", diff)
+	}
+	keys, err := serverOfPod(packed)
 	if diff := cmp.Diff([]string{"shop/web"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	if keys, err := proxyOfPod("no pod"); len(keys) != 0 || err != nil {
+	if keys, err := serverOfPod("no pod"); len(keys) != 0 || err != nil {
 		t.Errorf("index of something else: %v, %v", keys, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,8 @@ type clients struct {
 	registry *fieldmanager.Registry
 	writers  map[writerKey]apply.Writer
 	deleters map[schema.GroupKind]deleter
+	// evict asks for the deletion of a pod, which its PodDisruptionBudget may refuse.
+	evict deleter
 	// schema and clock go into every target that is added.
 	schema managedfields.TypeConverter
 	clock  clock.PassiveClock
@@ -60,6 +63,14 @@ type deleter func(ctx context.Context, namespace, name string, options metav1.De
 func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return c.deleters[ref.Kind](ctx, ref.Namespace, name, options)
+	}
+}
+
+// eviction returns what sends the eviction of a pod, and notes that it was called.
+func (c *clients) eviction(namespace string, sent *bool) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+		*sent = true
+		return c.evict(ctx, namespace, name, options)
 	}
 }
 
@@ -118,6 +129,11 @@ func newClients(
 	})
 	c.deleters[podKind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 		return core.CoreV1().Pods(namespace).Delete(ctx, name, options)
+	}
+	c.evict = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+		return core.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &options,
+		})
 	}
 	for _, manager := range registry.Writers() {
 		if _, ok := c.writers[writerKey{manager.Name, manager.Kind}]; !ok && manager.Name != vocabulary.Ownership {

@@ -11,7 +11,9 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // prefix is the first part of the name of each metric of the operator's own.
@@ -25,6 +27,9 @@ const (
 	Takeovers = prefix + "_takeovers"
 	Build     = prefix + "_build_info"
 	OnDelete  = prefix + "_ondelete_backends"
+	Rollouts  = prefix + "_rollouts"
+
+	StuckRollouts = prefix + "_stuck_rollouts"
 )
 
 // Outcomes of intents that sent no request or whose requests were all accepted. The others are those of apply.Policies.
@@ -96,7 +101,7 @@ func Families() []Family {
 		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited.",
+			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed hands", Values: causes()}},
 		},
 		{
@@ -112,6 +117,21 @@ func Families() []Family {
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
+			},
+		},
+		{
+			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
+			Help:   "Workloads of MCPServers by tier and how far their rollout has come: waiting ones wait for somebody, stuck ones have a pod that does not become ready.",
+			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: rolloutPhases()}},
+		},
+		{
+			Name: StuckRollouts, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "1 for each workload of an MCPServer whose rollout is stuck.",
+			Labels: []Label{
+				{Name: "namespace", Meaning: "of the MCPServer"},
+				{Name: "mcpserver", Meaning: "its name"},
+				tierLabel(),
+				{Name: "reason", Meaning: "why, as the kubelet, the scheduler or the Deployment's controller calls it"},
 			},
 		},
 		{
@@ -141,6 +161,22 @@ func writerLabel() Label {
 	}
 	delete(names, vocabulary.Ownership) // it edits claims for the others, and is counted under their names
 	return Label{Name: "writer", Meaning: "field manager", Values: slices.Sorted(maps.Keys(names))}
+}
+
+func tierLabel() Label {
+	var values []string
+	for _, tier := range controller.Tiers() {
+		values = append(values, string(tier))
+	}
+	return Label{Name: "tier", Meaning: "which of the two workloads", Values: values}
+}
+
+func rolloutPhases() []string {
+	var values []string
+	for _, phase := range rollout.Phases() {
+		values = append(values, strings.ToLower(string(phase)))
+	}
+	return values
 }
 
 func kindLabel() Label {

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // declared reads the constants of a type out of a source file, so that one which no list names is found.
@@ -62,6 +63,12 @@ func label(t *testing.T, metric, name string) []string {
 func TestClosedSetsAreComplete(t *testing.T) {
 	if diff := cmp.Diff(declared(t, "../apply/claims.go", "Cause"), label(t, Claims, "cause")); diff != "" {
 		t.Errorf("causes (-declared +listed):\n%s", diff)
+	}
+	if diff := cmp.Diff(declared(t, "../rollout/state.go", "Phase"), label(t, Rollouts, "phase")); diff != "" {
+		t.Errorf("phases of rollouts (-declared +listed):\n%s", diff)
+	}
+	if diff := cmp.Diff(declared(t, "../controller/rolloutsseen.go", "Tier"), label(t, Rollouts, "tier")); diff != "" {
+		t.Errorf("tiers (-declared +listed):\n%s", diff)
 	}
 	if diff := cmp.Diff(declared(t, "../fieldmanager/vocabulary/classes.go", "ManagerClass"), label(t, Conflicts, "manager_class")); diff != "" {
 		t.Errorf("classes of managers (-declared +listed):\n%s", diff)
@@ -114,6 +121,7 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 				Fields:  []apply.FieldConflict{{Path: ".a"}},
 			}}
 		},
+		rollouts:  []controller.Rollout{{Tier: controller.TierProxy, State: rollout.State{Phase: rollout.Stuck, Reason: "NotReady"}}},
 		takeovers: controller.Takeovers{Active: 1}, onDelete: []types.NamespacedName{{Namespace: "a", Name: "b"}},
 	})
 

@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // Source is asked when metrics are read, so that nothing is forgotten and what is over is told no more.
@@ -30,6 +32,8 @@ type Source interface {
 	Takeovers() controller.Takeovers
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
+	// Rollouts returns how far the rollouts of the two workloads of each MCPServer have come.
+	Rollouts() []controller.Rollout
 }
 
 var (
@@ -37,7 +41,7 @@ var (
 	claims = counter(Claims)
 	gauges = &collector{
 		conflicts: description(Conflicts), takeovers: description(Takeovers), onDelete: description(OnDelete),
-		build: description(Build),
+		rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
 	}
 	registerOnce sync.Once
 )
@@ -55,8 +59,9 @@ func description(name string) *metrics.Desc {
 // collector tells the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, takeovers, onDelete, build *metrics.Desc
-	source                                atomic.Pointer[Source]
+	conflicts, takeovers, onDelete, rollouts, stuck, build *metrics.Desc
+
+	source atomic.Pointer[Source]
 }
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -64,6 +69,8 @@ func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.conflicts
 	ch <- c.takeovers
 	ch <- c.onDelete
+	ch <- c.rollouts
+	ch <- c.stuck
 	ch <- c.build
 }
 
@@ -87,6 +94,15 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	for _, set := range (*source).OnDeleteBackends() {
 		tell(c.onDelete, 1, set.Namespace, set.Name)
 	}
+	all := (*source).Rollouts()
+	for labels, n := range countRollouts(all) {
+		tell(c.rollouts, n, labels[:]...)
+	}
+	for _, r := range all {
+		if r.Phase == rollout.Stuck {
+			tell(c.stuck, 1, r.Server.Namespace, r.Server.Name, string(r.Tier), r.Reason)
+		}
+	}
 }
 
 // countConflicts counts contested fields by writer, kind of object and class of the manager who is first in holding
@@ -101,6 +117,20 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 			}
 			count[[3]string{conflict.Writer, conflict.Object.Kind.Kind, string(class)}]++
 		}
+	}
+	return count
+}
+
+// countRollouts counts rollouts by tier and phase; none is told as 0.
+func countRollouts(all []controller.Rollout) map[[2]string]int {
+	count := map[[2]string]int{}
+	for _, tier := range controller.Tiers() {
+		for _, phase := range rolloutPhases() {
+			count[[2]string{string(tier), phase}] = 0
+		}
+	}
+	for _, r := range all {
+		count[[2]string{string(r.Tier), strings.ToLower(string(r.Phase))}]++
 	}
 	return count
 }

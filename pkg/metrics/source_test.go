@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // source is a Source whose parts may be left out.
@@ -19,6 +20,7 @@ type source struct {
 	conflicts func() []*apply.ConflictError
 	takeovers controller.Takeovers
 	onDelete  []types.NamespacedName
+	rollouts  []controller.Rollout
 }
 
 func (s source) Conflicts() []*apply.ConflictError {
@@ -31,6 +33,8 @@ func (s source) Conflicts() []*apply.ConflictError {
 func (s source) Takeovers() controller.Takeovers { return s.takeovers }
 
 func (s source) OnDeleteBackends() []types.NamespacedName { return s.onDelete }
+
+func (s source) Rollouts() []controller.Rollout { return s.rollouts }
 
 // series returns the values of a gauge by the values of all of its labels, in the order of their names.
 func series(t *testing.T, metric string) map[string]float64 {
@@ -75,7 +79,20 @@ func TestGaugesAskTheController(t *testing.T) {
 	expect("a controller", Takeovers, map[string]float64{"/active": 3, "/waiting": 7})
 	expect("a controller", OnDelete, map[string]float64{"/a/x": 1, "/b/x": 1})
 
+	web := types.NamespacedName{Namespace: "a", Name: "web"}
+	SetSource(source{rollouts: []controller.Rollout{
+		{Server: web, Tier: controller.TierBackend, State: rollout.State{Phase: rollout.Stuck, Reason: "ImagePullBackOff"}},
+		{Server: web, Tier: controller.TierProxy, State: rollout.State{Phase: rollout.Complete}},
+		{Server: types.NamespacedName{Namespace: "a", Name: "x"}, Tier: controller.TierProxy, State: rollout.State{Phase: rollout.Complete}},
+	}})
+	expect("rollouts", Rollouts, map[string]float64{
+		"/complete/backend": 0, "/progressing/backend": 0, "/stuck/backend": 1, "/waiting/backend": 0,
+		"/complete/proxy": 2, "/progressing/proxy": 0, "/stuck/proxy": 0, "/waiting/proxy": 0,
+	})
+	expect("one is stuck", StuckRollouts, map[string]float64{"/web/a/ImagePullBackOff/backend": 1})
+
 	SetSource(source{})
+	expect("none is stuck", StuckRollouts, map[string]float64{})
 	expect("it is all over", Takeovers, map[string]float64{"/active": 0, "/waiting": 0})
 	expect("it is all over", OnDelete, map[string]float64{})
 }

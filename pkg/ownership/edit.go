@@ -79,7 +79,7 @@ func Release(obj metav1.Object, holder Holder, give func(path fieldpath.Path) bo
 	if own < 0 {
 		return nil, nil
 	}
-	given := selected(d.sets[own], give)
+	given := Select(d.sets[own], give)
 	d.move(own, given)
 	return d.edit()
 }
@@ -98,7 +98,7 @@ func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner O
 			continue
 		}
 		from := owner(&d.entries[i])
-		fields := selected(d.sets[i], func(path fieldpath.Path) bool { return take(from, path) })
+		fields := Select(d.sets[i], func(path fieldpath.Path) bool { return take(from, path) })
 		d.move(i, fields)
 		taken = taken.Union(fields)
 	}
@@ -243,8 +243,8 @@ func (d *draft) edit() (*Edit, error) {
 	return e, nil
 }
 
-// selected returns the members of a set whose paths are wanted.
-func selected(set *fieldpath.Set, want func(path fieldpath.Path) bool) *fieldpath.Set {
+// Select returns the members of a set whose paths are wanted.
+func Select(set *fieldpath.Set, want func(path fieldpath.Path) bool) *fieldpath.Set {
 	found := &fieldpath.Set{}
 	set.Iterate(func(path fieldpath.Path) {
 		if want(path) {

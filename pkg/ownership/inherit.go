@@ -39,7 +39,7 @@ func Inherit(obj metav1.Object, now time.Time, from func(owner Owner) bool, heir
 		ended = true
 		for j, heir := range heirs {
 			if heir.Subresource == d.entries[i].Subresource {
-				inherited[j] = inherited[j].Union(selected(d.sets[i], heir.Covers))
+				inherited[j] = inherited[j].Union(Select(d.sets[i], heir.Covers))
 			}
 		}
 		d.move(i, d.sets[i])

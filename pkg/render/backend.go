@@ -42,14 +42,16 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: ClosedGate})
 	r.backendPod(template.Spec)
 
+	spec := appsv1ac.StatefulSetSpec().
+		// No Service has this name. It is what ToolHive writes, and it cannot be changed afterwards.
+		WithServiceName(name).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
+		WithTemplate(template)
+	unset := r.updateStrategy(spec)
 	r.want(vocabulary.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
-		WithSpec(appsv1ac.StatefulSetSpec().
-			// No Service has this name. It is what ToolHive writes, and it cannot be changed afterwards.
-			WithServiceName(name).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
-			WithTemplate(template)))
+		WithSpec(spec)).Unset = unset
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {
 		r.want(vocabulary.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -225,11 +226,19 @@ func TestSelectors(t *testing.T) {
 			t.Errorf("Service %s has a port without protocol", intent.Name)
 		}
 	}
-	if !matches(ProxySelector("fetch"), proxy) || !matches(BackendSelector("fetch"), backend) || !matches(AnyProxySelector(), proxy) {
+	if !matches(ProxySelector("fetch"), proxy) || !matches(BackendSelector("fetch"), backend) {
 		t.Error("the exported selectors do not select the pods")
 	}
-	if matches(AnyProxySelector(), backend) {
-		t.Error("the selector of all proxies selects a backend")
+	for text, c := range map[string]struct{ proxy, backend bool }{
+		AnyProxySelector(): {proxy: true}, AnyBackendSelector(): {backend: true},
+	} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selector.Matches(labels.Set(proxy)) != c.proxy || selector.Matches(labels.Set(backend)) != c.backend {
+			t.Errorf("%s selects proxies and backends as it should not", text)
+		}
 	}
 	if got := ServerOf(proxy); got != "fetch" {
 		t.Errorf("the proxy pod is taken for one of %q", got)

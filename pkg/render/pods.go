@@ -3,20 +3,38 @@
 
 package render
 
-import "github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // AnyProxySelector selects the proxy pods of all MCPServers.
-func AnyProxySelector() map[string]string {
-	return map[string]string{labelApp: appProxy, labelToolHive: "true"}
-}
+func AnyProxySelector() string { return labelApp + "=" + appProxy + "," + labelToolHive + "=true" }
 
-// AnyStdioBackendSelector selects the backend pods of all MCPServers with transport stdio.
-func AnyStdioBackendSelector() map[string]string {
-	return map[string]string{labelToolHive: "true", labelTransport: string(v1beta1.TransportStdio)}
-}
+// AnyBackendSelector selects the backend pods of all MCPServers. Proxies have no label of their transport.
+func AnyBackendSelector() string { return labelToolHive + "=true," + labelTransport }
 
 // ServerOf returns the name of the MCPServer that a pod with these labels was made for.
 func ServerOf(labels map[string]string) string { return labels[labelName] }
 
 // OnlyBackendPod returns the name of the one backend pod that an MCPServer with transport stdio has.
 func OnlyBackendPod(name string) string { return StatefulSetName(name) + "-0" }
+
+// ImagesOf returns the images that the MCP server has in those of the backend's pods in which it is ready, sorted and
+// without repetition.
+func ImagesOf(pods []*corev1.Pod) []string {
+	var images []string
+	for _, pod := range pods {
+		if ProcessOf(pod) == "" {
+			continue
+		}
+		for i := range pod.Spec.Containers {
+			if c := &pod.Spec.Containers[i]; c.Name == backendContainer {
+				images = append(images, c.Image)
+			}
+		}
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}

@@ -31,6 +31,10 @@ const (
 	ReasonInvalidMetadata = "InvalidMetadata"
 	// ReasonInvalidSessionStorage is a session store without the settings it needs.
 	ReasonInvalidSessionStorage = "InvalidSessionStorage"
+	// ReasonInvalidAnnotation is an annotation of Freehold's with a value that it cannot have.
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonNotPaused tells of a rollout that was to be paused and goes on, since Kubernetes drives it.
+	ReasonNotPaused = "NotPaused"
 	// ReasonInvalidCharacter is a character that an apply cannot carry.
 	ReasonInvalidCharacter = "InvalidCharacter"
 	// ReasonUnknownPermissionProfile is a built-in permission profile that ToolHive does not have.

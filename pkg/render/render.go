@@ -68,9 +68,10 @@ func Render(in Input, opts Options) (*Result, error) {
 	}, nil
 }
 
-// want adds an intent.
-func (r *renderer) want(writer string, kind schema.GroupKind, name string, config runtime.ApplyConfiguration) {
+// want adds an intent, which may be completed.
+func (r *renderer) want(writer string, kind schema.GroupKind, name string, config runtime.ApplyConfiguration) *Intent {
 	r.intents = append(r.intents, Intent{Writer: writer, Kind: kind, Name: name, Config: config})
+	return &r.intents[len(r.intents)-1]
 }
 
 // wantNot names an object that an earlier spec may have asked for.

@@ -65,6 +65,8 @@ type Intent struct {
 	// *applyconfigurations/apps/v1.DeploymentApplyConfiguration. It names the object and holds no
 	// resourceVersion and no UID.
 	Config runtime.ApplyConfiguration
+	// Unset are paths of fields that are to go although nobody owns them, see apply.Request.
+	Unset []string
 }
 
 // Result is what was rendered.

@@ -33,26 +33,28 @@ const (
 func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	previous := o.Server.Status
 	pods := count(o.ProxyPods)
-	next := v1beta1.MCPServerStatus{
-		ObservedGeneration: o.Server.Generation,
-		ReadyReplicas:      readyReplicas(o, pods),
-		URL:                o.URL,
-	}
+	next := v1beta1.MCPServerStatus{ObservedGeneration: o.Server.Generation, URL: o.URL}
 	if next.URL == "" {
 		next.URL = previous.URL
 	}
 	next.Phase, next.Message = phase(o, pods)
+	next.ReadyReplicas = readyReplicas(o, pods)
 	next.Conditions = conditions(o, next, now)
 	return next
 }
 
 // readyReplicas is how many of the proxies that there should be are ready. A rollout has one more for a moment; to
-// tell of it would cost two writes and say nothing.
+// tell of it would cost two writes and say nothing. A pod counts once its Deployment counts it too, by when it serves.
 func readyReplicas(o Observation, pods tally) int32 {
-	if d := o.Deployment; d != nil && d.Spec.Replicas != nil {
-		return min(pods.running, *d.Spec.Replicas)
+	d := o.Deployment
+	if d == nil {
+		return pods.running
 	}
-	return pods.running
+	ready := min(pods.running, d.Status.ReadyReplicas)
+	if d.Spec.Replicas != nil {
+		ready = min(ready, *d.Spec.Replicas)
+	}
+	return ready
 }
 
 func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
@@ -68,6 +70,9 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 		return v1beta1.PhaseStopped, messageStopped
 	}
 	switch {
+	case pods.running > 0 && firstStart(o.Server.Status) && !o.serves() && o.comesAbout():
+		// It is a matter of moments, or there is something to tell of.
+		return v1beta1.PhasePending, messageCreating
 	case pods.running > 0 && o.StatefulSet != nil:
 		return v1beta1.PhaseReady, messageRunning
 	case pods.running > 0:
@@ -94,11 +99,9 @@ func firstStart(previous v1beta1.MCPServerStatus) bool {
 
 func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []metav1.Condition {
 	set := conditionSet{previous: o.Server.Status.Conditions, generation: o.Server.Generation, now: now}
-	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, ReasonNotReady, next.Message}
-	if next.Phase == v1beta1.PhaseReady {
-		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonReady
+	for _, f := range progress(o, next) {
+		set.add(f)
 	}
-	set.add(ready)
 	for _, f := range specFindings(o) {
 		set.add(f)
 	}

@@ -181,7 +181,7 @@ func TestTimeOfTransition(t *testing.T) {
 	at := func(s v1beta1.MCPServerStatus) time.Time {
 		return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady).LastTransitionTime.Time
 	}
-	observed := status.Observation{Server: server(), StatefulSet: backend(1)}
+	observed := status.Observation{Server: server(), StatefulSet: backend(1), Proxy: serving, Backend: serving}
 	look := func(now time.Time) v1beta1.MCPServerStatus {
 		next := status.Compute(observed, now)
 		observed.Server.Status = next

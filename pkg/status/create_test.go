@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -38,18 +39,22 @@ func stored(t interface {
 // Each distinct status is a write. A creation that goes well has two of them: it has begun, and it serves.
 func TestCreationHasTwoStatuses(t *testing.T) {
 	url := func(o status.Observation) status.Observation { o.URL = "http://mcp-web-proxy"; return o }
-	one := deployment(new(int32(1)))
+	one, yet := deployment(new(int32(1))), deployment(new(int32(1)))
+	yet.Status.ReadyReplicas = 0
+	coming := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonReplacing}
+	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving}
 	steps := []status.Observation{
-		{},
-		{StatefulSet: backend(0)},
-		{StatefulSet: backend(1)},
-		{StatefulSet: backend(1), Deployment: one},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(pod(corev1.PodPending))},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(waiting(corev1.PodPending, "ImagePullBackOff"))},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(running())},
-		{StatefulSet: backend(1), Deployment: one, ProxyPods: pods(running())},
+		{Backend: unobserved, Proxy: unobserved},
+		{StatefulSet: backend(0), Backend: unobserved, Proxy: unobserved},
+		{StatefulSet: backend(0), Backend: coming, Proxy: unobserved},
+		{StatefulSet: backend(1), Backend: serving, Proxy: unobserved, Images: []string{"a"}},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: unobserved, Images: []string{"a"}},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(running())},
+		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
+		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
 	}
 	var current v1beta1.MCPServerStatus
 	var written []summary
@@ -96,6 +101,15 @@ func genObservation(t *rapid.T) status.Observation {
 		URL: rapid.SampledFrom([]string{"", "http://x"}).Draw(t, "url"),
 	}
 	o.Server.Spec.Replicas = number("spec.replicas")
+	state := rapid.Custom(func(t *rapid.T) rollout.State {
+		return rollout.State{
+			Phase:  rapid.SampledFrom([]rollout.Phase{rollout.Complete, rollout.Progressing, rollout.Waiting, rollout.Stuck}).Draw(t, "rollout"),
+			Reason: rapid.SampledFrom([]string{rollout.ReasonObserving, rollout.ReasonReplacing, "A"}).Draw(t, "reason"),
+			Ready:  rapid.Bool().Draw(t, "ready"),
+		}
+	})
+	o.Backend, o.Proxy, o.Recovering = state.Draw(t, "backend"), state.Draw(t, "proxy"), rapid.Bool().Draw(t, "recovering")
+	o.Images, o.Unapplied = rapid.SampledFrom([][]string{nil, {"a"}, {"a", "b"}}).Draw(t, "images"), rapid.Bool().Draw(t, "unapplied")
 	if rapid.Bool().Draw(t, "invalid") {
 		o.Invalid = findings("problems")
 	} else {

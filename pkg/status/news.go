@@ -4,6 +4,8 @@
 package status
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,7 @@ var warnings = map[string]bool{
 	v1beta1.ConditionStdioReplicaCapped:                  true,
 	v1beta1.ConditionSessionStorageWarning:               true,
 	v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored: true,
+	v1beta1.ConditionStalled:                             true,
 }
 
 // actions are ToolHive's where it has one for the condition.
@@ -36,11 +39,14 @@ var actions = map[string]string{
 	v1beta1.ConditionFieldsOwned:      "Apply",
 	v1beta1.ConditionApplied:          "Apply",
 	v1beta1.ConditionTakenOver:        actionTakeOver,
+	v1beta1.ConditionStalled:          ActionRollOut,
 }
 
 const (
 	actionValidate = "ValidateSpec"
 	actionTakeOver = "TakeOver"
+	// ActionRollOut is the action of events about rollouts.
+	ActionRollOut = "RollOut"
 )
 
 // Reasons of the condition TakenOver that tell of what goes well.
@@ -67,7 +73,8 @@ func News(previous, next v1beta1.MCPServerStatus) []Event {
 			}
 			continue
 		}
-		if !isProblem(c) || before != nil && before.Reason == c.Reason && before.Message == c.Message {
+		told := before != nil && before.Reason == c.Reason && before.Message == c.Message
+		if told || !isProblem(c) || c.Type == v1beta1.ConditionStalled && toldElsewhere(next.Conditions, c) {
 			continue
 		}
 		action, ok := actions[c.Type]
@@ -79,9 +86,16 @@ func News(previous, next v1beta1.MCPServerStatus) []Event {
 	return events
 }
 
+// toldElsewhere tells whether a condition of a type of its own has the same news.
+func toldElsewhere(conditions []metav1.Condition, stalled metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		return c.Type != stalled.Type && c.Reason == stalled.Reason
+	})
+}
+
 func isProblem(c metav1.Condition) bool {
 	switch {
-	case c.Type == v1beta1.ConditionReady:
+	case c.Type == v1beta1.ConditionReady, c.Type == v1beta1.ConditionReconciling, c.Type == v1beta1.ConditionRolledOut:
 		// Not being ready is part of every start; what keeps a server from it has a condition of its own.
 		return false
 	case warnings[c.Type]:

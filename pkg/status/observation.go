@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // Observation is everything that one status is computed from.
@@ -35,6 +36,12 @@ type Observation struct {
 	StatefulSet *appsv1.StatefulSet
 	// ProxyPods are the pods that the proxy's Service selects.
 	ProxyPods []*corev1.Pod
+	// Proxy and Backend tell how far the rollouts of the two workloads have come.
+	Proxy, Backend rollout.State
+	// Images are those that the ready pods of the backend have, sorted and without repetition.
+	Images []string
+	// Unapplied tells that pods are not as the spec asks for, since their template could not be written.
+	Unapplied bool
 	// Recovering tells that some of these failed while the backend was not ready, and have not been started since.
 	Recovering bool
 }

@@ -12,10 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// serving is a rollout that is over.
+var serving = rollout.State{Phase: rollout.Complete, Ready: true}
 
 func server() *v1beta1.MCPServer {
 	return &v1beta1.MCPServer{
@@ -29,8 +33,11 @@ func known(phase v1beta1.MCPServerPhase, message string) v1beta1.MCPServerStatus
 	return v1beta1.MCPServerStatus{Phase: phase, Message: message, ObservedGeneration: 3}
 }
 
+// deployment counts more pods as ready than any test has, so that the pods themselves tell.
 func deployment(replicas *int32) *appsv1.Deployment {
-	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: replicas}}
+	return &appsv1.Deployment{
+		Spec: appsv1.DeploymentSpec{Replicas: replicas}, Status: appsv1.DeploymentStatus{ReadyReplicas: 9},
+	}
 }
 
 func backend(ready int32) *appsv1.StatefulSet {

@@ -176,6 +176,7 @@ func TestPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.observed.Server = server()
 			test.observed.Server.Status = test.previous
+			test.observed.Proxy, test.observed.Backend = serving, serving
 			got := status.Compute(test.observed, noon)
 			if diff := cmp.Diff(test.want, summaryOf(got)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)

@@ -25,6 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -99,13 +100,18 @@ func (a *rawApplier) apply(ctx context.Context, server *v1beta1.MCPServer) error
 			return fmt.Errorf("%s %s: %w", intent.Kind.Kind, intent.Name, err)
 		}
 	}
-	ready := &corev1.Pod{Status: corev1.PodStatus{
-		Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Ready: true}},
-	}}
-	for _, pods := range [][]*corev1.Pod{nil, {ready}} {
-		next := status.Compute(status.Observation{
-			Server: server, URL: render.URL(server), ProxyPods: pods, StatefulSet: &appsv1.StatefulSet{},
-		}, time.Now())
+	done := rollout.State{Phase: rollout.Complete, Ready: true}
+	for _, observed := range []status.Observation{
+		{StatefulSet: &appsv1.StatefulSet{}},
+		{
+			StatefulSet: &appsv1.StatefulSet{}, Backend: done, Proxy: done, Images: []string{server.Spec.Image},
+			ProxyPods: []*corev1.Pod{{Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Ready: true}},
+			}}},
+		},
+	} {
+		observed.Server, observed.URL = server, render.URL(server)
+		next := status.Compute(observed, time.Now())
 		if server, err = a.applyStatus(ctx, server, next); err != nil {
 			return fmt.Errorf("status: %w", err)
 		}

@@ -16,6 +16,10 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
+// mostStatuses is how often the status may be written for one cause where that is not what a test is about: when a rollout
+// has begun and when it is over, and once more each where the control plane is slow and brings that about in parts.
+const mostStatuses = 4
+
 // awaitCalm waits until nothing has been written for an MCPServer for a while.
 func awaitCalm(t *testing.T, space *harness.Space, server string) {
 	t.Helper()
@@ -59,7 +63,7 @@ func checkCost(t *testing.T, space *harness.Space, server string, since audit.Ma
 	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
-	if t.Failed() {
+	if t.Failed() || cost["status"] > 2 {
 		t.Logf("writes of the status:\n%s", statusWrites(server, writes))
 	}
 	return cost["status"]

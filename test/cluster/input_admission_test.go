@@ -198,6 +198,18 @@ func TestAdmissionPolicy(t *testing.T) {
 // returns takes the policy away.
 func (s *stage) deny(t *testing.T, reason *metav1.StatusReason) (lift func()) {
 	t.Helper()
+	lift = denyIn(t, s.Space, services, admissionregistrationv1.Validation{
+		Expression: "object.metadata.name != 'mcp-watched'", Message: "no such Services here", Reason: reason,
+	})
+	s.awaitDenial(t)
+	return lift
+}
+
+// denyIn makes a policy for requests in a namespace, which is in force some time later.
+func denyIn(
+	t *testing.T, s *harness.Space, requests admissionregistrationv1.RuleWithOperations, unless admissionregistrationv1.Validation,
+) (lift func()) {
+	t.Helper()
 	admission := s.Core.AdmissionregistrationV1()
 	name := s.Name
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -205,11 +217,9 @@ func (s *stage) deny(t *testing.T, reason *metav1.StatusReason) (lift func()) {
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Name}},
-				ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: services}},
+				ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: requests}},
 			},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: "object.metadata.name != 'mcp-watched'", Message: "no such Services here", Reason: reason,
-			}},
+			Validations: []admissionregistrationv1.Validation{unless},
 		},
 	}
 	if _, err := admission.ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
@@ -230,7 +240,6 @@ func (s *stage) deny(t *testing.T, reason *metav1.StatusReason) (lift func()) {
 		_ = admission.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
 	}
 	t.Cleanup(lift)
-	s.awaitDenial(t)
 	return lift
 }
 

@@ -150,6 +150,13 @@ func TestRestartRolling(t *testing.T) {
 
 func (s restartScene) checkRestarted(t *testing.T, want generations, old map[string]time.Time) {
 	t.Helper()
+	harness.Eventually(t, "the restart", func(context.Context) error {
+		if got := generationsOf(t, s.Space, restartServer); !cmp.Equal(want, got) {
+			return fmt.Errorf("generations of pods are %v, want %v", got, want)
+		}
+		return nil
+	})
+	s.settle(t)
 	if diff := cmp.Diff(want, generationsOf(t, s.Space, restartServer)); diff != "" {
 		t.Errorf("generations of pods (-want +got):\n%s", diff)
 	}

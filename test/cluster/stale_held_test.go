@@ -90,6 +90,7 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 		t.Errorf("what was held was answered with %v", answers)
 	}
 	space.AwaitSettled(t, name)
+	awaitCalm(t, space, name) // Both operators write the status, the slower one in vain.
 	space.Quiet(t, space.Mark(t), harness.Calm)
 	versions.check(t, known)
 	all, _ := versions.look()

@@ -49,6 +49,7 @@ func TestTakeoverContested(t *testing.T) {
 			}
 			return nil
 		})
+		s.awaitRolledOut(t, name)
 		s.settle(t)
 		watchStanding(t, s.Space, name, mark)
 		oneConflictEvent(t, s.Space, name)
@@ -187,9 +188,12 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 			s := newInstallation(t)
 			s.install(t, of, takenName)
 			u := s.beside(t, takenName)
+			// ToolHive may have written its Role again, with rights that we have not, when we write the binding to it.
+			s.Expect(t, harness.Forbidden, s.Name)
 			mark := s.Mark(t)
 			s.Operate(t)
 			awaitConflict(t, s.Space, takenName, vocabulary.ToolHiveOperator)
+			s.AwaitWorkloads(t, takenName)
 			s.settle(t)
 			ours, theirs := s.Writes(t, mark), s.writesOfToolHive(t, mark)
 			const bound = 60

@@ -201,7 +201,7 @@ func (s *scene) checkCost(t *testing.T, since audit.Mark, want harness.Cost) {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
 	if n := cost["status"]; n > statuses {
-		t.Errorf("the status was written %d times", n)
+		t.Errorf("the status was written %d times:\n%s", n, statusWrites(s.server, s.Writes(t, since)))
 	}
 }
 

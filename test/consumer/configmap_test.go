@@ -29,7 +29,7 @@ const greeterUser = "greeter"
 type greetingScene struct {
 	space   *harness.Space
 	kubectl *harness.Kubectl
-	program *program
+	program *harness.Program
 	begin   audit.Mark
 }
 
@@ -169,7 +169,7 @@ func TestLibrary(t *testing.T) {
 			t.Errorf("this should not have been sent: %v", e)
 		}
 	}
-	s.program.interrupt(t)
+	interrupt(t, s.program)
 }
 
 // TestLibraryIsSmall counts what the example takes.

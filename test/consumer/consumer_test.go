@@ -86,9 +86,9 @@ func testParts(t *testing.T, e example) {
 	space.Operate(t)
 	p := start(t, space, binary, "--name="+name)
 
-	p.await(t, "attested "+name)
+	p.Await(t, "attested "+name, harness.Timeout)
 	// The policy came after the creation, so it is generation 2 that the operator has to follow.
-	p.await(t, "ready at generation 2: http://mcp-"+name+"-proxy."+space.Name)
+	p.Await(t, "ready at generation 2: http://mcp-"+name+"-proxy."+space.Name, harness.Timeout)
 	server := space.AwaitSettled(t, name)
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, condition) {
 		t.Errorf("the condition of the program is not there: %v", server.Status.Conditions)
@@ -99,8 +99,8 @@ func testParts(t *testing.T, e example) {
 		t.Errorf("the operator has not followed the policy: %s", text)
 	}
 
-	p.interrupt(t)
-	p.await(t, "released "+name)
+	interrupt(t, p)
+	p.Await(t, "released "+name, harness.Timeout)
 	released := space.AwaitServer(t, name, "is Ready without the policy", func(server *v1beta1.MCPServer) error {
 		if server.Generation != 3 || server.Status.ObservedGeneration != 3 {
 			return fmt.Errorf("generation %d, observed %d", server.Generation, server.Status.ObservedGeneration)
@@ -141,12 +141,12 @@ func TestGeneratedClientsRefused(t *testing.T) {
 	}
 	p := start(t, space, binary, "--name="+name)
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-time.After(harness.Timeout):
 		t.Fatal("the program does not end")
 	}
-	if p.err == nil || !strings.Contains(p.output.String(), "somebody else has a say in this") || !strings.Contains(p.output.String(), other) {
-		t.Errorf("the program has ended with %v", p.err)
+	if p.Err == nil || !strings.Contains(p.Said(), "somebody else has a say in this") || !strings.Contains(p.Said(), other) {
+		t.Errorf("the program has ended with %v", p.Err)
 	}
 	after, err := space.Servers.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {

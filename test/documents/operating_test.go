@@ -47,6 +47,26 @@ func TestOwnership(t *testing.T) {
 	}
 }
 
+// TestRollouts waits for an MCPServer, and changes who replaces the pods of its backend.
+func TestRollouts(t *testing.T) {
+	r := newReader(t)
+	r.Operate(t)
+	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
+	for _, command := range Of(t) {
+		if strings.Contains(command.Text, "kubectl patch") {
+			r.kubectl.Run(t, "annotate", "mcpserver", web, vocabulary.BackendUpdateStrategy+"-")
+			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=RollingUpdate", "--timeout=1m")
+		}
+		if out := r.types(t, command); out == "" {
+			t.Errorf("%v shows nothing", command)
+		}
+		if strings.Contains(command.Text, "=OnDelete") || strings.Contains(command.Text, "kubectl patch") {
+			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=OnDelete", "--timeout=1m")
+		}
+	}
+	r.AwaitSettled(t, web)
+}
+
 // TestPolicies installs the policies and removes them.
 func TestPolicies(t *testing.T) {
 	r := newReader(t)

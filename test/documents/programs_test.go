@@ -20,9 +20,9 @@ func TestPrograms(t *testing.T) {
 			r := newReader(t)
 			r.Operate(t)
 			p := start(t, r.filledIn(command), r.environment())
-			p.await(t, "ready at generation 2")
-			p.interrupt(t)
-			if !strings.Contains(p.said(), "released weather") {
+			p.Await(t, "ready at generation 2", patience)
+			interrupt(t, p)
+			if !strings.Contains(p.Said(), "released weather") {
 				t.Error("it has not given back what it owned")
 			}
 		})
@@ -54,6 +54,6 @@ func TestLibraryExample(t *testing.T) {
 			}
 			return err
 		})
-		p.interrupt(t)
+		interrupt(t, p)
 	}
 }

@@ -17,14 +17,14 @@ func TestMakeRun(t *testing.T) {
 	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })
 	for _, command := range Of(t) {
 		p := start(t, command.Text, environment)
-		p.await(t, "Everything is ready")
+		p.Await(t, "Everything is ready", patience)
 		// The table of who owns what comes last.
 		for _, sample := range []string{"echo-http", "echo-sse", "echo-stdio"} {
-			p.await(t, "mcpserver/"+sample)
+			p.Await(t, "mcpserver/"+sample, patience)
 		}
-		lookForYourself(t, p.said(), environment)
-		p.interrupt(t)
-		if !strings.Contains(p.said(), "Stopping.") {
+		lookForYourself(t, p.Said(), environment)
+		interrupt(t, p)
+		if !strings.Contains(p.Said(), "Stopping.") {
 			t.Errorf("%v does not say that it stops", command)
 		}
 	}

@@ -6,20 +6,17 @@ package documents
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -112,84 +109,19 @@ func (r *reader) await(t *testing.T, condition string, status metav1.ConditionSt
 	})
 }
 
-// program is a command that goes on until it is interrupted.
-type program struct {
-	command *exec.Cmd
-	ended   chan struct{}
-	err     error
-
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write takes the program's output.
-func (p *program) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(text)
-}
-
-func (p *program) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
-// start runs a command line in the root of the repository, in an environment, with processes of its own group, until it
-// is interrupted or the test ends.
-func start(t *testing.T, line string, environment []string) *program {
-	t.Helper()
-	p := &program{command: exec.Command("sh", "-c", line), ended: make(chan struct{})} //nolint:noctx // It ends by a signal.
-	p.command.Dir, p.command.Env, p.command.Stdout, p.command.Stderr = Root, environment, p, p
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		p.err = p.command.Wait()
-		close(p.ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // Most have ended already.
-		<-p.ended
-		if t.Failed() {
-			t.Logf("%s has said:\n%s", line, p.said())
-		}
-	})
-	return p
-}
-
 // patience is how long a program may take, which may have to be compiled first.
 const patience = 10 * time.Minute
 
-// await waits until the program has said something.
-func (p *program) await(t *testing.T, text string) {
+// start runs a command line in the root of the repository, in an environment, until it is interrupted or the test ends.
+func start(t *testing.T, line string, environment []string) *harness.Program {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), harness.Poll, patience, true, func(context.Context) (bool, error) {
-		if strings.Contains(p.said(), text) {
-			return true, nil
-		}
-		select {
-		case <-p.ended:
-			return false, errors.Join(errors.New("it has ended"), p.err)
-		default:
-			return false, nil
-		}
-	})
-	if err != nil {
-		t.Fatalf("it does not say %q: %v", text, err)
-	}
+	command := exec.Command("sh", "-c", line) //nolint:noctx // It ends by a signal.
+	command.Dir, command.Env = Root, environment
+	return harness.StartProgram(t, command)
 }
 
-// interrupt is Ctrl-C. It waits for the end.
-func (p *program) interrupt(t *testing.T) {
+// interrupt is Ctrl-C. How the program ends is its own affair.
+func interrupt(t *testing.T, p *harness.Program) {
 	t.Helper()
-	if err := syscall.Kill(-p.command.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(harness.Timeout):
-		t.Fatal("it does not end")
-	}
+	_ = p.Interrupt(t, syscall.SIGINT)
 }

@@ -136,6 +136,8 @@ func (i Invariants) judgeWrite(e *audit.Event) string {
 		return ""
 	case e.Group == "" && e.Resource == "pods" && e.Verb == "delete": // an immediate restart
 		return judgeDelete(e)
+	case e.Group == "" && e.Resource == "pods" && e.Verb == "create" && e.Subresource == "eviction":
+		return judgeDelete(e)
 	case e.Group == "coordination.k8s.io" && e.Resource == "leases" && (e.Verb == "create" || e.Verb == "update"):
 		return ""
 	}
@@ -166,7 +168,7 @@ func judgeDelete(e *audit.Event) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case e.Subresource != "" || uid == "" || version == "":
+	case e.Subresource != "" && e.Subresource != "eviction" || uid == "" || version == "":
 		return "a delete without the UID or the resourceVersion of what is to be deleted"
 	}
 	return ""

@@ -52,6 +52,10 @@ func deletes(body string) func(*audit.Event) {
 	return func(e *audit.Event) { e.Verb, e.Body = "delete", []byte(body) }
 }
 
+func evicts(body string) func(*audit.Event) {
+	return func(e *audit.Event) { e.Verb, e.Subresource, e.Body = "create", "eviction", []byte(body) }
+}
+
 func code(code int) func(*audit.Event) { return func(e *audit.Event) { e.Code = code } }
 
 func verb(verb string) func(*audit.Event) { return func(e *audit.Event) { e.Verb = verb } }
@@ -106,6 +110,9 @@ func TestInvariants(t *testing.T) {
 		},
 		"a guarded delete": {
 			events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u","resourceVersion":"7"}}`))},
+		},
+		"a guarded eviction": {
+			events: []*audit.Event{request(on("", "pods", "a"), evicts(`{"deleteOptions":{"preconditions":{"uid":"u","resourceVersion":"7"}}}`))},
 		},
 		"an event": {
 			events: []*audit.Event{request(on("events.k8s.io", "events", ""), verb("create"))},
@@ -166,6 +173,9 @@ func TestInvariants(t *testing.T) {
 
 		"a forced apply": {
 			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), forced)}, wrong: []string{"forced"},
+		},
+		"an eviction without a guard": {
+			events: []*audit.Event{request(on("", "pods", "a"), evicts(`{"deleteOptions":{"preconditions":{"uid":"u"}}}`))}, wrong: []string{"without the UID"},
 		},
 		"an unknown manager": {
 			events: []*audit.Event{request(deployment, applies("freehold", swap))}, wrong: []string{"not registered for deployments"},

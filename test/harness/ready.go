@@ -73,6 +73,29 @@ func (s *Space) AwaitSettled(t *testing.T, name string) *v1beta1.MCPServer {
 	})
 }
 
+// AwaitWorkloads waits until the pods of both workloads are as these ask for, whatever becomes of the MCPServer. One that
+// does not exist has none.
+func (s *Space) AwaitWorkloads(t *testing.T, name string) {
+	t.Helper()
+	Eventually(t, "the workloads of MCPServer "+name+" have settled", func(ctx context.Context) error {
+		deployment, err := s.Core.AppsV1().Deployments(s.Name).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = settledDeployment(name, deployment)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		statefulSet, err := s.Core.AppsV1().StatefulSets(s.Name).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = settledStatefulSet(name, statefulSet)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+}
+
 // attached tells whether the proxy of an MCPServer with transport stdio was made for the pod that its backend has. Where
 // it has none nothing is to be waited for.
 func (s *Space) attached(ctx context.Context, deployment *appsv1.Deployment) error {
@@ -139,18 +162,32 @@ func settled(server *v1beta1.MCPServer, deployment *appsv1.Deployment, statefulS
 	if deployment == nil || statefulSet == nil {
 		return fmt.Errorf("MCPServer %s has not both its workloads", server.Name)
 	}
+	if err := settledDeployment(server.Name, deployment); err != nil {
+		return err
+	}
+	if err := settledStatefulSet(server.Name, statefulSet); err != nil {
+		return err
+	}
+	if replicas := deployment.Status.Replicas; server.Status.ReadyReplicas != replicas {
+		return fmt.Errorf("MCPServer %s tells of %d proxies, there are %d", server.Name, server.Status.ReadyReplicas, replicas)
+	}
+	return nil
+}
+
+func settledDeployment(server string, deployment *appsv1.Deployment) error {
 	d, wanted := deployment.Status, *deployment.Spec.Replicas
 	if d.ObservedGeneration != deployment.Generation || d.UpdatedReplicas != wanted || d.Replicas != wanted ||
 		d.AvailableReplicas != wanted || d.TerminatingReplicas != nil && *d.TerminatingReplicas > 0 {
-		return fmt.Errorf("the Deployment of MCPServer %s is on its way to %d pods: %+v", server.Name, wanted, d)
+		return fmt.Errorf("the Deployment of MCPServer %s is on its way to %d pods: %+v", server, wanted, d)
 	}
+	return nil
+}
+
+func settledStatefulSet(server string, statefulSet *appsv1.StatefulSet) error {
 	b, wanted := statefulSet.Status, *statefulSet.Spec.Replicas
 	if b.ObservedGeneration != statefulSet.Generation || b.CurrentRevision != b.UpdateRevision || b.Replicas != wanted ||
 		b.ReadyReplicas != wanted || b.AvailableReplicas != wanted {
-		return fmt.Errorf("the StatefulSet of MCPServer %s is on its way to %d pods: %+v", server.Name, wanted, b)
-	}
-	if server.Status.ReadyReplicas != d.Replicas {
-		return fmt.Errorf("MCPServer %s tells of %d proxies, there are %d", server.Name, server.Status.ReadyReplicas, d.Replicas)
+		return fmt.Errorf("the StatefulSet of MCPServer %s is on its way to %d pods: %+v", server, wanted, b)
 	}
 	return nil
 }

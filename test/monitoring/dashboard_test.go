@@ -21,7 +21,7 @@ import (
 var quiet = map[string]bool{"Failing writes, by writer": true, "Fields that change hands": true}
 
 // A real Prometheus reads the metrics of an operator that leads, in a namespace where a scaler disputes a number of
-// replicas and somebody has set OnDelete: every query of the dashboard has data, and every alert can be evaluated.
+// replicas, somebody has set OnDelete, and a pod does not fit on any node: every query of the dashboard has data, and every alert can be evaluated.
 func TestPrometheus(t *testing.T) {
 	allowReviews(t)
 	s := env.Space(t)
@@ -48,7 +48,11 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	s.Create(t, harness.Server("homeless", v1beta1.TransportStreamableHTTP,
+		harness.PodTemplate(`{"spec": {"nodeSelector": {"example.com/there": "never"}, "containers": [{"name": "mcp"}]}}`)))
+
 	for expr, want := range map[string]string{
+		fmt.Sprintf(`freehold_stuck_rollouts{namespace=%q, mcpserver="homeless", tier="backend", reason="Unschedulable"}`, s.Name):           "1",
 		`leader_election_master_status{job="freehold-metrics", name="freehold"}`:                                                             "1",
 		`freehold_field_conflicts{writer="freehold-proxy-replicas", kind="Deployment", manager_class="scaler", namespace="freehold-system"}`: "1",
 		fmt.Sprintf(`freehold_ondelete_backends{namespace=%q, statefulset="web"}`, s.Name):                                                   "1",
@@ -94,8 +98,8 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// checkRules shows that Prometheus can evaluate every alert, that the conflict is on its way to be one, and that nothing
-// else is.
+// checkRules shows that Prometheus can evaluate every alert, that those of the conflict and of the pod are on their way, and
+// that no others are.
 func checkRules(t *testing.T, p prometheus) {
 	t.Helper()
 	harness.Eventually(t, "the alerts are evaluated", func(ctx context.Context) error {
@@ -113,7 +117,7 @@ func checkRules(t *testing.T, p prometheus) {
 			for _, r := range group.Rules {
 				count++
 				want := "inactive"
-				if r.Name == "FreeholdFieldConflict" {
+				if r.Name == "FreeholdFieldConflict" || r.Name == "FreeholdRolloutStuck" {
 					want = "pending"
 				}
 				if r.Health != "ok" || r.State != want {
@@ -121,7 +125,7 @@ func checkRules(t *testing.T, p prometheus) {
 				}
 			}
 		}
-		if count < 8 {
+		if count < 9 {
 			errs = append(errs, fmt.Errorf("there are %d alerts", count))
 		}
 		return errors.Join(errs...)

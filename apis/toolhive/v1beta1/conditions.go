@@ -39,6 +39,13 @@ const (
 const (
 	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set.
 	ConditionFieldsOwned = "FieldsOwned"
+	// ConditionReconciling is True while what the spec asks for comes about by itself, as the library kstatus reads it.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while it does not, and somebody has to do something.
+	ConditionStalled = "Stalled"
+	// ConditionRolledOut is True while all pods are those that the spec asks for and some are ready. Its message has the
+	// image that the backend last served with.
+	ConditionRolledOut = "RolledOut"
 	// ConditionFieldsTaken tells what became of the request to take contested fields from their owners. It is there
 	// while the MCPServer has such a request.
 	ConditionFieldsTaken = "FieldsTaken"
@@ -63,6 +70,9 @@ func FreeholdConditions() []string {
 		ConditionFieldsOwned,
 		ConditionFieldsTaken,
 		ConditionFieldsYielded,
+		ConditionReconciling,
+		ConditionStalled,
+		ConditionRolledOut,
 		ConditionTakenOver,
 		ConditionSpecValid,
 		ConditionApplied,

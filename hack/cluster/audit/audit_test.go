@@ -94,7 +94,12 @@ func TestPreconditions(t *testing.T) {
 	if uid, version, err := guarded.Preconditions(); uid != "x" || version != "7" || err != nil {
 		t.Errorf("Preconditions() = %q, %q, %v", uid, version, err)
 	}
-	for _, more := range []string{`"a":1`, `"requestObject":{"kind":"DeleteOptions"}`} {
+	evicted := mustParse(t, line("u", "create", uri+"/eviction", 201,
+		`"requestObject":{"kind":"Eviction","deleteOptions":{"preconditions":{"uid":"x","resourceVersion":"7"}}}`))
+	if uid, version, err := evicted.Preconditions(); uid != "x" || version != "7" || err != nil {
+		t.Errorf("Preconditions() of an eviction = %q, %q, %v", uid, version, err)
+	}
+	for _, more := range []string{`"a":1`, `"requestObject":{"kind":"DeleteOptions"}`, `"requestObject":{"kind":"Eviction"}`} {
 		if uid, version, err := mustParse(t, line("u", "delete", uri, 200, more)).Preconditions(); uid+version != "" || err != nil {
 			t.Errorf("%s: Preconditions() = %q, %q, %v", more, uid, version, err)
 		}

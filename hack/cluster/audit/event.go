@@ -93,11 +93,19 @@ func (e *Event) Preconditions() (uid, resourceVersion string, err error) {
 	if len(e.Body) == 0 {
 		return "", "", nil
 	}
-	var options struct {
+	type deletion struct {
 		Preconditions struct{ UID, ResourceVersion string }
+	}
+	var options struct {
+		deletion
+		// An eviction has the options of its deletion within.
+		DeleteOptions *deletion
 	}
 	if err := json.Unmarshal(e.Body, &options); err != nil {
 		return "", "", fmt.Errorf("reading the options of the deletion %s: %w", e.ID, err)
+	}
+	if options.DeleteOptions != nil {
+		options.deletion = *options.DeleteOptions
 	}
 	return options.Preconditions.UID, options.Preconditions.ResourceVersion, nil
 }

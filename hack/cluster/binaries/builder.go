@@ -41,7 +41,7 @@ func (b builder) all(ctx context.Context, tools []Tool) error {
 	}
 	say(b.progress, "building the programs of the local cluster from Go modules: %s", joinTools(tools))
 	say(b.progress, "this is done once and kept in %s", b.dir)
-	say(b.progress, "with nothing cached, all of them take 5 to 15 minutes, 700 MB of downloads, 4 GB of Go build cache")
+	say(b.progress, "with nothing cached, all of them take 5 to 20 minutes, 800 MB of downloads, 7 GB of Go build cache")
 	begin := time.Now()
 	for i, tool := range tools {
 		if err := b.one(ctx, goCommand, tool, fmt.Sprintf("[%d/%d]", i+1, len(tools))); err != nil {

@@ -40,6 +40,11 @@ const (
 // ToolHiveOperator is ToolHive's own operator, whose place Freehold takes.
 const ToolHiveOperator Tool = "thv-operator"
 
+// EarlierControllerManager is the kube-controller-manager of the minor version of Kubernetes before that of all other
+// programs. It may be older than the API server by that much, and its controllers are what differs between versions for
+// those who watch workloads.
+const EarlierControllerManager Tool = "kube-controller-manager-earlier"
+
 // All lists every program of a control plane with fake nodes, in the order in which they are best built: the first
 // ones share most of their packages with the later ones.
 func All() []Tool {
@@ -51,11 +56,22 @@ func OfNode() []Tool {
 	return []Tool{Kubelet, KubeProxy, CoreDNS, ProxyRunner}
 }
 
+// everything lists all programs that there are.
+func everything() []Tool {
+	return slices.Concat(All(), OfNode(), []Tool{EarlierControllerManager, ToolHiveOperator})
+}
+
 //go:embed modules/kubernetes.mod
 var kubernetesMod []byte
 
 //go:embed modules/kubernetes.sum
 var kubernetesSum []byte
+
+//go:embed modules/earlier.mod
+var earlierMod []byte
+
+//go:embed modules/earlier.sum
+var earlierSum []byte
 
 //go:embed modules/kwok.mod
 var kwokMod []byte
@@ -99,6 +115,7 @@ func (m buildModule) files() map[string][]byte {
 
 var (
 	kubernetesModule = buildModule{name: "kubernetes", mod: kubernetesMod, sum: kubernetesSum}
+	earlierModule    = buildModule{name: "earlier", mod: earlierMod, sum: earlierSum}
 	kwokModule       = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
 	corednsModule    = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
 	toolhiveModule   = buildModule{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum}
@@ -118,9 +135,9 @@ type recipe struct {
 
 var kubernetesStamp = []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
 
-func kubernetesRecipe(tool Tool) recipe {
+func kubernetesRecipe(module buildModule, tool Tool) recipe {
 	return recipe{
-		module:    kubernetesModule,
+		module:    module,
 		pkg:       "k8s.io/kubernetes/cmd/" + string(tool),
 		versionOf: "k8s.io/kubernetes",
 		stamp:     kubernetesStamp,
@@ -130,7 +147,9 @@ func kubernetesRecipe(tool Tool) recipe {
 func recipeFor(tool Tool) (recipe, error) {
 	switch tool {
 	case KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy:
-		return kubernetesRecipe(tool), nil
+		return kubernetesRecipe(kubernetesModule, tool), nil
+	case EarlierControllerManager:
+		return kubernetesRecipe(earlierModule, KubeControllerManager), nil
 	case Etcd:
 		return recipe{
 			module:    kubernetesModule,
@@ -148,7 +167,7 @@ func recipeFor(tool Tool) (recipe, error) {
 			versionOf: "github.com/stacklok/toolhive",
 		}, nil
 	default:
-		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, append(append(All(), OfNode()...), ToolHiveOperator))
+		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, everything())
 	}
 }
 

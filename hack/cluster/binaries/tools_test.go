@@ -5,6 +5,7 @@ package binaries
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 func TestEveryToolIsPinned(t *testing.T) {
 	version := regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
-	for _, tool := range append(append(All(), OfNode()...), ToolHiveOperator) {
+	for _, tool := range everything() {
 		got, err := Version(tool)
 		if err != nil || !version.MatchString(got) {
 			t.Errorf("Version(%s) = %q, %v", tool, got, err)
@@ -42,27 +43,49 @@ func TestEveryToolIsPinned(t *testing.T) {
 }
 
 func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
-	module, err := modfile.Parse("go.mod", kubernetesMod, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubernetes, err := Version(KubeAPIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(module.Replace) == 0 {
-		t.Fatal("nothing is replaced")
-	}
-	want := "v0." + strings.TrimPrefix(kubernetes, "v1.")
-	for _, replace := range module.Replace {
-		if replace.New.Version != want {
-			t.Errorf("%s is %s, want %s as Kubernetes is %s", replace.Old.Path, replace.New.Version, want, kubernetes)
+	for _, tool := range []Tool{KubeAPIServer, EarlierControllerManager} {
+		r, err := recipeFor(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		module, err := modfile.Parse("go.mod", r.module.mod, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubernetes, err := Version(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(module.Replace) == 0 {
+			t.Fatalf("nothing is replaced in the module of %s", tool)
+		}
+		want := "v0." + strings.TrimPrefix(kubernetes, "v1.")
+		for _, replace := range module.Replace {
+			if replace.New.Version != want {
+				t.Errorf("%s is %s, want %s as Kubernetes is %s", replace.Old.Path, replace.New.Version, want, kubernetes)
+			}
 		}
 	}
 }
 
+func TestTheEarlierMinorVersionIsTheOneBefore(t *testing.T) {
+	var minors [2]int
+	for i, tool := range []Tool{KubeControllerManager, EarlierControllerManager} {
+		version, err := Version(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(version, "v1.%d.", &minors[i]); err != nil {
+			t.Fatalf("version %s of %s: %v", version, tool, err)
+		}
+	}
+	if minors[1] != minors[0]-1 {
+		t.Errorf("the earlier minor version is %d, the other one %d", minors[1], minors[0])
+	}
+}
+
 func TestBuildArgsStampTheVersion(t *testing.T) {
-	args := strings.Join(kubernetesRecipe(KubeAPIServer).buildArgs("v1.37.1", "out"), " ")
+	args := strings.Join(kubernetesRecipe(kubernetesModule, KubeAPIServer).buildArgs("v1.37.1", "out"), " ")
 	for _, want := range []string{
 		"-X k8s.io/component-base/version.gitVersion=v1.37.1",
 		"-X k8s.io/component-base/version.gitMajor=1 ",

@@ -87,23 +87,25 @@ func write(out io.Writer, text string) error {
 }
 
 func newBuildCommand() *cobra.Command {
-	kind := fakeNode
+	kind, earlier := fakeNode, false
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing, and print where all of them are",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			found, err := binaries.Finder{Progress: command.ErrOrStderr()}.Ensure(command.Context(), kind.tools()...)
+			tools := kind.tools(earlier)
+			found, err := binaries.Finder{Progress: command.ErrOrStderr()}.Ensure(command.Context(), tools...)
 			if err != nil {
 				return err
 			}
 			var paths strings.Builder
-			for _, tool := range kind.tools() {
+			for _, tool := range tools {
 				fmt.Fprintln(&paths, found[tool])
 			}
 			return write(command.OutOrStdout(), paths.String())
 		},
 	}
 	command.Flags().Var(&kind, "node", "fake, or real for those of a real node as well")
+	command.Flags().BoolVar(&earlier, earlierFlag, false, "those of a cluster with earlier controllers as well")
 	return command
 }

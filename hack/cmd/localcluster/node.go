@@ -38,12 +38,16 @@ func (k *nodeKind) String() string { return string(*k) }
 // Type is that of a flag.
 func (*nodeKind) Type() string { return "kind" }
 
-// tools are the programs that a cluster with such nodes needs.
-func (k *nodeKind) tools() []binaries.Tool {
-	if *k == realNode {
-		return append(binaries.All(), binaries.OfNode()...)
+// tools are the programs that a cluster with such nodes needs, and with earlier controllers if it is to have them.
+func (k *nodeKind) tools(earlier bool) []binaries.Tool {
+	tools := binaries.All()
+	if earlier {
+		tools = append(tools, binaries.EarlierControllerManager)
 	}
-	return binaries.All()
+	if *k == realNode {
+		tools = append(tools, binaries.OfNode()...)
+	}
+	return tools
 }
 
 // startNode starts the real node of a cluster that is to have one, with all images that there are. Otherwise it

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	detachFlag = "detach"
+	detachFlag  = "detach"
+	earlierFlag = "earlier-controllers"
 	// pollInterval is how often a cluster that another process starts or stops is looked at.
 	pollInterval = 100 * time.Millisecond
 )
@@ -46,6 +47,7 @@ What the cluster holds stays in its directory for the next start; "down --wipe" 
 	flags.BoolVar(&options.APIServerOnly, "api-server-only", false, "only etcd and kube-apiserver: nothing happens to what is written")
 	flags.DurationVar(&options.PodReadyDelay, "pod-ready-delay", 0, "how long fake pods take to be Ready once scheduled")
 	flags.StringVar(&options.Controllers, "controllers", "*", "as the flag of kube-controller-manager")
+	flags.BoolVar(&options.EarlierControllers, earlierFlag, false, "controllers of the minor version of Kubernetes before that of the API server")
 	flags.StringArrayVar(&options.APIServerArgs, "api-server-arg", nil, "one more flag for kube-apiserver, like --v=4; may be repeated")
 	flags.BoolVar(&options.AuditBodies, "audit-bodies", false, "record the bodies of all writes in the audit log")
 	flags.BoolVar(&detach, detachFlag, false, "return when the cluster is usable and leave it running")
@@ -63,7 +65,7 @@ What the cluster holds stays in its directory for the next start; "down --wipe" 
 			}
 		}
 		if detach {
-			return upDetached(command.Context(), path, kind, command.OutOrStdout(), command.ErrOrStderr())
+			return upDetached(command.Context(), path, kind, options.EarlierControllers, command.OutOrStdout(), command.ErrOrStderr())
 		}
 		return up(command.Context(), options, command.OutOrStdout())
 	}
@@ -110,13 +112,13 @@ Logs        %s
 }
 
 // upDetached runs "up" in a process of its own and returns when its cluster is usable.
-func upDetached(ctx context.Context, dir string, kind nodeKind, out, progress io.Writer) (err error) {
+func upDetached(ctx context.Context, dir string, kind nodeKind, earlier bool, out, progress io.Writer) (err error) {
 	running, err := cluster.FindRunning(dir)
 	if err == nil {
 		return write(out, "The cluster runs already.\n"+describe(running))
 	}
 	// Whoever waits for the first build wants to see how far it is, so it is not for the other process to do.
-	if _, err := (binaries.Finder{Progress: progress}).Ensure(ctx, kind.tools()...); err != nil {
+	if _, err := (binaries.Finder{Progress: progress}).Ensure(ctx, kind.tools(earlier)...); err != nil {
 		return err
 	}
 	self, err := os.Executable()

@@ -40,6 +40,12 @@ const (
 	Take = "freehold.dev/take"
 	// Yield on an MCPServer asks for fields to be left to others, for as long as it stands.
 	Yield = "freehold.dev/yield"
+	// BackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has changed:
+	// with RollingUpdate, the default, Kubernetes; with OnDelete Freehold, through the eviction API.
+	BackendUpdateStrategy = "freehold.dev/backend-update-strategy"
+	// BackendRollout on an MCPServer with OnDelete pauses the replacing, when its value is paused, for as long as it
+	// stands.
+	BackendRollout = "freehold.dev/backend-rollout"
 )
 
 // Kinds that Freehold writes.

@@ -4,7 +4,10 @@
 
 # Writes the build modules of the local cluster for given versions:
 #
-#   regenerate.sh [kubernetes [KUBERNETES ETCD] | kwok [KWOK] | coredns [COREDNS] | toolhive [TOOLHIVE]]
+#   regenerate.sh [kubernetes [KUBERNETES ETCD] | earlier [KUBERNETES] | kwok [KWOK] | coredns [COREDNS] |
+#                  toolhive [TOOLHIVE]]
+#
+# Earlier is the minor version of Kubernetes before that of the other programs, see EarlierControllerManager.
 #
 # Without versions it keeps those that the module has now; without any argument it does this for all modules.
 # A module is kept as NAME.mod and NAME.sum, because a directory with a go.mod cannot be embedded into a Go program.
@@ -27,10 +30,11 @@ keep() {
   cp go.sum "$here/$1.sum"
 }
 
-kubernetes() {
-  local kubernetes=${1:-$(pinned k8s.io/kubernetes "$here/kubernetes.mod")}
-  local etcd=${2:-$(pinned go.etcd.io/etcd/server/v3 "$here/kubernetes.mod")}
-  mkdir "$scratch/kubernetes" && cd "$scratch/kubernetes"
+# kubernetes_module NAME KUBERNETES PACKAGE@VERSION...: a module with programs of Kubernetes and others.
+kubernetes_module() {
+  local name=$1 kubernetes=$2
+  shift 2
+  mkdir "$scratch/$name" && cd "$scratch/$name"
 
   # Kubernetes requires its own libraries by path inside its source tree. Outside of it, the published
   # version of the same release has to take their place. Language version and GODEBUG settings change how
@@ -41,7 +45,7 @@ kubernetes() {
     exit 1
   }
   {
-    echo "module github.com/freehold-dev/freehold/hack/cluster/binaries/kubernetes"
+    echo "module github.com/freehold-dev/freehold/hack/cluster/binaries/$name"
     echo
     sed -n '/^go /p; /^godebug /p; /^godebug (/,/^)/p' "$upstream" | awk '!seen[$0]++'
     echo
@@ -51,7 +55,14 @@ kubernetes() {
     sed -n "s#^\s*\(k8s.io/[a-z0-9.-]*\) => ./staging/.*#\t\1 => \1 v0.${kubernetes#v1.}#p" "$upstream"
     echo ")"
   } >go.mod
-  go get -tool \
+  go get -tool "$@"
+  keep "$name"
+}
+
+kubernetes() {
+  local kubernetes=${1:-$(pinned k8s.io/kubernetes "$here/kubernetes.mod")}
+  local etcd=${2:-$(pinned go.etcd.io/etcd/server/v3 "$here/kubernetes.mod")}
+  kubernetes_module kubernetes "$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-apiserver@$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-controller-manager@$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-scheduler@$kubernetes" \
@@ -59,7 +70,11 @@ kubernetes() {
     "k8s.io/kubernetes/cmd/kubelet@$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-proxy@$kubernetes" \
     "go.etcd.io/etcd/server/v3@$etcd"
-  keep kubernetes
+}
+
+earlier() {
+  local kubernetes=${1:-$(pinned k8s.io/kubernetes "$here/earlier.mod")}
+  kubernetes_module earlier "$kubernetes" "k8s.io/kubernetes/cmd/kube-controller-manager@$kubernetes"
 }
 
 kwok() {
@@ -91,17 +106,18 @@ toolhive() {
 
 # Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.
 case ${1:-all} in
-kubernetes | kwok | coredns | toolhive)
+kubernetes | earlier | kwok | coredns | toolhive)
   "$@"
   ;;
 all)
   (kubernetes)
+  (earlier)
   (kwok)
   (coredns)
   (toolhive)
   ;;
 *)
-  sed -n '5,10p' "$here/regenerate.sh" >&2
+  sed -n '5,13p' "$here/regenerate.sh" >&2
   exit 2
   ;;
 esac

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
-	o := newOnDelete()
+	o := newRolloutsSeen()
 	set := func(namespace, name string, strategy appsv1.StatefulSetUpdateStrategyType) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -23,17 +23,17 @@ func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
 	}
 	expect := func(why string, want ...types.NamespacedName) {
 		t.Helper()
-		if diff := cmp.Diff(want, o.list()); diff != "" {
+		if diff := cmp.Diff(want, o.onDeleteSets()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", why, diff)
 		}
 	}
 	x, y := cache.NewObjectName("b", "x"), cache.NewObjectName("a", "y")
 	expect("nothing seen")
-	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType))
-	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType))
+	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType), nil)
+	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType), nil)
 	expect("two", types.NamespacedName{Namespace: "a", Name: "y"}, types.NamespacedName{Namespace: "b", Name: "x"})
-	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType))
+	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType), nil)
 	expect("one rolls again", types.NamespacedName{Namespace: "b", Name: "x"})
-	o.note(x, nil)
+	o.forget(x)
 	expect("the other is gone")
 }

@@ -1,0 +1,10 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	_ "k8s.io/client-go/rest" // want depguard:rollout
+
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:rollout
+)

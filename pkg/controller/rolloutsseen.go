@@ -1,0 +1,122 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/rollout"
+)
+
+// Tier is one of the two workloads of an MCPServer.
+type Tier string
+
+// The tiers.
+const (
+	TierBackend Tier = "backend"
+	TierProxy   Tier = "proxy"
+)
+
+// Tiers returns all tiers, sorted.
+func Tiers() []Tier { return []Tier{TierBackend, TierProxy} }
+
+// Rollout is how far the rollout of one workload of an MCPServer has come.
+type Rollout struct {
+	Server types.NamespacedName
+	Tier   Tier
+	rollout.State
+}
+
+// rolloutsSeen remembers how each pass saw the workloads. Metrics tell of them, and are read far more often than this
+// changes; the caches hold objects packed and are not to be searched for it.
+type rolloutsSeen struct {
+	mu sync.Mutex
+	// onDelete are the StatefulSets with the update strategy OnDelete.
+	onDelete map[cache.ObjectName]types.NamespacedName
+	states   map[cache.ObjectName]map[Tier]rollout.State
+	// unobserved tells since when a workload has had a change that its controller has not looked at.
+	unobserved map[cache.ObjectName]time.Time
+}
+
+func newRolloutsSeen() *rolloutsSeen {
+	return &rolloutsSeen{
+		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]map[Tier]rollout.State{},
+		unobserved: map[cache.ObjectName]time.Time{},
+	}
+}
+
+// note remembers what an MCPServer's StatefulSet is like, which may be nil, and how far its rollouts have come.
+func (s *rolloutsSeen) note(key cache.ObjectName, set *appsv1.StatefulSet, states map[Tier]rollout.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states[key] = states
+	if set == nil || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		delete(s.onDelete, key)
+		return
+	}
+	s.onDelete[key] = types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
+}
+
+func (s *rolloutsSeen) forget(key cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.onDelete, key)
+	delete(s.states, key)
+	delete(s.unobserved, key)
+}
+
+// observeWait is how long the controllers of workloads are given to look at a change before the status is written without
+// knowing what they make of it. It takes them milliseconds, and a status in between would say nothing and be in the way of
+// the next.
+const observeWait = 2 * time.Second
+
+// wait returns for how much longer a controller may take to look at a change; 0 for no longer.
+func (s *rolloutsSeen) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.ReasonObserving }) {
+		delete(s.unobserved, key)
+		return 0
+	}
+	since, ok := s.unobserved[key]
+	if !ok {
+		since = now
+		s.unobserved[key] = now
+	}
+	return max(0, since.Add(observeWait).Sub(now))
+}
+
+// onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.
+func (s *rolloutsSeen) onDeleteSets() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.onDelete), compareNames)
+}
+
+// list returns all rollouts, in order.
+func (s *rolloutsSeen) list() []Rollout {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Rollout
+	for key, states := range s.states {
+		for tier, state := range states {
+			all = append(all, Rollout{types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, tier, state})
+		}
+	}
+	slices.SortFunc(all, func(a, b Rollout) int {
+		return cmp.Or(compareNames(a.Server, b.Server), cmp.Compare(a.Tier, b.Tier))
+	})
+	return all
+}
+
+func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }

@@ -1,0 +1,26 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Claim gives the holder those of the fields that nobody owns, such as what the API server has filled in by itself. It
+// returns nil when each of them has an owner. A holder that then applies an intent without them removes them.
+func Claim(obj metav1.Object, holder Holder, now time.Time, fields *fieldpath.Set) (*Edit, error) {
+	d, err := open(obj)
+	if err != nil {
+		return nil, err
+	}
+	ownerless := fields.Difference(d.held())
+	d.note(ownerless, Owner{})
+	if !ownerless.Empty() {
+		d.grant(holder, ownerless, now)
+	}
+	return d.edit()
+}

@@ -1,0 +1,57 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// rolloutPaused is the value of vocabulary.BackendRollout that holds a rollout up.
+const rolloutPaused = "paused"
+
+// Updates tells how the pods of a backend are replaced when their template has changed.
+type Updates struct {
+	// Driven tells that Freehold replaces them, one at a time and through the eviction API, instead of Kubernetes.
+	Driven bool
+	// Paused tells that none is to be replaced for now. It has no effect unless they are driven.
+	Paused bool
+}
+
+// UpdatesOf returns what the annotations of an MCPServer ask for. Values that Render refuses ask for nothing.
+func UpdatesOf(server *v1beta1.MCPServer) Updates {
+	return Updates{
+		Driven: server.Annotations[vocabulary.BackendUpdateStrategy] == string(appsv1.OnDeleteStatefulSetStrategyType),
+		Paused: server.Annotations[vocabulary.BackendRollout] == rolloutPaused,
+	}
+}
+
+// updateStrategy completes the intent for the backend. Unless the user asks for OnDelete the strategy is left to whoever
+// wants to set one.
+func (r *renderer) updateStrategy(spec *appsv1ac.StatefulSetSpecApplyConfiguration) (unset []string) {
+	switch value, given := r.server.Annotations[vocabulary.BackendUpdateStrategy]; {
+	case given && value == string(appsv1.OnDeleteStatefulSetStrategyType):
+		spec.WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType))
+		unset = []string{rollingUpdatePath}
+	case given && value != string(appsv1.RollingUpdateStatefulSetStrategyType):
+		r.invalidSpec(ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s or %s, which is the default.",
+			vocabulary.BackendUpdateStrategy, quote(value), appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)
+	}
+	switch value, given := r.server.Annotations[vocabulary.BackendRollout]; {
+	case given && value != rolloutPaused:
+		r.invalidSpec(ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s, or be left out.",
+			vocabulary.BackendRollout, quote(value), rolloutPaused)
+	case given && unset == nil:
+		r.notice(v1beta1.ConditionSpecValid, ReasonNotPaused, "The annotation %s pauses nothing unless %s is %s.",
+			vocabulary.BackendRollout, vocabulary.BackendUpdateStrategy, appsv1.OnDeleteStatefulSetStrategyType)
+	}
+	return unset
+}
+
+// rollingUpdatePath has the settings that go with the strategy RollingUpdate. The API server fills them in, and refuses
+// OnDelete as long as they are there.
+const rollingUpdatePath = ".spec.updateStrategy.rollingUpdate"

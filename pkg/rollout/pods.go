@@ -1,0 +1,142 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ReadyDeadline is how long a pod may run without being ready before its rollout counts as stuck. It is the default of a
+// Deployment's progressDeadlineSeconds; a StatefulSet has none.
+const ReadyDeadline = 10 * time.Minute
+
+// Reasons of a rollout that is not complete.
+const (
+	ReasonObserving     = "NotObserved"
+	ReasonReplacing     = "ReplacingPods"
+	ReasonMissing       = "NotMade"
+	ReasonPaused        = "Paused"
+	ReasonPartition     = "Partition"
+	ReasonOnDelete      = "OnDelete"
+	ReasonUnschedulable = "Unschedulable"
+	ReasonNotReady      = "NotReady"
+	ReasonDeadline      = "ProgressDeadlineExceeded"
+	ReasonCrashing      = "CrashLoopBackOff"
+	ReasonImage         = "ImagePullBackOff"
+	ReasonScaledToZero  = "ScaledToZero"
+	ReasonBudget        = "DisruptionBudget"
+)
+
+// reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is told for
+// each. The kubelet goes to and fro between some of them; what is told stays.
+var reasonsOfWaiting = map[string]string{
+	"CrashLoopBackOff":           ReasonCrashing,
+	"RunContainerError":          ReasonCrashing,
+	"PostStartHookError":         ReasonCrashing,
+	"ImagePullBackOff":           ReasonImage,
+	"ErrImagePull":               ReasonImage,
+	"ErrImageNeverPull":          "ErrImageNeverPull",
+	"InvalidImageName":           "InvalidImageName",
+	"CreateContainerConfigError": "CreateContainerConfigError",
+	"CreateContainerError":       "CreateContainerError",
+}
+
+// BackOffReset is how long a container has to run for the kubelet to forget that it crashed before: the present kubelet's
+// MaxContainerBackOff, doubled.
+const BackOffReset = 10 * time.Minute
+
+// detailBelow is said of a pod below the partition that keeps others from being replaced.
+const detailBelow = "below the partition; no other pod is replaced before it is ready"
+
+// trouble is why a pod does not become ready.
+type trouble struct {
+	pod, reason, detail string
+	since               time.Time
+}
+
+// troubleOf returns why a pod does not become ready, or nil while there is hope. wake is when to look again.
+func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Duration) {
+	ready := condition(pod, corev1.PodReady)
+	if ready != nil && ready.Status == corev1.ConditionTrue || pod.DeletionTimestamp != nil {
+		return nil, 0
+	}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Reason == corev1.PodReasonUnschedulable {
+		// Which nodes do not fit changes all the time, and each message that differs would be a write.
+		return &trouble{pod.Name, ReasonUnschedulable, "", scheduled.LastTransitionTime.Time}, 0
+	}
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range containers {
+			reason, detail := hopeless(&containers[i])
+			if reason == "" {
+				continue
+			}
+			found = &trouble{pod: pod.Name, reason: reason, detail: detail}
+			if ready != nil {
+				found.since = ready.LastTransitionTime.Time
+			}
+			return found, 0
+		}
+	}
+	if ready == nil || pod.Status.Phase != corev1.PodRunning {
+		return nil, 0
+	}
+	if left := ready.LastTransitionTime.Add(ReadyDeadline).Sub(now); left > 0 {
+		return nil, left
+	}
+	return &trouble{pod.Name, ReasonNotReady, "it runs and has not become ready", ready.LastTransitionTime.Time}, 0
+}
+
+// hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope.
+func hopeless(c *corev1.ContainerStatus) (reason, detail string) {
+	detail = "container " + c.Name
+	last := c.LastTerminationState.Terminated
+	if w := c.State.Waiting; w != nil && reasonsOfWaiting[w.Reason] != "" {
+		reason = reasonsOfWaiting[w.Reason]
+	} else if !c.Ready && c.RestartCount > 1 && last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < BackOffReset {
+		// Between two crashes it runs for a moment. That is no news.
+		reason = ReasonCrashing
+	}
+	if reason == ReasonCrashing && last != nil {
+		detail = fmt.Sprintf("%s ended with exit code %d", detail, last.ExitCode)
+		if last.Reason != "" && last.Reason != "Error" {
+			detail += ", " + last.Reason
+		}
+	}
+	return reason, detail
+}
+
+// worst returns the trouble to tell of: of several that of the first pod by name, so that the same pods always give the
+// same answer.
+func worst(pods []*corev1.Pod, now time.Time) (found *trouble, wake time.Duration) {
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range pods {
+		of, later := troubleOf(pod, now)
+		if of != nil {
+			return of, 0
+		}
+		if later > 0 && (wake == 0 || later < wake) {
+			wake = later
+		}
+	}
+	return nil, wake
+}
+
+func isReady(pod *corev1.Pod) bool {
+	ready := condition(pod, corev1.PodReady)
+	return pod.DeletionTimestamp == nil && ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+func condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == conditionType {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// BlockedGrace is how long a pod of an earlier template may be without being ready, for no reason that is known to last,
+// before it is replaced: it may only have missed a probe.
+const BlockedGrace = 30 * time.Second
+
+// Replace returns the pod of a StatefulSet that is to be replaced now by somebody else than the StatefulSet's controller;
+// nil when there is none. wake is when to look again although nothing has happened; 0 for never.
+//
+// Under OnDelete, with driven, that is one pod after the other: those that are not ready first, then from the highest
+// ordinal down, and none while another one is missing, on its way out, or not ready at the newest revision. Under
+// RollingUpdate it is a pod of an earlier revision that is not ready: with the pod management policy OrderedReady the
+// controller waits for it for ever, also when the newest template would cure it
+// (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback).
+func Replace(set *appsv1.StatefulSet, pods []*corev1.Pod, driven bool, now time.Time) (next *corev1.Pod, wake time.Duration) {
+	if set == nil || !observed(set) {
+		return nil, 0
+	}
+	old := outdated(set, pods)
+	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		return blocking(old, now)
+	}
+	if !driven || len(pods) < int(count(set.Spec.Replicas)) || slices.ContainsFunc(pods, isGoing) {
+		return nil, 0
+	}
+	for _, pod := range pods {
+		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision && !isReady(pod) {
+			return nil, 0
+		}
+	}
+	if len(old) == 0 {
+		return nil, 0
+	}
+	return slices.MinFunc(old, func(a, b *corev1.Pod) int {
+		return cmp.Or(boolean(isReady(a))-boolean(isReady(b)), cmp.Compare(ordinalOf(b), ordinalOf(a)))
+	}), 0
+}
+
+// blocking returns a pod that is not ready, the one with the highest ordinal.
+func blocking(old []*corev1.Pod, now time.Time) (found *corev1.Pod, wake time.Duration) {
+	for _, pod := range old {
+		if isReady(pod) || isGoing(pod) || found != nil && ordinalOf(found) > ordinalOf(pod) {
+			continue
+		}
+		trouble, _ := troubleOf(pod, now)
+		if left := unreadySince(pod).Add(BlockedGrace).Sub(now); trouble == nil && left > 0 {
+			if wake == 0 || left < wake {
+				wake = left
+			}
+			continue
+		}
+		found = pod
+	}
+	if found != nil {
+		wake = 0
+	}
+	return found, wake
+}
+
+// outdated returns the pods of earlier revisions which the StatefulSet is to replace.
+func outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) (old []*corev1.Pod) {
+	for _, pod := range pods {
+		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision && ordinalOf(pod) >= partitionOf(set) {
+			old = append(old, pod)
+		}
+	}
+	return old
+}
+
+// unreadySince is when a pod was ready last, or was made.
+func unreadySince(pod *corev1.Pod) time.Time {
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		return ready.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+func isGoing(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,311 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/rollout"
+)
+
+var (
+	noon   = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	before = metav1.NewTime(noon.Add(-time.Minute))
+)
+
+type change func(pod *corev1.Pod)
+
+// pod is one of the workload, ready, at a revision.
+func pod(name, revision string, changes ...change) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
+		},
+	}
+	for _, c := range changes {
+		c(p)
+	}
+	return p
+}
+
+func unready(since time.Duration) change {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-since))
+	}
+}
+
+func waiting(reason string) change {
+	return func(p *corev1.Pod) {
+		unready(time.Minute)(p)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "mcp", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+		}}
+	}
+}
+
+// crashed is a container that runs, has been started again a number of times, and ran for a while before.
+func crashed(restarts int32, ran time.Duration) change {
+	return func(p *corev1.Pod) {
+		unready(time.Minute)(p)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "mcp", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 137, Reason: "OOMKilled", StartedAt: metav1.NewTime(before.Add(-ran)), FinishedAt: before,
+			}},
+		}}
+	}
+}
+
+// of gives a pod the ReplicaSet that made it, at an age.
+func of(replicaSet string, age time.Duration) change {
+	return func(p *corev1.Pod) {
+		p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = replicaSet
+		p.CreationTimestamp = metav1.NewTime(noon.Add(-age))
+	}
+}
+
+func unschedulable(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodPending
+	p.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available", LastTransitionTime: before,
+	}}
+}
+
+func leaving(p *corev1.Pod) { p.DeletionTimestamp = &before }
+
+// set is a StatefulSet of two pods whose newest revision is new. OnDelete sets of Kubernetes below v1.37 never say in
+// their status that they have got there, so the status says so nowhere here.
+func set(changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	two := int32(2)
+	s := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Generation: 3},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &two},
+		Status:     appsv1.StatefulSetStatus{ObservedGeneration: 3, UpdateRevision: "new", CurrentRevision: "old"},
+	}
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+func onDelete(s *appsv1.StatefulSet) {
+	s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+}
+
+func parallel(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
+
+func partition(n int32) func(s *appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) {
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}
+	}
+}
+
+func TestStatefulSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    *appsv1.StatefulSet
+		pods   []*corev1.Pod
+		want   string
+		serves bool
+		wake   time.Duration
+	}{
+		"there is none":              {nil, nil, "Progressing: NotMade", false, 0},
+		"it was just made":           {set(func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} }), nil, "Progressing: NotMade", false, 0},
+		"not observed":               {set(func(s *appsv1.StatefulSet) { s.Generation = 4 }), nil, "Progressing: NotObserved", false, 0},
+		"all are new":                {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new")}, "Complete", true, 0},
+		"all are new, on delete":     {set(onDelete), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new")}, "Complete", true, 0},
+		"one is new":                 {set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new")}, "Progressing: ReplacingPods", false, 0},
+		"one waits to be deleted":    {set(onDelete), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new")}, "Waiting: OnDelete (pod a-0)", false, 0},
+		"both wait to be deleted":    {set(onDelete), []*corev1.Pod{pod("a-1", "old"), pod("a-0", "old")}, "Waiting: OnDelete (pod a-0)", false, 0},
+		"below the partition":        {set(partition(1)), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new")}, "Waiting: Partition (pod a-0)", false, 0},
+		"above the partition":        {set(partition(1)), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
+		"one is scaled up":           {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", unready(time.Second))}, "Complete", true, 0},
+		"one was deleted by hand":    {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", leaving)}, "Complete", true, 0},
+		"the last one is on its way": {set(), []*corev1.Pod{pod("a-0", "new", leaving)}, "Progressing: ReplacingPods", false, 0},
+		"none is ready":              {set(), []*corev1.Pod{pod("a-0", "new", unready(time.Minute)), pod("a-1", "new", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
+		"there are to be none":       {set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, "Waiting: ScaledToZero", false, 0},
+		"the image cannot be pulled": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ImagePullBackOff"))},
+			"Stuck: ImagePullBackOff (pod a-1): container mcp", false, 0,
+		},
+		"a crash loop": {
+			set(onDelete),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("CrashLoopBackOff"))},
+			"Stuck: CrashLoopBackOff (pod a-1): container mcp", false, 0,
+		},
+		"between two crashes": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(2, time.Minute))},
+			"Stuck: CrashLoopBackOff (pod a-1): container mcp ended with exit code 137, OOMKilled", false, 0,
+		},
+		"the first start after a crash": {
+			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(1, time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute,
+		},
+		"a crash after a long time": {
+			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(7, time.Hour))}, "Progressing: ReplacingPods", false, 9 * time.Minute,
+		},
+		"between two attempts to pull": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ErrImagePull"))},
+			"Stuck: ImagePullBackOff (pod a-1): container mcp", false, 0,
+		},
+		"a container that is being made": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ContainerCreating"))},
+			"Progressing: ReplacingPods", false, 9 * time.Minute,
+		},
+		"nowhere to run": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unschedulable)},
+			"Stuck: Unschedulable (pod a-1)", false, 0,
+		},
+		"never ready": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(rollout.ReadyDeadline))},
+			"Stuck: NotReady (pod a-1): it runs and has not become ready", false, 0,
+		},
+		"one of two crashes, and the other serves": {
+			set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", waiting("CrashLoopBackOff"))}, "Complete", true, 0,
+		},
+		"one below the partition crashes, and nothing else happens before it is ready": {
+			set(partition(1)),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			"Stuck: CrashLoopBackOff (pod a-0): container mcp, below the partition; no other pod is replaced before it is ready", false, 0,
+		},
+		"one below the partition crashes, and all others are done": {
+			set(partition(1)),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")},
+			"Waiting: Partition (pod a-0)", false, 0,
+		},
+		"one below the partition crashes where the others do not wait for it": {
+			set(partition(1), parallel),
+			[]*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "old")},
+			"Progressing: ReplacingPods", false, 0,
+		},
+		"an old one crashes, and is to be deleted anyway": {
+			set(onDelete), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")}, "Waiting: OnDelete (pod a-0)", false, 0,
+		},
+		"the one that was deleted is not ready again": {
+			set(onDelete),
+			[]*corev1.Pod{pod("a-0", "new", unready(time.Second)), pod("a-1", "old")},
+			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
+		},
+		"the one that was deleted is not there again": {set(onDelete), []*corev1.Pod{pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
+		"one above the partition is not ready": {
+			set(partition(1), func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 3 }),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(time.Second)), pod("a-2", "new")},
+			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
+		},
+		"an old one crashes": {
+			set(), []*corev1.Pod{pod("a-0", "old", waiting("CrashLoopBackOff")), pod("a-1", "new")}, "Progressing: ReplacingPods", false, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, wake := rollout.StatefulSet(c.set, c.pods, rollout.Driver{}, noon)
+			check(t, state, wake, c.want, c.serves, c.wake)
+			slices.Reverse(c.pods)
+			if again, _ := rollout.StatefulSet(c.set, c.pods, rollout.Driver{}, noon); again != state {
+				t.Errorf("with the pods in another order: %v", again)
+			}
+		})
+	}
+}
+
+// Under OnDelete it is for the driver to go on; whoever pauses it is waited for.
+func TestDrivenStatefulSet(t *testing.T) {
+	pods := []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new")}
+	for by, want := range map[rollout.Driver]string{
+		{}:                           "Waiting: OnDelete (pod a-0)",
+		{Driven: true}:               "Progressing: ReplacingPods",
+		{Driven: true, Paused: true}: "Waiting: Paused (pod a-0)",
+	} {
+		state, _ := rollout.StatefulSet(set(onDelete), pods, by, noon)
+		check(t, state, 0, want, false, 0)
+	}
+	state, _ := rollout.StatefulSet(set(), pods, rollout.Driver{Driven: true, Paused: true}, noon)
+	check(t, state, 0, "Progressing: ReplacingPods", false, 0)
+}
+
+func TestDeployment(t *testing.T) {
+	deployment := func(updated, all, ready int32, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+		two := int32(2)
+		d := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &two},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 3, UpdatedReplicas: updated, Replicas: all, ReadyReplicas: ready},
+		}
+		for _, c := range changes {
+			c(d)
+		}
+		return d
+	}
+	overdue := func(d *appsv1.Deployment) {
+		d.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "too long",
+			LastTransitionTime: before,
+		}}
+	}
+	paused := func(d *appsv1.Deployment) { d.Spec.Paused = true }
+	for name, c := range map[string]struct {
+		d      *appsv1.Deployment
+		pods   []*corev1.Pod
+		want   string
+		serves bool
+		wake   time.Duration
+	}{
+		"there is none":             {nil, nil, "Progressing: NotMade", false, 0},
+		"not observed":              {deployment(2, 2, 2, func(d *appsv1.Deployment) { d.Generation = 4 }), nil, "Progressing: NotObserved", false, 0},
+		"all are new":               {deployment(2, 2, 2), nil, "Complete", true, 0},
+		"one is being replaced":     {deployment(1, 3, 2), nil, "Progressing: ReplacingPods", false, 0},
+		"an old one is left":        {deployment(2, 3, 3), nil, "Progressing: ReplacingPods", false, 0},
+		"paused half way":           {deployment(1, 3, 2, paused), nil, "Waiting: Paused", false, 0},
+		"paused with nothing to do": {deployment(2, 2, 2, paused), nil, "Complete", true, 0},
+		"it takes too long":         {deployment(1, 3, 2, overdue), nil, "Stuck: ProgressDeadlineExceeded: too long", false, 0},
+		"a crash loop": {
+			deployment(1, 3, 2),
+			[]*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))},
+			"Stuck: CrashLoopBackOff (pod p): container mcp", false, 0,
+		},
+		"one of two crashes, and the other serves": {
+			deployment(2, 2, 1), []*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))}, "Complete", true, 0,
+		},
+		"one more is to come": {deployment(1, 1, 1), nil, "Complete", true, 0},
+		"none yet":            {deployment(0, 0, 0), nil, "Progressing: ReplacingPods", false, 0},
+		"an old one crashes": {
+			deployment(1, 3, 2),
+			[]*corev1.Pod{pod("p", "", of("1", time.Hour), waiting("CrashLoopBackOff")), pod("o", "", of("2", time.Minute))},
+			"Progressing: ReplacingPods", false, 0,
+		},
+		"a new one crashes that was made within a second of the old one": {
+			deployment(1, 2, 1),
+			[]*corev1.Pod{pod("z", "", of("1", time.Hour)), pod("a", "", of("2", time.Hour), waiting("CrashLoopBackOff"))},
+			"Stuck: CrashLoopBackOff (pod a): container mcp", false, 0,
+		},
+		"a new one starts": {deployment(1, 3, 2), []*corev1.Pod{pod("p", "", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, wake := rollout.Deployment(c.d, c.pods, noon)
+			check(t, state, wake, c.want, c.serves, c.wake)
+		})
+	}
+}
+
+func check(t *testing.T, state rollout.State, wake time.Duration, want string, serves bool, wantWake time.Duration) {
+	t.Helper()
+	if got := fmt.Sprint(state); got != want || state.Serves() != serves || wake != wantWake {
+		t.Errorf("%q, serves %t, wake after %v; want %q, %t, %v", got, state.Serves(), wake, want, serves, wantWake)
+	}
+	if (state.Phase == rollout.Stuck) != !state.Since.IsZero() {
+		t.Errorf("%v since %v", state, state.Since)
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Phase is how far a rollout has come.
+type Phase string
+
+const (
+	// Complete means that the pods are those that the present template asks for, and none is left of an earlier one. They
+	// need not all be ready.
+	Complete Phase = "Complete"
+	// Progressing means that it goes on by itself.
+	Progressing Phase = "Progressing"
+	// Waiting means that it goes on when somebody does something: deletes a pod that is updated OnDelete, lowers the
+	// partition, or resumes a paused Deployment.
+	Waiting Phase = "Waiting"
+	// Stuck means that a new pod does not become ready, for a reason that waiting alone does not cure.
+	Stuck Phase = "Stuck"
+)
+
+// Phases returns all phases, sorted.
+func Phases() []Phase { return []Phase{Complete, Progressing, Stuck, Waiting} }
+
+// State is a rollout.
+type State struct {
+	Phase Phase
+	// Reason is a word for why it is not complete; empty when it is.
+	Reason string
+	// Pod that it is stuck at, or waits for; empty where it is not about one.
+	Pod string
+	// Detail is what the kubelet, the scheduler or a controller says of it.
+	Detail string
+	// Since is when that began; zero when nobody tells.
+	Since time.Time
+	// Ready tells whether at least one pod of the present template is ready.
+	Ready bool
+}
+
+// Serves tells whether what the present template asks for serves, and nothing else does.
+func (s State) Serves() bool { return s.Phase == Complete && s.Ready }
+
+// String tells the state in a few words that stay the same while nothing changes.
+func (s State) String() string {
+	text := string(s.Phase)
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	if s.Pod != "" {
+		text += fmt.Sprintf(" (pod %s)", s.Pod)
+	}
+	if s.Detail != "" {
+		text += ": " + s.Detail
+	}
+	return text
+}

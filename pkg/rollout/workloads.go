@@ -1,0 +1,189 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Deployment returns the state of a Deployment, which may be nil, with the pods that its selector selects. wake is when to
+// look again although nothing has happened; 0 for never.
+func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
+	if d == nil || d.Status.ObservedGeneration == 0 {
+		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+	}
+	wanted, s := count(d.Spec.Replicas), d.Status
+	if s.ObservedGeneration < d.Generation {
+		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+	}
+	state = State{Phase: Complete, Ready: s.ReadyReplicas > 0}
+	// Pods that are missing of a greater number are not for a rollout to wait for.
+	switch {
+	case s.Replicas > s.UpdatedReplicas || !state.Ready && wanted > 0:
+		state.Phase, state.Reason = Progressing, ReasonReplacing
+	case wanted == 0:
+		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+	}
+	trouble, wake := worst(newest(pods), now)
+	switch {
+	case state.Phase == Complete && state.Ready:
+		return state, 0
+	case trouble != nil:
+		return stuck(state, trouble), 0
+	case d.Spec.Paused && state.Phase != Complete:
+		state.Phase, state.Reason = Waiting, ReasonPaused
+		return state, 0
+	}
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
+			state.Phase, state.Reason, state.Detail, state.Since = Stuck, c.Reason, c.Message, c.LastTransitionTime.Time
+		}
+	}
+	return state, wake
+}
+
+// Driver is who replaces the pods of a StatefulSet under OnDelete.
+type Driver struct {
+	// Driven tells that Replace is carried out.
+	Driven bool
+	// Paused tells that it is not for now, because somebody wants it so.
+	Paused bool
+}
+
+// StatefulSet returns the state of a StatefulSet, which may be nil, with the pods that its selector selects. wake is when
+// to look again although nothing has happened; 0 for never.
+func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
+	if set == nil || set.Status.ObservedGeneration == 0 {
+		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+	}
+	s := set.Status
+	if !observed(set) {
+		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+	}
+	state = State{Phase: Complete}
+	wanted, partition := count(set.Spec.Replicas), partitionOf(set)
+	present, ready, old, kept := int32(0), int32(0), "", ""
+	var updated, below []*corev1.Pod
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil {
+			present++
+		}
+		if isReady(pod) {
+			ready++
+		}
+		switch ordinal := ordinalOf(pod); {
+		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] == s.UpdateRevision:
+			updated = append(updated, pod)
+			state.Ready = state.Ready || isReady(pod)
+		case ordinal < partition:
+			kept, below = first(kept, pod.Name), append(below, pod)
+		default:
+			old = first(old, pod.Name)
+		}
+	}
+	trouble, wake := worst(updated, now)
+	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	if trouble == nil && old != "" && !onDelete && set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+		// Their controller replaces none before all are ready, those included that keep their revision.
+		if trouble, wake = worst(slices.Concat(updated, below), now); trouble != nil {
+			trouble.detail = strings.TrimPrefix(trouble.detail+", "+detailBelow, ", ")
+		}
+	}
+	// Whoever replaces pods by hand, or in parts, is not to go on before the last one is there and ready.
+	starting := ready == present && present < wanted || slices.ContainsFunc(updated, func(p *corev1.Pod) bool { return !isReady(p) })
+	switch {
+	case trouble != nil && (old != "" || !state.Ready || present < wanted):
+		return stuck(state, trouble), 0
+	case old != "" && onDelete && !by.Driven && !starting:
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonOnDelete, old
+	case old != "" && onDelete && by.Driven && by.Paused:
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonPaused, old
+	case old != "", kept != "" && starting, !state.Ready && wanted > 0:
+		state.Phase, state.Reason = Progressing, ReasonReplacing
+	case kept != "":
+		state.Phase, state.Reason, state.Pod = Waiting, ReasonPartition, kept
+	case wanted == 0:
+		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+	}
+	if state.Serves() {
+		wake = 0
+	}
+	return state, wake
+}
+
+// newest returns the pods of the newest template: those of the ReplicaSet that has made the youngest one.
+func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
+	if len(pods) == 0 {
+		return nil
+	}
+	youngest := slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			// Made within the same second: while a rollout goes on, it is the new one that is not ready.
+			boolean(isReady(b))-boolean(isReady(a)), strings.Compare(a.Name, b.Name))
+	})
+	for _, pod := range pods {
+		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == youngest.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// observed tells whether the StatefulSet's controller has looked at its template.
+func observed(set *appsv1.StatefulSet) bool {
+	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
+}
+
+// partitionOf is the ordinal below which pods keep their revision.
+func partitionOf(set *appsv1.StatefulSet) int32 {
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		return *r.Partition
+	}
+	return 0
+}
+
+func stuck(state State, t *trouble) State {
+	state.Phase, state.Reason, state.Pod, state.Detail, state.Since = Stuck, t.reason, t.pod, t.detail, t.since
+	return state
+}
+
+// count is a number of replicas, which the API server defaults.
+func count(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}
+
+// ordinalOf is the number at the end of the name of a StatefulSet's pod; -1 when there is none.
+func ordinalOf(pod *corev1.Pod) int32 {
+	_, number, _ := cutLast(pod.Name)
+	ordinal, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(ordinal)
+}
+
+func cutLast(name string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		return name[:i], name[i+1:], true
+	}
+	return name, "", false
+}
+
+// first is the one of two names that comes first; an empty one comes last.
+func first(a, b string) string {
+	if a == "" || b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,144 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
+)
+
+// Reasons of the conditions that tell how far an MCPServer has come, beside those of refusals and invalid specs.
+const (
+	ReasonNotServing = "NotServing"
+	ReasonRollingOut = "RollingOut"
+	ReasonRolledOut  = "RolledOut"
+	ReasonReconciled = "Reconciled"
+	ReasonNotStalled = "NotStalled"
+	// ReasonReplacingPod is that of the event that tells of a pod which is evicted.
+	ReasonReplacingPod = "ReplacingPod"
+)
+
+// progress are the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is
+// True when what the present generation asks for serves, and nothing earlier does. Reconciling is True while that is on its
+// way, or waits for whoever holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
+// messages stay the same while nothing is news: each write costs a request.
+func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
+	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, ReasonNotReady, next.Message}
+	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, ReasonReconciled, "Nothing is under way"}
+	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, ReasonNotStalled, "Nothing is in the way"}
+	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, ReasonRolledOut, imageSeen(o)}
+
+	if cause := stall(o); cause.Reason != "" {
+		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, cause.Reason, cause.Message
+	}
+	switch {
+	case next.Phase == v1beta1.PhaseReady && o.serves():
+		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonReady
+	case next.Phase == v1beta1.PhaseReady:
+		ready.Reason, ready.Message = ReasonNotServing, "What the spec asks for does not serve yet"
+	}
+	switch {
+	case ready.Status == metav1.ConditionTrue, stalled.Status == metav1.ConditionTrue, next.Phase == v1beta1.PhaseStopped:
+	default:
+		reconciling.Status, reconciling.Reason = metav1.ConditionTrue, ReasonRollingOut
+		reconciling.Message = "Objects and pods are being brought in line with the spec"
+		if hold := o.hold(); hold != nil {
+			reconciling.Reason, reconciling.Message = hold.state.Reason, hold.String()
+		}
+	}
+	if !o.serves() {
+		rolledOut.Status, rolledOut.Reason = metav1.ConditionFalse, ReasonRollingOut
+		if next.Phase == v1beta1.PhaseStopped {
+			rolledOut.Reason = rollout.ReasonScaledToZero
+		}
+	}
+	return []Finding{ready, reconciling, stalled, rolledOut}
+}
+
+// stall is what is wrong and does not go away by itself: a spec that cannot be used, a write that was refused, or a
+// rollout that is stuck. Its Reason is empty when there is nothing.
+func stall(o Observation) Finding {
+	switch {
+	case len(o.Invalid) > 0:
+		return o.Invalid[0]
+	case len(o.Refusals) > 0:
+		return o.Refusals[0]
+	}
+	for _, tier := range o.tiers() {
+		if tier.state.Phase == rollout.Stuck {
+			return Finding{Reason: tier.state.Reason, Message: tier.String()}
+		}
+	}
+	return Finding{}
+}
+
+// tier is one of the two workloads, and how far its rollout has come.
+type tier struct {
+	name  string
+	state rollout.State
+}
+
+func (t tier) String() string {
+	text := fmt.Sprintf("The rollout of the %s is %s", t.name, t.state)
+	if !t.state.Since.IsZero() {
+		text += " since " + t.state.Since.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// tiers are the backend and the proxy. A proxy whose backend is not ready fails for that alone, and says nothing.
+func (o Observation) tiers() []tier {
+	all := []tier{{"backend", o.Backend}}
+	if o.backendReady() && !o.Recovering {
+		all = append(all, tier{"proxy", o.Proxy})
+	}
+	return all
+}
+
+// hold is a rollout that goes on when somebody lets it; nil when there is none.
+func (o Observation) hold() *tier {
+	for _, tier := range o.tiers() {
+		if tier.state.Phase == rollout.Waiting {
+			return &tier
+		}
+	}
+	return nil
+}
+
+// serves tells whether what the spec asks for serves, and nothing earlier does.
+func (o Observation) serves() bool {
+	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
+}
+
+// tierServes tells whether a rollout is over. One whose workload's controller has not looked at the last change yet is
+// taken for what it was, unless it is the spec that has changed: other changes, such as one of the number of replicas, do
+// not roll pods out as a rule.
+func (o Observation) tierServes(state rollout.State) bool {
+	previous := o.Server.Status
+	return state.Serves() || state.Reason == rollout.ReasonObserving && previous.ObservedGeneration == o.Server.Generation &&
+		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
+}
+
+// comesAbout tells whether rollouts go on by themselves.
+func (o Observation) comesAbout() bool {
+	return len(o.Refusals) == 0 && stall(o).Reason == "" && o.hold() == nil
+}
+
+// imageSeen tells the image that all ready pods of the backend have, or, as long as a rollout is not over, the one that it
+// told last: pods that come and go are not worth a write each.
+func imageSeen(o Observation) string {
+	if len(o.Images) == 1 && o.Backend.Serves() && o.Proxy.Serves() {
+		return fmt.Sprintf("The backend last served with image %s", o.Images[0])
+	}
+	if before := meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionRolledOut); before != nil {
+		return before.Message
+	}
+	return "The backend has not served yet"
+}

@@ -1,0 +1,129 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// TestProgress: at most one of Ready and Reconciling is True, and where neither is, Stalled tells what is wrong.
+func TestProgress(t *testing.T) {
+	rolling := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonReplacing, Ready: true}
+	stuck := rollout.State{
+		Phase: rollout.Stuck, Reason: "ImagePullBackOff", Pod: "web-0", Detail: "container mcp", Since: noon.Add(-time.Minute), Ready: true,
+	}
+	waiting := rollout.State{Phase: rollout.Waiting, Reason: rollout.ReasonOnDelete, Pod: "web-1", Ready: true}
+	unready := rollout.State{Phase: rollout.Complete}
+	refusal := status.Finding{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "FieldManagerConflict", Message: "x"}
+	for name, c := range map[string]struct {
+		observed                    status.Observation
+		ready, reconciling, stalled string
+	}{
+		"all serves":                {status.Observation{Proxy: serving, Backend: serving}, "True Ready", "False Reconciled", "False NotStalled"},
+		"the backend is rolled out": {status.Observation{Proxy: serving, Backend: rolling}, "False NotServing", "True RollingOut", "False NotStalled"},
+		"the proxy is rolled out":   {status.Observation{Proxy: rolling, Backend: serving}, "False NotServing", "True RollingOut", "False NotStalled"},
+		"the backend is stuck":      {status.Observation{Proxy: serving, Backend: stuck}, "False NotServing", "False Reconciled", "True ImagePullBackOff"},
+		"the proxy is stuck":        {status.Observation{Proxy: stuck, Backend: serving}, "False NotServing", "False Reconciled", "True ImagePullBackOff"},
+		"pods wait to be deleted":   {status.Observation{Proxy: serving, Backend: waiting}, "False NotServing", "True OnDelete", "False NotStalled"},
+		"the proxy crashes for want of a backend": {
+			status.Observation{Proxy: stuck, Backend: unready, StatefulSet: backend(0)}, "False NotServing", "True RollingOut", "False NotStalled",
+		},
+		"the backend is not ready": {status.Observation{Proxy: serving, Backend: unready}, "False NotServing", "True RollingOut", "False NotStalled"},
+		"a template could not be written": {
+			status.Observation{Proxy: serving, Backend: serving, Unapplied: true, Refusals: []status.Finding{refusal}},
+			"False NotServing", "False Reconciled", "True FieldManagerConflict",
+		},
+		"a label is contested": {
+			status.Observation{Proxy: serving, Backend: serving, Refusals: []status.Finding{refusal}},
+			"True Ready", "False Reconciled", "True FieldManagerConflict",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.observed.Server, c.observed.ProxyPods = server(), pods(running())
+			if c.observed.StatefulSet == nil {
+				c.observed.StatefulSet = backend(1)
+			}
+			c.observed.Server.Status = known(v1beta1.PhaseReady, "MCP server is running")
+			got := status.Compute(c.observed, noon)
+			told := func(conditionType string) string {
+				found := find(got, conditionType)
+				return string(found.Status) + " " + found.Reason
+			}
+			if diff := cmp.Diff([]string{c.ready, c.reconciling, c.stalled}, []string{
+				told(v1beta1.ConditionReady), told(v1beta1.ConditionReconciling), told(v1beta1.ConditionStalled),
+			}); diff != "" {
+				t.Errorf("Ready, Reconciling, Stalled (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The message of a rollout that is stuck names the pod, the reason, and since when.
+func TestStalledMessage(t *testing.T) {
+	state := rollout.State{Phase: rollout.Stuck, Reason: "CrashLoopBackOff", Pod: "web-0", Detail: "container mcp", Since: noon}
+	got := status.Compute(status.Observation{Server: server(), StatefulSet: backend(0), Proxy: serving, Backend: state}, noon.Add(time.Hour))
+	const want = "The rollout of the backend is Stuck: CrashLoopBackOff (pod web-0): container mcp since 2026-01-01T12:00:00Z"
+	if c := find(got, v1beta1.ConditionStalled); c.Message != want {
+		t.Errorf("message %q, want %q", c.Message, want)
+	}
+}
+
+// A workload that its controller has not looked at since the last change is taken for what it was, unless it is the spec
+// that has changed.
+func TestNotObserved(t *testing.T) {
+	served := status.Compute(status.Observation{
+		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
+	}, noon)
+	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving, Ready: true}
+	for name, c := range map[string]struct {
+		previous   v1beta1.MCPServerStatus
+		generation int64
+		want       metav1.ConditionStatus
+	}{
+		"somebody scales it":            {served, 3, metav1.ConditionTrue},
+		"the spec changes":              {served, 4, metav1.ConditionFalse},
+		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, metav1.ConditionFalse},
+		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server()
+			s.Generation, s.Status = c.generation, c.previous
+			got := status.Compute(status.Observation{
+				Server: s, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: unobserved, Backend: serving,
+			}, noon)
+			if ready := find(got, v1beta1.ConditionReady); ready.Status != c.want {
+				t.Errorf("Ready is %+v, want %s", ready, c.want)
+			}
+		})
+	}
+}
+
+// The image is that of the pods that are ready; as long as they have not all the same, or none is, that which was told last.
+func TestImageSeen(t *testing.T) {
+	s := server()
+	look := func(images ...string) string {
+		next := status.Compute(status.Observation{
+			Server: s, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving, Images: images,
+		}, noon)
+		s.Status = next
+		return find(next, v1beta1.ConditionRolledOut).Message
+	}
+	const never, one, two = "The backend has not served yet", "The backend last served with image a:1", "The backend last served with image a:2"
+	for i, step := range []struct {
+		images []string
+		want   string
+	}{{nil, never}, {[]string{"a:1"}, one}, {nil, one}, {[]string{"a:1", "a:2"}, one}, {[]string{"a:2"}, two}} {
+		if got := look(step.images...); got != step.want {
+			t.Errorf("step %d, images %q: %q, want %q", i, step.images, got, step.want)
+		}
+	}
+}
