@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -43,6 +44,7 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 		}
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
+	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", backend, "proxy", proxy)
 	p.rollouts.note(p.key, set, map[Tier]rollout.State{TierBackend: backend, TierProxy: proxy})
 	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, p.concernsPods), p.refusals()
 	wait := p.rollouts.wait(p.key, now, backend, proxy)

@@ -21,7 +21,7 @@ var proxySituations = []situation{
 		s.awaitPod(harness.Backend, second, "is ready", isPod(podZero, isReady))
 		s.await(goesOn())
 		kubectl := s.Kubectl(s.t)
-		wait := harness.Call{Args: []string{"wait", "--for=condition=Ready", "--timeout=1s", "mcpserver/" + name}}
+		wait := harness.Call{Args: []string{"wait", "--for=condition=Ready", "--timeout=5s", "mcpserver/" + name}}
 		if output, err := kubectl.Try(s.t.Context(), wait); err == nil || !strings.Contains(err.Error(), "timed out") {
 			s.t.Errorf("while the new proxy is being made, kubectl wait says %q, %v", output, err)
 		}
