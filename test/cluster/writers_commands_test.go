@@ -113,6 +113,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 			begin(t, s, &settlement.otherWriter)
 			disagreeing := map[string]otherWriter{name: settlement.otherWriter}
 			awaitSilence(t, space)
+			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)
 
 			settle(t, s, process, &settlement)
@@ -123,6 +124,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 			settlement.write(t, s)
 			awaitConflict(t, space, name, "kubectl-set", vocabulary.Take+"- && kubectl annotate")
 			awaitSilence(t, space)
+			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)
 			settle(t, s, process, &settlement)
 		})
