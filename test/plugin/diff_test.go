@@ -6,11 +6,14 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
@@ -53,6 +56,34 @@ func TestDiff(t *testing.T) {
 	}
 
 	s.Operate(t)
+	s.settled(t)
+	if got := must(t, s.Space, command.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
+		t.Errorf("after the operator has written it says %s", got.out)
+	}
+}
+
+// A field that nobody owns and that has to go is shown as gone, although a dry run of that is refused.
+func TestDiffOfRemovedFields(t *testing.T) {
+	s := newScene(t)
+	s.stop(t)
+	s.kubectl.Run(t, "annotate", "mcpserver", web, "freehold.dev/backend-update-strategy=OnDelete")
+	got := must(t, s.Space, command.ExitFound, "diff", "web", known)
+	for _, want := range []string{"-    rollingUpdate:\n", "-    type: RollingUpdate\n", "+    type: OnDelete\n"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("it does not show %q:\n%s", want, got.out)
+		}
+	}
+	if !strings.Contains(got.errOut, "statefulset.apps/web loses .spec.updateStrategy.rollingUpdate") {
+		t.Errorf("it does not say why the API server is not asked: %s", got.errOut)
+	}
+	s.Operate(t)
+	harness.Eventually(t, "the update strategy is as shown", func(context.Context) error {
+		strategy, _, err := unstructured.NestedMap(s.MustObject(t, harness.Backend, web).Object, "spec", "updateStrategy")
+		if diff := cmp.Diff(map[string]any{"type": "OnDelete"}, strategy); diff != "" {
+			err = errors.Join(err, fmt.Errorf("(-want +got):\n%s", diff))
+		}
+		return err
+	})
 	s.settled(t)
 	if got := must(t, s.Space, command.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
 		t.Errorf("after the operator has written it says %s", got.out)

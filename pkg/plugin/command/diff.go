@@ -123,6 +123,13 @@ func (o *diffOptions) show(palette show.Palette, intent *wanted.Intent) error {
 	case intent.Waits != "":
 		o.warn("%s: %s", intent.Object, intent.Waits)
 	}
+	if intent.After != nil {
+		o.warn("%s loses %s, which nobody owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
+			intent.Object, strings.Join(intent.Removed, ", "), intent.Writer)
+		differs, err := show.Diff(o.Out, palette, intent.Object.String(), intent.Live, intent.After, intent.Writer)
+		o.found = o.found || differs
+		return err
+	}
 	after, err := o.client.Try(intent.Writer, intent.Object, intent.Live, intent.Trial)
 	if apierrors.IsForbidden(err) || err != nil && strings.Contains(err.Error(), managersPolicy) {
 		return fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+

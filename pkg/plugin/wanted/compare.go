@@ -4,6 +4,8 @@
 package wanted
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,7 +64,7 @@ var identity = fieldpath.NewSet(
 
 // compare holds an intent against the object: whether it is so already, and what others contest. It does what the API
 // server does with an apply that is not forced. What the intent yields it does not name any more.
-func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool) error {
+func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool, unset []string) error {
 	live, err := w.Schema.ObjectToTyped(&unstructured.Unstructured{Object: withoutManagedFields(intent.Live)}, typed.AllowDuplicates)
 	if err != nil {
 		return err
@@ -90,6 +92,11 @@ func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool) 
 	if err != nil {
 		return err
 	}
+	removed, err := unwanted(live, unset, yields)
+	if err != nil {
+		return err
+	}
+	merged = merged.RemoveItems(removed)
 	changes, err := live.Compare(merged)
 	if err != nil {
 		return err
@@ -108,7 +115,53 @@ func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool) 
 			return err
 		}
 	}
-	return contest(intent, changes.Modified.Union(changes.Added))
+	if !removed.Empty() {
+		removed.Leaves().Iterate(func(path fieldpath.Path) { intent.Removed = append(intent.Removed, path.String()) })
+		trial, err := w.typed(intent.Trial)
+		if err != nil {
+			return err
+		}
+		if merged, err = live.Merge(trial); err != nil {
+			return err
+		}
+		after, _ := merged.RemoveItems(removed).AsValue().Unstructured().(map[string]any)
+		intent.After = &unstructured.Unstructured{Object: after}
+	}
+	return contest(intent, changes.Modified.Union(changes.Added).Union(removed))
+}
+
+// unwanted are the fields of an object that are to go although the writer does not own them: those at some paths, with all
+// below them that is not left to others.
+func unwanted(live *typed.TypedValue, unset []string, yields func(path fieldpath.Path) bool) (*fieldpath.Set, error) {
+	found := &fieldpath.Set{}
+	if len(unset) == 0 {
+		return found, nil
+	}
+	all, err := live.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]bool{}
+	var roots []fieldpath.Path
+	all.Iterate(func(path fieldpath.Path) {
+		for i := range path {
+			root := path[:i+1]
+			switch {
+			case !slices.Contains(unset, root.String()):
+			case yields(path):
+				kept[root.String()] = true
+			default:
+				found.Insert(path.Copy())
+				roots = append(roots, root.Copy())
+			}
+		}
+	})
+	for _, root := range roots {
+		if !kept[root.String()] {
+			found.Insert(root) // Else it would stay, and be empty.
+		}
+	}
+	return found, nil
 }
 
 // keysOf are the fields by which the items of lists are told that the fields of a set lie in.

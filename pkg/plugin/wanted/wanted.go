@@ -61,6 +61,11 @@ type Intent struct {
 	Contested []Contested
 	// Released are fields that the writer would give up, at their present values.
 	Released []string
+	// Removed are fields that nobody owns and that have to go. The operator claims them first, which a dry run cannot do.
+	Removed []string
+	// After is what would become of the object then, as far as it can be told without the API server; nil when nothing has
+	// to be removed that way, so that Trial tells.
+	After *unstructured.Unstructured
 }
 
 // Contested is a field that the operator wants to have another value than somebody else has given it.
@@ -103,7 +108,7 @@ func New(in Input) (*Plan, error) {
 			continue
 		}
 		object := ref(rendered.Kind, in.Server, rendered.Name)
-		intent, err := w.intent(rendered.Writer, object, rendered.Config)
+		intent, err := w.intent(rendered.Writer, object, rendered.Config, rendered.Unset...)
 		if err != nil {
 			return nil, err
 		}
@@ -196,8 +201,8 @@ func (w *worker) replicas(writer string, object apply.ObjectRef, result *render.
 
 const replicasPath = ".spec.replicas"
 
-// intent works out what becomes of a rendered configuration.
-func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.ApplyConfiguration) (Intent, error) {
+// intent works out what becomes of a rendered configuration, and of the fields that are to go.
+func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.ApplyConfiguration, unset ...string) (Intent, error) {
 	intent := Intent{Writer: writer, Object: object, Live: w.Child(object)}
 	yields := Yields(object, w.yield)
 	if intent.Live != nil {
@@ -218,7 +223,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 		intent.Trial = intent.Want
 		return intent, nil
 	}
-	if err := w.compare(&intent, yields); err != nil {
+	if err := w.compare(&intent, yields, unset); err != nil {
 		return intent, fmt.Errorf("what %s wants of %s cannot be compared: %w", writer, object, err)
 	}
 	return intent, nil

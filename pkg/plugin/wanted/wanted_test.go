@@ -225,6 +225,52 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	}
 }
 
+// The settings of another update strategy go, unless somebody owns them or they are left to others.
+func TestRemoved(t *testing.T) {
+	partition := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
+	const path = ".spec.updateStrategy.rollingUpdate.partition"
+	for name, test := range map[string]struct {
+		owner, yield       string
+		removed, contested []string
+	}{
+		"nobody's":       {removed: []string{path}},
+		"somebody's":     {owner: "kubectl-edit", removed: []string{path}, contested: []string{path}},
+		"left to others": {owner: "kubectl-edit", yield: path},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server(v1beta1.TransportSSE)
+			w := settled(t, s)
+			if test.owner != "" {
+				w.replace(t, backend, test.owner, int64(1), partition...)
+			} else if err := unstructured.SetNestedField(w[backend].Object, int64(1), partition...); err != nil {
+				t.Fatal(err)
+			}
+			s.Annotations[vocabulary.BackendUpdateStrategy], s.Annotations[vocabulary.Yield] = "OnDelete", test.yield
+			intent := w.plan(t, s)[backendIntent]
+			var contested []string
+			for _, c := range intent.Contested {
+				contested = append(contested, c.Path)
+			}
+			if diff := cmp.Diff(test.removed, intent.Removed); diff != "" || intent.Same {
+				t.Errorf("removed (-want +got), same %t:\n%s", intent.Same, diff)
+			}
+			if diff := cmp.Diff(test.contested, contested); diff != "" {
+				t.Errorf("contested (-want +got):\n%s", diff)
+			}
+			if (intent.After != nil) != (len(test.removed) > 0) {
+				t.Fatalf("afterwards it is %v", intent.After)
+			}
+			if intent.After == nil {
+				return
+			}
+			strategy, _, _ := unstructured.NestedMap(intent.After.Object, "spec", "updateStrategy")
+			if diff := cmp.Diff(map[string]any{"type": "OnDelete"}, strategy); diff != "" {
+				t.Errorf("update strategy afterwards (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A gate that is closed anyhow is no reason to restart the pods, and neither is it one when the template differs only in
 // what is left to others: the operator looks at the gate once it has left that.
 func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
