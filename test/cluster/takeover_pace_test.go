@@ -132,8 +132,9 @@ func checkMetric(t *testing.T, p *operator.Process) {
 	})
 }
 
-// checkPace reads from the audit log when each takeover began, with the first edit of managedFields, and when it ended,
-// with the status that tells so. One that waits for a human ends with the status that tells so, and goes on later.
+// checkPace reads from the audit log when each takeover began, with the first edit of managedFields, and when it ended, with
+// the last write before the status that tells so, which may come some time after it. One that waits for a human ends with the
+// write that was refused, and goes on later.
 func (s *installation) checkPace(t *testing.T, since audit.Mark, all []string) {
 	t.Helper()
 	type step struct {
@@ -144,17 +145,21 @@ func (s *installation) checkPace(t *testing.T, since audit.Mark, all []string) {
 	var steps []step
 	writes := s.Writes(t, since)
 	for _, name := range all {
-		var began, ended time.Time
+		var began, last, ended time.Time
 		refused := false
 		for _, e := range writes {
-			switch item := soleItem(name, e); {
+			item := soleItem(name, e)
+			switch {
 			case item == "":
 			case began.IsZero() && e.FieldManager == vocabulary.Ownership:
 				began = e.Received
 			case e.Code == http.StatusConflict && item == string(harness.Proxy)+" (409)":
 				refused = true
 			case ended.IsZero() && item == "status" && (refused || tellsTakenOver(t, e)):
-				ended = e.Received
+				ended = last
+			}
+			if item != "" && item != "status" {
+				last = e.Received
 			}
 		}
 		if began.IsZero() || !ended.After(began) {
