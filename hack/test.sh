@@ -76,8 +76,10 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		build_control_plane fake
 		# Never from Go's cache: what is tested is outside of the test's binary.
 		packages_of test
-		# Two at a time: each has a control plane of its own, which more of them would starve.
-		run test "${TAGS}" -count=1 -p=2 -timeout=45m
+		# Each has a control plane of its own, which more of them than there are pairs of processors would starve, and more
+		# than two whatever there is.
+		processors="$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
+		run test "${TAGS}" -count=1 -p="$((processors < 4 ? 1 : 2))" -timeout=45m
 		packages=(./...)
 		;;
 	node)

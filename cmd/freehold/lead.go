@@ -20,11 +20,11 @@ import (
 var errLeaseLost = errors.New("lost the lease; another replica may be working")
 
 // lead does the work while this process holds the lease. When the context ends, the work ends first and the lease
-// is released after it, so that no other replica starts meanwhile. The lease alone fences nothing: what makes a
-// late write harmless is the precondition in each of them.
+// is released after it, so that no other replica starts meanwhile. The fence keeps back what would be written after the
+// lease has run out; what makes a write harmless that is late all the same is the precondition in each of them.
 func lead(
 	ctx context.Context, o *options, core kubernetes.Interface,
-	health *leaderelection.HealthzAdaptor, work func(context.Context) error,
+	health *leaderelection.HealthzAdaptor, writes *fence, work func(context.Context) error,
 ) error {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -60,6 +60,7 @@ func lead(
 		return fmt.Errorf("leader election: %w", err)
 	}
 	health.SetLeaderElection(elector)
+	writes.guard(elector)
 	defer context.AfterFunc(ctx, func() {
 		if !elector.IsLeader() {
 			stopElecting()

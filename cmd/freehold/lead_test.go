@@ -30,7 +30,7 @@ func leading() *options {
 func compete(ctx context.Context, core kubernetes.Interface, work func(context.Context) error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		ended <- lead(ctx, leading(), core, leaderelection.NewLeaderHealthzAdaptor(time.Second), work)
+		ended <- lead(ctx, leading(), core, leaderelection.NewLeaderHealthzAdaptor(time.Second), &fence{}, work)
 	}()
 	return ended
 }
@@ -185,7 +185,7 @@ func TestEndBeforeTheLeaseIsHeld(t *testing.T) {
 func TestElectionThatCannotWork(t *testing.T) {
 	o := leading()
 	o.renewDeadline = o.leaseDuration
-	err := lead(t.Context(), o, kubefake.NewClientset(), leaderelection.NewLeaderHealthzAdaptor(time.Second), nil)
+	err := lead(t.Context(), o, kubefake.NewClientset(), leaderelection.NewLeaderHealthzAdaptor(time.Second), &fence{}, nil)
 	if err == nil {
 		t.Error("a lease that ends before it is renewed was accepted")
 	}

@@ -39,6 +39,8 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 	defer flushTraces()
+	writes := &fence{}
+	config.Wrap(writes.wrap)
 	core, servers, err := newClients(config)
 	if err != nil {
 		return err
@@ -77,7 +79,7 @@ func operate(ctx context.Context, o *options) error {
 		if !o.leaderElect {
 			return c.Run(ctx)
 		}
-		return lead(ctx, o, core, lease, c.Run)
+		return lead(ctx, o, core, lease, writes, c.Run)
 	})
 	return group.Wait()
 }

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -23,8 +24,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// atOnce is how many tests run at a time unless -parallel says otherwise: most of them wait most of the time.
-const atOnce = 16
+// atOnce is how many tests run at a time for each processor unless -parallel says otherwise: most of them wait most of the
+// time.
+const atOnce = 4
 
 // shown is how many violations of the invariants are shown in full.
 const shown = 20
@@ -42,7 +44,7 @@ func run(m *testing.M) int {
 	parallel := false
 	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
 	if !parallel {
-		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(atOnce * runtime.GOMAXPROCS(0))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

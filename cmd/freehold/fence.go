@@ -1,0 +1,72 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// errFenced is the answer to a write that comes too late.
+var errFenced = errors.New("not sent: the lease has run out, and another replica may be working")
+
+// fence holds writes back once the lease has run out. The elector ends the work then, but a process that was stopped for a
+// while, or had no processor, may write before it notices. What is under way at that moment is not called back; its
+// precondition makes it harmless.
+//
+// The zero fence lets everything through, as without leader election.
+type fence struct {
+	elector atomic.Pointer[leaderelection.LeaderElector]
+}
+
+// guard begins to hold back what is written without the elector's lease.
+func (f *fence) guard(elector *leaderelection.LeaderElector) { f.elector.Store(elector) }
+
+func (f *fence) check() error {
+	elector := f.elector.Load()
+	if elector == nil {
+		return nil
+	}
+	if !elector.IsLeader() {
+		return errFenced
+	}
+	if err := elector.Check(0); err != nil {
+		return fmt.Errorf("%w: %w", errFenced, err)
+	}
+	return nil
+}
+
+// wrap returns a transport with the fence before it.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+
+type fenced struct {
+	fence *fence
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
+	if changes(request) {
+		if err := f.fence.check(); err != nil {
+			return nil, err
+		}
+	}
+	return f.next.RoundTrip(request)
+}
+
+// changes tells whether a request changes an object that the operator works for: it applies, edits managedFields, deletes
+// and evicts. The lease itself is created and updated, reviews and events are created.
+func changes(request *http.Request) bool {
+	switch request.Method {
+	case http.MethodPatch, http.MethodDelete:
+		return true
+	default:
+		return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/eviction")
+	}
+}
