@@ -23,6 +23,7 @@ import (
 // Reasons of the conditions that tell what became of a request to take or to yield.
 const (
 	ReasonTaken         = "Taken"
+	ReasonTaking        = "Taking"
 	ReasonNothingToTake = "NothingToTake"
 	ReasonYielded       = "Yielded"
 	ReasonNotYieldable  = "NotYieldable"
@@ -45,6 +46,9 @@ func newResolution(server *v1beta1.MCPServer) *resolution {
 	r := &resolution{previous: server.Status.Conditions, takeRequest: server.Annotations[vocabulary.Take]}
 	if r.takeRequest != "" && !r.spent() {
 		r.take = request.Read(r.takeRequest)
+		if before := r.answered(); before != nil {
+			r.taken = []string{strings.TrimPrefix(before.Message, r.answerTo()+tookPrefix)}
+		}
 	}
 	r.yield = request.Read(server.Annotations[vocabulary.Yield])
 	r.yields = make([]bool, len(r.yield))
@@ -54,9 +58,21 @@ func newResolution(server *v1beta1.MCPServer) *resolution {
 // spent tells whether the request to take was carried out. The condition that tells the user is the record: it outlives
 // the process, and it goes when the annotation goes.
 func (r *resolution) spent() bool {
-	condition := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
-	return condition != nil && strings.HasPrefix(condition.Message, r.answerTo())
+	before := r.answered()
+	return before != nil && before.Reason != ReasonTaking
 }
+
+// answered is the condition that tells of the present request to take; nil when there is none yet.
+func (r *resolution) answered() *metav1.Condition {
+	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
+	if before == nil || !strings.HasPrefix(before.Message, r.answerTo()) {
+		return nil
+	}
+	return before
+}
+
+// tookPrefix comes before what was taken.
+const tookPrefix = "took "
 
 // answerTo begins the message about the request to take, so that it is told which one it is about.
 func (r *resolution) answerTo() string { return fmt.Sprintf("%s=%q: ", vocabulary.Take, r.takeRequest) }
@@ -128,7 +144,11 @@ func (r *resolution) aboutTaking(complete bool) []status.Finding {
 	case len(r.taken) > 0:
 		slices.Sort(r.taken)
 		f.Status, f.Reason = metav1.ConditionTrue, ReasonTaken
-		f.Message = r.answerTo() + "took " + strings.Join(r.taken, ", ")
+		if !complete {
+			// A write lost a race, or got no answer, after claims had changed hands: the rest is to be taken yet.
+			f.Status, f.Reason = metav1.ConditionUnknown, ReasonTaking
+		}
+		f.Message = r.answerTo() + tookPrefix + strings.Join(r.taken, ", ")
 		return []status.Finding{f}
 	case len(r.take) > 0 && complete:
 		f.Status, f.Reason = metav1.ConditionFalse, ReasonNothingToTake

@@ -4,15 +4,21 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -115,6 +121,10 @@ func TestFindingsAboutRequests(t *testing.T) {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Before", Message: message}
 	}
 	const spent = `freehold.dev/take=".spec": took it`
+	taking := metav1.Condition{
+		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionUnknown, Reason: ReasonTaking,
+		Message: `freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`,
+	}
 	for name, test := range map[string]struct {
 		server     *v1beta1.MCPServer
 		prepare    func(r *resolution)
@@ -127,6 +137,21 @@ func TestFindingsAboutRequests(t *testing.T) {
 			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.b", ".spec.a") },
 			want: []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.a of deployment.apps/web from "helm", ` +
 				`.spec.b of deployment.apps/web from "helm"`},
+		},
+		"taken in part": {
+			server: asking(".spec", ""), incomplete: true,
+			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.b") },
+			want:    []string{`FieldsTaken Unknown Taking freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`},
+		},
+		"taken in parts": {
+			server:  asking(".spec", "", taking),
+			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.a") },
+			want: []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.a of deployment.apps/web from "helm", ` +
+				`.spec.b of deployment.apps/web from "helm"`},
+		},
+		"taken, and cut short": {
+			server: asking(".spec", "", taking),
+			want:   []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`},
 		},
 		"nothing to take": {
 			server: asking(".spec", ""),
@@ -183,6 +208,12 @@ func TestSpentRequestTakesNothing(t *testing.T) {
 		t.Error("a new request takes nothing")
 	}
 	spent := metav1.Condition{Type: v1beta1.ConditionFieldsTaken, Message: `freehold.dev/take=".spec": took it`}
+	req.Take = nil
+	taking := spent
+	taking.Reason = ReasonTaking
+	if newResolution(asking(".spec", "", taking)).complete(&req); req.Take == nil {
+		t.Error("a request that was carried out in part takes no more")
+	}
 	req.Take = nil
 	if newResolution(asking(".spec", "", spent)).complete(&req); req.Take != nil {
 		t.Error("a request that was carried out takes again")
@@ -242,6 +273,43 @@ func TestTakeAnnotation(t *testing.T) {
 		o.annotate("web", vocabulary.Take, "")
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != "" {
 			t.Errorf("FieldsTaken is %s without a request", status)
+		}
+	})
+}
+
+// A write that loses a race between two that take something does not end the request: the rest is taken too.
+func TestTakeThatLosesARace(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		proxy := appsv1ac.Deployment("web", "shop").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(corev1ac.PodTemplateSpec().
+			WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("toolhive").WithImage("evil")))))
+		force := metav1.ApplyOptions{FieldManager: "helm", Force: true}
+		if _, err := o.core.AppsV1().Deployments("shop").Apply(t.Context(), proxy, force); err != nil {
+			t.Fatal(err)
+		}
+		seize(t, o, "evil")
+		o.rest()
+
+		var races atomic.Int32
+		o.before = func(w write) error {
+			if w.kind == "Deployment" && w.verb == "edit" && races.Add(1) == 1 {
+				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
+			}
+			return nil
+		}
+		o.annotate("web", vocabulary.Take, "helm")
+		o.rest()
+		if races.Load() != 2 {
+			t.Errorf("claims on the Deployment were edited %d times, want twice", races.Load())
+		}
+		deployment, _ := get[*appsv1.Deployment](o.apiServer, "web")
+		if image := deployment.Spec.Template.Spec.Containers[0].Image; image == "evil" || o.backendImage() == "evil" {
+			t.Errorf("images %s and %s, want ours", image, o.backendImage())
+		}
+		status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken)
+		if status != metav1.ConditionTrue || reason != ReasonTaken ||
+			!strings.Contains(message, " of deployment.apps/web from ") || !strings.Contains(message, " of statefulset.apps/web from ") {
+			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
 	})
 }

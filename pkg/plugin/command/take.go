@@ -149,7 +149,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	about := fmt.Sprintf("%s=%q: ", vocabulary.Take, c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsTaken)
-		if answer == nil || !strings.HasPrefix(answer.Message, about) {
+		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {
 			return "", false, false
 		}
 		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
