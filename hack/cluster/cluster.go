@@ -46,7 +46,9 @@ type Cluster struct {
 	ports     ports
 	spawner   *spawner
 	processes map[Component]*process
-	failure   *failure
+	// farewell is nil without fake nodes.
+	farewell *farewell
+	failure  *failure
 
 	stopOnce sync.Once
 	stopErr  error
@@ -94,6 +96,11 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	}
 	for _, component := range options.components()[2:] {
 		if err := c.processes[component].start(); err != nil {
+			return nil, err
+		}
+	}
+	if c.processes[Kwok] != nil {
+		if c.farewell, err = startFarewell(c.state.file("config", kwokUser.kubeconfig())); err != nil {
 			return nil, err
 		}
 	}
@@ -180,6 +187,9 @@ func (c *Cluster) Wait(ctx context.Context) error {
 // what the first did.
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
+		if c.farewell != nil {
+			c.farewell.end()
+		}
 		c.stopErr = errors.Join(c.withdraw(), c.stopProcesses())
 		if c.spawner != nil {
 			c.spawner.close()

@@ -22,7 +22,7 @@ import (
 const (
 	leaseName = "freehold"
 	// shortLease is how long a lease lasts in tests that wait until it has run out.
-	shortLease = 4 * time.Second
+	shortLease = 10 * time.Second
 	// takeover is how long another replica may take once it can have the lease: until it looks again, has filled its
 	// caches, and has written.
 	takeover = 6 * time.Second
@@ -51,7 +51,7 @@ func (s *stage) replica(t *testing.T, name string, args ...string) *replica {
 // short are flags for a lease that runs out soon.
 func short() []string {
 	return []string{
-		"--leader-elect-lease-duration=" + shortLease.String(), "--leader-elect-renew-deadline=3s",
+		"--leader-elect-lease-duration=" + shortLease.String(), "--leader-elect-renew-deadline=8s",
 		"--leader-elect-retry-period=500ms",
 	}
 }
