@@ -23,7 +23,8 @@ import (
 func through(t *testing.T, writes *fence, method, path string) error {
 	t.Helper()
 	arrive := func(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
-	_, err := writes.wrap(roundTrip(arrive)).RoundTrip(httptest.NewRequest(method, path, nil)) //nolint:bodyclose // It has none.
+	request := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+	_, err := writes.wrap(roundTrip(arrive)).RoundTrip(request) //nolint:bodyclose // It has none.
 	return err
 }
 
