@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func (s *stage) awaitParts(t *testing.T, name string, want []harness.Part) {
 func TestLimitRange(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, env)
-	limits := s.Core.CoreV1().LimitRanges(s.Name)
+	limits, begun := s.Core.CoreV1().LimitRanges(s.Name), s.Mark(t)
 	if _, err := limits.Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "tiny"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
@@ -151,13 +152,16 @@ func TestLimitRange(t *testing.T) {
 	server := s.Create(t, httpServer("big", harness.PodTemplate(
 		`{"spec":{"containers":[{"name":"mcp","resources":{"requests":{"memory":"1Gi"},"limits":{"memory":"1Gi"}}}]}}`)))
 	s.await(t, server.Name, expectation{v1beta1.ConditionReady, metav1.ConditionFalse, "NotReady", nil}, fine[1], fine[2])
-	harness.Eventually(t, "the backend's pod is refused", func(ctx context.Context) error {
-		list, err := s.Core.CoreV1().Events(s.Name).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=StatefulSet,reason=FailedCreate"})
-		if err == nil && len(list.Items) == 0 {
-			err = fmt.Errorf("there is no event about it")
-		}
-		return err
-	})
+	// Not the event about it: those of a busy controller may be lost.
+	refused := func(e *audit.Event) bool {
+		return e.Verb == "create" && e.Resource == "pods" && e.Code == http.StatusForbidden
+	}
+	some := func(events []*audit.Event) bool { return len(events) > 0 }
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	defer cancel()
+	if _, _, err := s.Audit.WaitFor(ctx, begun, some, audit.Namespace(s.Name), refused); err != nil {
+		t.Fatalf("the backend's pod is not refused: %v", err)
+	}
 	s.awaitCalm(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if err := limits.Delete(t.Context(), "tiny", metav1.DeleteOptions{}); err != nil {

@@ -24,9 +24,8 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// atOnce is how many tests run at a time for each processor unless -parallel says otherwise: most of them wait most of the
-// time.
-const atOnce = 4
+// atOnce is how many tests run at a time for each processor unless -parallel says otherwise: they wait part of the time.
+const atOnce = 3
 
 // shown is how many violations of the invariants are shown in full.
 const shown = 20

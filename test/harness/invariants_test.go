@@ -124,6 +124,13 @@ func TestInvariants(t *testing.T) {
 		},
 		"what others do":             {events: []*audit.Event{request(deployment, by("admin"), verb("update"))}},
 		"an informer that is filled": {events: []*audit.Event{request(deployment, asks("watch", fill))}},
+		"an informer whose filling the API server gives up": {
+			events: []*audit.Event{
+				request(deployment, after(10), asks("watch", fill)),
+				request(deployment, after(14), asks("watch", fill)),
+				request(deployment, after(18), asks("watch", fill)),
+			},
+		},
 		"an informer that is listed": {
 			events: []*audit.Event{
 				request(deployment, asks("list", "limit=500&resourceVersion=0")),
@@ -261,6 +268,21 @@ func TestInvariants(t *testing.T) {
 			events: []*audit.Event{
 				request(deployment, asks("watch", fill)),
 				request(deployment, after(99), asks("watch", fill)),
+			}, wrong: []string{"2th time"},
+		},
+		"an informer filled over and over": {
+			events: []*audit.Event{
+				request(deployment, after(10), asks("watch", fill)),
+				request(deployment, after(14), asks("watch", fill)),
+				request(deployment, after(18), asks("watch", fill)),
+				request(deployment, after(22), asks("watch", fill)),
+				request(deployment, after(26), asks("watch", fill)),
+			}, wrong: []string{"2th time"},
+		},
+		"an informer filled twice at once": {
+			events: []*audit.Event{
+				request(deployment, after(10), asks("watch", fill)),
+				request(deployment, after(11), asks("watch", fill)),
 			}, wrong: []string{"2th time"},
 		},
 		"an informer listed twice": {
