@@ -9,8 +9,9 @@
 //	client, err := kubernetes.NewForConfig(c.RESTConfig())
 //
 // It consists of etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, each its own process, so
-// that a fault test can stop, freeze and start them one by one. kwok plays the nodes: pods are scheduled, turn Ready
-// and go away, but no container runs; see package node for a node where they do. The programs come from package binaries, which builds them on first use.
+// that a fault test can stop, freeze and start them one by one. kwok plays the nodes: pods are scheduled and turn Ready,
+// but no container runs; see package node for a node where they do. The process that has started the cluster deletes the
+// pods that are to go. The programs come from package binaries, which builds them on first use.
 //
 // What it guarantees: every process listens on 127.0.0.1 alone, or not at all; all of them die with the process
 // that started them (on Linux even if that is killed); after Stop neither a process nor a file is left, but for a

@@ -75,7 +75,7 @@ func (r *resolution) answered() *metav1.Condition {
 const tookPrefix = "took "
 
 // answerTo begins the message about the request to take, so that it is told which one it is about.
-func (r *resolution) answerTo() string { return fmt.Sprintf("%s=%q: ", vocabulary.Take, r.takeRequest) }
+func (r *resolution) answerTo() string { return request.AnswerTo(r.takeRequest) }
 
 // complete adds to a request for a child what the author asks for.
 func (r *resolution) complete(req *apply.Request) {

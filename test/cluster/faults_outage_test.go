@@ -79,13 +79,8 @@ func TestAPIServerOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The rest of the control plane is not what is tested, and may take a minute to look for the API server again.
-	for _, component := range []cluster.Component{cluster.ControllerManager, cluster.Kwok} {
-		if err := own.Cluster.StopComponent(component); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, component := range []cluster.Component{cluster.ControllerManager, cluster.Scheduler, cluster.Kwok} {
-		if err := own.Cluster.StartComponent(t.Context(), component); err != nil {
+		if err := errors.Join(own.Cluster.StopComponent(component), own.Cluster.StartComponent(t.Context(), component)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -126,29 +126,35 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
-	closed := httptest.NewServer(http.NotFoundHandler())
-	address := closed.Listener.Addr().String()
-	closed.Close()
+// failingOnce serves an MCP server with a tool of these annotations, and answers its first call with fail.
+func failingOnce(annotations *mcp.ToolAnnotations, fail func(http.ResponseWriter)) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(context.Context, *mcp.CallToolRequest, struct {
+	mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: annotations}, func(context.Context, *mcp.CallToolRequest, struct {
 		Text string `json:"text"`
 	},
 	) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hi"}}}, nil, nil
 	})
-	shared := func(*http.Request) *mcp.Server { return server }
-	// It forgets a session, once.
-	handler, forgotten := mcp.NewStreamableHTTPHandler(shared, nil), false
-	late := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler, failed := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), false
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err == nil && !forgotten && bytes.Contains(body, []byte("tools/call")) {
-			forgotten = true
-			http.Error(w, "session not found", http.StatusNotFound)
+		if err == nil && !failed && bytes.Contains(body, []byte("tools/call")) {
+			failed = true
+			fail(w)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(w, r)
+	})
+}
+
+func TestPatience(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	address := closed.Listener.Addr().String()
+	closed.Close()
+	// It forgets a session, once.
+	late := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: failingOnce(nil, func(w http.ResponseWriter) {
+		http.Error(w, "session not found", http.StatusNotFound)
 	})}
 	// If it cannot listen, the client fails, which is told.
 	opening := time.AfterFunc(200*time.Millisecond, func() { _ = late.ListenAndServe() })
@@ -198,31 +204,15 @@ func hangs(t *testing.T) string {
 func TestReset(t *testing.T) {
 	for name, readOnly := range map[string]bool{"a tool that changes nothing": true, "a tool that may change something": false} {
 		t.Run(name, func(t *testing.T) {
-			server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-			mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}},
-				func(context.Context, *mcp.CallToolRequest, struct {
-					Text string `json:"text"`
-				},
-				) (*mcp.CallToolResult, any, error) {
-					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hi"}}}, nil, nil
-				})
-			handler, reset := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), false
-			listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, err := io.ReadAll(r.Body)
-				if err == nil && !reset && bytes.Contains(body, []byte("tools/call")) {
-					reset = true
-					connection, _, err := http.NewResponseController(w).Hijack()
-					if err == nil {
-						// Without lingering, the end of a connection is a reset.
-						err = errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close())
-					}
-					if err != nil {
-						t.Error(err)
-					}
-					return
+			listening := httptest.NewServer(failingOnce(&mcp.ToolAnnotations{ReadOnlyHint: readOnly}, func(w http.ResponseWriter) {
+				connection, _, err := http.NewResponseController(w).Hijack()
+				if err == nil {
+					// Without lingering, the end of a connection is a reset.
+					err = errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close())
 				}
-				r.Body = io.NopCloser(bytes.NewReader(body))
-				handler.ServeHTTP(w, r)
+				if err != nil {
+					t.Error(err)
+				}
 			}))
 			t.Cleanup(listening.Close)
 			told, err := steps(t, options{
