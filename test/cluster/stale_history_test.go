@@ -109,6 +109,9 @@ func (r *recorder) look() (versions []version, observed map[string]int64) {
 	return slices.Clone(r.versions), maps.Clone(r.observed)
 }
 
+// shown is how many mistakes of a history are shown.
+const shown = 20
+
 // check fails the test unless the versions are as staleness allows, and returns how many there are.
 func (r *recorder) check(t *testing.T, known specs) int {
 	t.Helper()

@@ -7,8 +7,6 @@
 package consumer
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,26 +17,6 @@ import (
 // env is the control plane of all tests of this package.
 var env *harness.Env
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	env, err = harness.New(ctx, cluster.Options{AuditBodies: true})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
-		return 1
-	}
-	code := m.Run()
-	violations, requests, err := env.Violations(ctx)
-	fmt.Printf("Invariants: looked at %d requests, %d violations\n", requests, len(violations))
-	if err != nil || len(violations) > 0 {
-		fmt.Fprintln(os.Stderr, "--- FAIL: the operator's requests:", err, violations)
-		code = 1
-	}
-	if err := env.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	os.Exit(harness.Suite{Env: &env, Options: cluster.Options{AuditBodies: true}}.Run(m))
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -20,22 +19,11 @@ var env *harness.Env
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	ctx := context.Background()
-	remove, err := harness.InstallPlugin(ctx)
+	remove, err := harness.InstallPlugin(context.Background())
 	defer remove()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "no plugin:", err)
 		return 1
 	}
-	env, err = harness.New(ctx, cluster.Options{})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := env.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
-		return 1
-	}
-	return code
+	return harness.Suite{Env: &env}.Run(m)
 }

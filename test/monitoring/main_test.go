@@ -26,42 +26,14 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	ctx := context.Background()
 	var err error
-	if traces, err = newCollector(ctx); err != nil {
+	if traces, err = newCollector(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "no collector for the suite:", err)
 		return 1
 	}
 	defer traces.close()
 	options := cluster.Options{AuditBodies: true, APIServerArgs: []string{"--tracing-config-file=" + traces.config}}
-	if env, err = harness.New(ctx, options); err != nil {
-		fmt.Fprintln(os.Stderr, "no control plane for the suite:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := checkInvariants(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if err := env.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
-		return 1
-	}
-	return code
-}
-
-func checkInvariants(ctx context.Context) error {
-	violations, requests, err := env.Violations(ctx)
-	if err != nil {
-		return fmt.Errorf("the invariants cannot be checked: %w", err)
-	}
-	for _, v := range violations {
-		fmt.Println(v)
-	}
-	if len(violations) > 0 {
-		return fmt.Errorf("--- FAIL: %d of %d requests of the operator should not have been", len(violations), requests)
-	}
-	return nil
+	return harness.Suite{Env: &env, Options: options}.Run(m)
 }
 
 // manifests of the option for secure metrics: the rights of the operator and of who reads.

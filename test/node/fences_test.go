@@ -78,9 +78,9 @@ func TestFenceGate(t *testing.T) {
 // checkBackend checks that nobody but Freehold has ever written the backend. It returns the number of versions.
 func checkBackend(t *testing.T, backend backendHistory, server *v1beta1.MCPServer) int {
 	t.Helper()
-	for _, v := range of(server.Name, backend[harness.Backend].complete(t)) {
+	for _, v := range harness.Named(server.Name, backend[harness.Backend].Complete(t)) {
 		if image := backendImage(t, v); image != server.Spec.Image {
-			t.Errorf("StatefulSet %s, version %d, has image %s, want %s", server.Name, v.revision, image, server.Spec.Image)
+			t.Errorf("StatefulSet %s, version %d, has image %s, want %s", server.Name, v.Revision, image, server.Spec.Image)
 		}
 	}
 	return backend.checkOwners(t, server)
@@ -220,7 +220,7 @@ func overrun(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend 
 	if written[served][http.StatusOK] == 0 {
 		t.Errorf("the StatefulSet was not overwritten: %v", written)
 	}
-	versions := of(served, backend[harness.Backend].complete(t))
+	versions := harness.Named(served, backend[harness.Backend].Complete(t))
 	last := versions[len(versions)-1]
 	if image, who := backendImage(t, last), strangers(last, server, harness.Backend); image != images.Server ||
 		!slices.Equal(who, []string{legacyRunner + " Apply"}) {

@@ -9,16 +9,10 @@
 package node
 
 import (
-	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
-	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/hack/node"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -30,60 +24,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := node.Check(); err != nil {
-		fmt.Println("SKIP: the suites of real pods do not run:", err)
-		if os.Getenv("FREEHOLD_NODE") == "required" {
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(run(m))
+	options := cluster.Options{AuditBodies: true, RealNodes: true}
+	os.Exit(harness.Suite{Env: &env, Node: &machine, Options: options, Check: checkRunners}.Run(m))
 }
-
-func run(m *testing.M) (code int) {
-	err := start(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no node for the suites:", err)
-		code = 1
-	} else {
-		code = m.Run()
-		if err := checkWhole(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the cluster did not end well:", err)
-		code = 1
-	}
-	return code
-}
-
-func start(ctx context.Context) (err error) {
-	began := time.Now()
-	if env, err = harness.New(ctx, cluster.Options{AuditBodies: true, RealNodes: true}); err != nil {
-		return err
-	}
-	fmt.Printf("The control plane was ready after %v\n", since(began))
-
-	began = time.Now()
-	if machine, err = node.Start(ctx, env.Cluster, node.Options{Images: images.ForMCP()}); err != nil {
-		return err
-	}
-	fmt.Printf("The node was ready, with its images, after %v\n", since(began))
-	return nil
-}
-
-func stop() error {
-	var errs []error
-	if machine != nil {
-		errs = append(errs, machine.Stop())
-	}
-	if env != nil {
-		errs = append(errs, env.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func since(began time.Time) time.Duration { return time.Since(began).Round(10 * time.Millisecond) }

@@ -40,8 +40,8 @@ func TestReplay(t *testing.T) {
 	}))
 	s.AwaitSettled(t, served)
 	backend := recordBackend(t, s)
-	servers := record(t, s, harness.FormOf(harness.ServerItself).Resource)
-	pods := record(t, s, corev1.SchemeGroupVersion.WithResource("pods"))
+	servers := s.Record(t, harness.FormOf(harness.ServerItself).Resource)
+	pods := s.Record(t, corev1.SchemeGroupVersion.WithResource("pods"))
 	attack(t, s, served, images.Server, 1)
 
 	began := time.Now()
@@ -62,7 +62,7 @@ func TestReplay(t *testing.T) {
 		awaitRollout(t, s, changed.Spec.Image)
 	}
 	server := s.AwaitSettled(t, served)
-	took := since(began)
+	took := harness.Since(began)
 
 	tried, ours := writesOf(requestsOf(t, s, mark))
 	byRole, byPolicy := checkRefusedByEither(t, tried, policy)
@@ -71,8 +71,8 @@ func TestReplay(t *testing.T) {
 	}
 	generations := generationsOf(t, servers)
 	versions := backend.checkOwners(t, server)
-	checkImages(t, of(served, backend[harness.Backend].complete(t)), generations)
-	started, again := checkTogether(t, pods.complete(t), generations)
+	checkImages(t, harness.Named(served, backend[harness.Backend].Complete(t)), generations)
+	started, again := checkTogether(t, pods.Complete(t), generations)
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 		t.Errorf("there is a conflict: %+v", server.Status.Conditions)
 	}
@@ -137,14 +137,14 @@ func rolledOut(d *appsv1.Deployment, image string) error {
 // generation is when an MCPServer asked for an image.
 type generation struct {
 	number int64
-	from   revision
+	from   harness.Revision
 	image  string
 }
 
-func generationsOf(t *testing.T, servers *history) []generation {
+func generationsOf(t *testing.T, servers *harness.History) []generation {
 	t.Helper()
 	var generations []generation
-	for _, v := range of(served, servers.complete(t)) {
+	for _, v := range harness.Named(served, servers.Complete(t)) {
 		if n := len(generations); n > 0 && generations[n-1].number == v.GetGeneration() {
 			continue
 		}
@@ -152,7 +152,7 @@ func generationsOf(t *testing.T, servers *history) []generation {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(v.Object, &server); err != nil {
 			t.Fatal(err)
 		}
-		generations = append(generations, generation{v.GetGeneration(), v.revision, server.Spec.Image})
+		generations = append(generations, generation{v.GetGeneration(), v.Revision, server.Spec.Image})
 	}
 	if len(generations) != rounds+1 {
 		t.Fatalf("the MCPServer had %d generations, want %d", len(generations), rounds+1)
@@ -162,7 +162,7 @@ func generationsOf(t *testing.T, servers *history) []generation {
 
 // checkImages checks that the StatefulSet went through the images as the MCPServer did: each came after the MCPServer
 // had asked for it, and none came back once the next was there.
-func checkImages(t *testing.T, statefulSets []version, generations []generation) {
+func checkImages(t *testing.T, statefulSets []harness.Version, generations []generation) {
 	t.Helper()
 	at := -1
 	for _, v := range statefulSets {
@@ -170,16 +170,16 @@ func checkImages(t *testing.T, statefulSets []version, generations []generation)
 		if at < 0 || image != generations[at].image {
 			at++
 			if at == len(generations) {
-				t.Fatalf("an old image, %s, is back in version %d", image, v.revision)
+				t.Fatalf("an old image, %s, is back in version %d", image, v.Revision)
 			}
 		}
 		asked := generations[at]
-		if image != asked.image || v.revision < asked.from && at > 0 {
-			t.Errorf("version %d has image %s; generation %d asked for %s at %d", v.revision, image, asked.number, asked.image, asked.from)
+		if image != asked.image || v.Revision < asked.from && at > 0 {
+			t.Errorf("version %d has image %s; generation %d asked for %s at %d", v.Revision, image, asked.number, asked.image, asked.from)
 		}
 		source := v.GetAnnotations()[apply.SourceAnnotation]
 		if _, number, _ := strings.Cut(source, "/"); number != fmt.Sprint(asked.number) {
-			t.Errorf("version %d has the image of generation %d, and comes from %s", v.revision, asked.number, source)
+			t.Errorf("version %d has the image of generation %d, and comes from %s", v.Revision, asked.number, source)
 		}
 	}
 	if at != len(generations)-1 {
@@ -189,16 +189,16 @@ func checkImages(t *testing.T, statefulSets []version, generations []generation)
 
 // checkTogether checks that in each generation but the first a proxy of that generation ran while one of an older
 // generation still did. It returns how many attackers there were, and how often the kubelet has started them again.
-func checkTogether(t *testing.T, pods []version, generations []generation) (attackers int, again int32) {
+func checkTogether(t *testing.T, pods []harness.Version, generations []generation) (attackers int, again int32) {
 	t.Helper()
 	type state struct {
-		made    revision
+		made    harness.Revision
 		running bool
 	}
 	states, legacies, together := map[string]*state{}, map[string]int32{}, map[int64]string{}
 	at := 0
 	for _, v := range pods {
-		for at+1 < len(generations) && v.revision >= generations[at+1].from {
+		for at+1 < len(generations) && v.Revision >= generations[at+1].from {
 			at++
 		}
 		var pod corev1.Pod
@@ -212,9 +212,9 @@ func checkTogether(t *testing.T, pods []version, generations []generation) (atta
 			continue
 		}
 		if states[pod.Name] == nil {
-			states[pod.Name] = &state{made: v.revision}
+			states[pod.Name] = &state{made: v.Revision}
 		}
-		states[pod.Name].running = !v.deleted && len(pod.Status.ContainerStatuses) == 1 &&
+		states[pod.Name].running = !v.Deleted && len(pod.Status.ContainerStatuses) == 1 &&
 			pod.Status.ContainerStatuses[0].State.Running != nil
 		var older, newer string
 		for name, state := range states {

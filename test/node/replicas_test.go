@@ -126,7 +126,7 @@ func TestRollingImageChange(t *testing.T) {
 			if outage := longestOutage(steps); outage > longestRollingOutage {
 				t.Errorf("no call was answered for %v, want at most %v", outage, longestRollingOutage)
 			}
-			t.Logf("rolled out after %v", since(began))
+			t.Logf("rolled out after %v", harness.Since(began))
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestScaledFromZero(t *testing.T) {
 			t.Parallel()
 			s := env.Space(t)
 			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			servers := record(t, s, harness.FormOf(harness.ServerItself).Resource)
+			servers := s.Record(t, harness.FormOf(harness.ServerItself).Resource)
 			serve(t, s, transport, harness.Replicas(1, 1))
 			scale := func(backends int32) {
 				s.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.BackendReplicas = &backends })
@@ -196,14 +196,14 @@ func TestScaledFromZero(t *testing.T) {
 			scale(1)
 			began := time.Now()
 			s.AwaitSettled(t, served)
-			t.Logf("Ready %v after it was scaled up", since(began))
+			t.Logf("Ready %v after it was scaled up", harness.Since(began))
 			steps := client(t, s, callOf(transport, "-repeat=1")...)
 			identified(t, steps, served+"-0 1")
-			for _, v := range servers.complete(t) {
+			for _, v := range servers.Complete(t) {
 				phase, _, _ := unstructured.NestedString(v.Object, "status", "phase")
 				message, _, _ := unstructured.NestedString(v.Object, "status", "message")
 				if phase == string(v1beta1.PhaseFailed) {
-					t.Errorf("it was Failed at revision %d: %s", v.revision, message)
+					t.Errorf("it was Failed at revision %d: %s", v.Revision, message)
 				}
 			}
 		})

@@ -42,9 +42,9 @@ func TestTransports(t *testing.T) {
 				server.Spec.ProxyMode = tc.front
 			}))
 			s.AwaitReady(t, "echo")
-			t.Logf("Ready after %v", since(began))
+			t.Logf("Ready after %v", harness.Since(began))
 			routed(t, s, "echo")
-			t.Logf("behind its Service after %v", since(began))
+			t.Logf("behind its Service after %v", harness.Since(began))
 
 			called(t, client(t, s, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-text=hello", "-repeat=3"))
 			identified(t, client(t, s, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-tool=identity"), "echo-0 1")

@@ -30,28 +30,11 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()
-	ctx := context.Background()
-	stop, err := harness.InstallPlugin(ctx)
-	defer stop()
+	remove, err := harness.InstallPlugin(context.Background())
+	defer remove()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "no plugin:", err)
 		return 1
 	}
-	env, err = harness.New(ctx, cluster.Options{APIServerOnly: true, AuditBodies: true})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no control plane for the suites:", err)
-		return 1
-	}
-	code := m.Run()
-	violations, requests, err := env.Violations(ctx)
-	fmt.Printf("Invariants: looked at %d requests, %d violations\n", requests, len(violations))
-	if err != nil || len(violations) > 0 {
-		fmt.Fprintln(os.Stderr, "--- FAIL: the operator's requests:", err, violations)
-		code = 1
-	}
-	if err := env.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not end well:", err)
-		return 1
-	}
-	return code
+	return harness.Suite{Env: &env, Options: cluster.Options{APIServerOnly: true, AuditBodies: true}}.Run(m)
 }

@@ -10,10 +10,8 @@ package rollout
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -25,19 +23,12 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// atOnce is how many tests run at a time unless -parallel says otherwise: all of them wait most of the time.
+// atOnce is how many tests run at a time: all of them wait most of the time.
 const atOnce = 24
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	parallel := false
-	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
-	if !parallel {
-		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
+	harness.AtOnce(atOnce)
 	os.Exit(m.Run())
 }
 

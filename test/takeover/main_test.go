@@ -10,17 +10,11 @@
 package takeover
 
 import (
-	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
-	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/hack/node"
 	"github.com/freehold-dev/freehold/hack/toolhive"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -32,80 +26,15 @@ var (
 	machine *node.Node
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := runAtOnce(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if err := node.Check(); err != nil {
-		fmt.Println("SKIP: the suites of real pods do not run:", err)
-		if os.Getenv("FREEHOLD_NODE") == "required" {
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(run(m))
-}
-
-// atOnce is how many tests run at a time unless -parallel says otherwise: most of them wait most of the time.
+// atOnce is how many tests run at a time: most of them wait most of the time.
 const atOnce = 16
 
-func runAtOnce() error {
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if said {
-		return nil
-	}
-	return flag.Set("test.parallel", strconv.Itoa(atOnce))
+func TestMain(m *testing.M) {
+	flag.Parse()
+	harness.AtOnce(atOnce)
+	options := cluster.Options{AuditBodies: true, RealNodes: true}
+	os.Exit(harness.Suite{Env: &env, Node: &machine, Options: options}.Run(m))
 }
-
-func run(m *testing.M) (code int) {
-	err := start(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no node for the suites:", err)
-		code = 1
-	} else {
-		code = m.Run()
-		if err := checkWhole(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the cluster did not end well:", err)
-		code = 1
-	}
-	return code
-}
-
-func start(ctx context.Context) (err error) {
-	began := time.Now()
-	if env, err = harness.New(ctx, cluster.Options{AuditBodies: true, RealNodes: true}); err != nil {
-		return err
-	}
-	fmt.Printf("The control plane was ready after %v\n", since(began))
-
-	began = time.Now()
-	if machine, err = node.Start(ctx, env.Cluster, node.Options{Images: images.ForMCP()}); err != nil {
-		return err
-	}
-	fmt.Printf("The node was ready, with its images, after %v\n", since(began))
-	return nil
-}
-
-func stop() error {
-	var errs []error
-	if machine != nil {
-		errs = append(errs, machine.Stop())
-	}
-	if env != nil {
-		errs = append(errs, env.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func since(began time.Time) time.Duration { return time.Since(began).Round(10 * time.Millisecond) }
 
 // upstream runs ToolHive's operator for the namespace until the test ends or it is stopped. Its log is shown when the
 // test has failed.

@@ -4,148 +4,59 @@
 package takeover
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// recorded are all objects of a kind that a namespace has had since the recording began, and what they were like. It is
-// watched, so that none is missing, however short it lived.
-type recorded struct {
-	client dynamic.ResourceInterface
-
-	mu      sync.Mutex
-	objects map[types.UID]*story
-	err     error
-}
-
 // story is what became of one object.
 type story struct {
 	// versions are those that it had, in their order.
-	versions []*unstructured.Unstructured
-	// there tells that it was there when the recording began.
-	there bool
-	// gone tells that it is there no more.
-	gone bool
+	versions []harness.Version
 }
 
-func (s *story) last() *unstructured.Unstructured { return s.versions[len(s.versions)-1] }
+func (s *story) last() harness.Version { return s.versions[len(s.versions)-1] }
 
-// record starts a recording. It ends with the test.
-func record(t *testing.T, s *harness.Space, resource schema.GroupVersionResource) *recorded {
+// there tells that it was there when the recording began.
+func (s *story) there() bool { return s.versions[0].Listed }
+
+// storiesOf returns the stories of those that an owner controls.
+func storiesOf(t *testing.T, h *harness.History, owner types.UID) (stories []*story) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(s.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorded{client: client.Resource(resource).Namespace(s.Name), objects: map[types.UID]*story{}}
-	list, err := r.client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range list.Items {
-		object := &list.Items[i]
-		r.objects[object.GetUID()] = &story{versions: []*unstructured.Unstructured{object}, there: true}
-	}
-	watcher, err := toolswatch.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for event := range watcher.ResultChan() {
-			r.add(event)
+	byUID := map[types.UID]*story{}
+	for _, v := range h.Complete(t) {
+		controller := metav1.GetControllerOf(v)
+		if controller == nil || controller.UID != owner {
+			continue
 		}
-	})
-	t.Cleanup(func() {
-		watcher.Stop()
-		done.Wait()
-	})
-	return r
-}
-
-// WatchWithContext implements cache.WatcherWithContext.
-func (r *recorded) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return r.client.Watch(ctx, options)
-}
-
-func (r *recorded) add(event watch.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	object, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || event.Type == watch.Error || event.Type == watch.Bookmark {
-		// What comes after an error has a gap before it.
-		r.err = fmt.Errorf("the watch was interrupted: %s %+v", event.Type, event.Object)
-		return
-	}
-	known := r.objects[object.GetUID()]
-	if known == nil {
-		known = &story{}
-		r.objects[object.GetUID()] = known
-	}
-	known.versions = append(known.versions, object)
-	known.gone = event.Type == watch.Deleted
-}
-
-// of returns the stories of those that an owner controls, once they tell of all that the API server has now.
-func (r *recorded) of(t *testing.T, owner types.UID) (stories []*story) {
-	t.Helper()
-	list, err := r.client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	harness.Eventually(t, "the recording is complete", func(context.Context) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.err != nil {
-			t.Fatal(r.err)
+		if byUID[v.GetUID()] == nil {
+			byUID[v.GetUID()] = &story{}
+			stories = append(stories, byUID[v.GetUID()])
 		}
-		for i := range list.Items {
-			live := &list.Items[i]
-			known := r.objects[live.GetUID()]
-			if known == nil || !slices.ContainsFunc(known.versions, func(v *unstructured.Unstructured) bool {
-				return v.GetResourceVersion() == live.GetResourceVersion()
-			}) {
-				return fmt.Errorf("%s %s is not in it yet", live.GetKind(), live.GetName())
-			}
-		}
-		stories = nil
-		for _, known := range r.objects {
-			controller := metav1.GetControllerOf(known.last())
-			if controller != nil && controller.UID == owner {
-				stories = append(stories, known)
-			}
-		}
-		return nil
-	})
+		byUID[v.GetUID()].versions = append(byUID[v.GetUID()].versions, v)
+	}
 	return stories
 }
 
 // movements are the recordings that tell which pods a takeover restarts.
 type movements struct {
-	pods, replicaSets, revisions *recorded
+	pods, replicaSets, revisions *harness.History
 }
 
 func recordMovements(t *testing.T, s *harness.Space) *movements {
 	t.Helper()
 	apps := harness.FormOf(harness.Backend).Resource.GroupVersion()
 	return &movements{
-		pods:        record(t, s, schema.GroupVersionResource{Version: "v1", Resource: "pods"}),
-		replicaSets: record(t, s, apps.WithResource("replicasets")),
-		revisions:   record(t, s, apps.WithResource("controllerrevisions")),
+		pods:        s.Record(t, schema.GroupVersionResource{Version: "v1", Resource: "pods"}),
+		replicaSets: s.Record(t, apps.WithResource("replicasets")),
+		revisions:   s.Record(t, apps.WithResource("controllerrevisions")),
 	}
 }
 
@@ -162,31 +73,31 @@ type moved struct {
 func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	t.Helper()
 	deployment := w.MustObject(t, harness.Proxy, server).GetUID()
-	for _, set := range m.replicaSets.of(t, deployment) {
-		if !set.there {
+	for _, set := range storiesOf(t, m.replicaSets, deployment) {
+		if !set.there() {
 			found.proxyRolls++
 		}
-		made, ended, restarts := count(t, m.pods.of(t, set.last().GetUID()))
+		made, ended, restarts := count(t, storiesOf(t, m.pods, set.last().GetUID()))
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
 	}
 	statefulSet := w.MustObject(t, harness.Backend, server).GetUID()
-	for _, revision := range m.revisions.of(t, statefulSet) {
-		if !revision.there {
+	for _, revision := range storiesOf(t, m.revisions, statefulSet) {
+		if !revision.there() {
 			found.backendRolls++
 		}
 	}
-	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, m.pods.of(t, statefulSet))
+	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, storiesOf(t, m.pods, statefulSet))
 	return found
 }
 
 func count(t *testing.T, pods []*story) (made, ended int, restarts int64) {
 	t.Helper()
 	for _, pod := range pods {
-		if !pod.there {
+		if !pod.there() {
 			made++
 		}
-		if pod.gone || pod.last().GetDeletionTimestamp() != nil {
+		if pod.last().Deleted || pod.last().GetDeletionTimestamp() != nil {
 			ended++
 		}
 		restarts += restartsIn(t, pod.last()) - restartsBefore(t, pod)
@@ -197,13 +108,13 @@ func count(t *testing.T, pods []*story) (made, ended int, restarts int64) {
 // restartsBefore is how often the containers of a pod had been restarted when the recording began.
 func restartsBefore(t *testing.T, pod *story) int64 {
 	t.Helper()
-	if !pod.there {
+	if !pod.there() {
 		return 0
 	}
 	return restartsIn(t, pod.versions[0])
 }
 
-func restartsIn(t *testing.T, pod *unstructured.Unstructured) (restarts int64) {
+func restartsIn(t *testing.T, pod harness.Version) (restarts int64) {
 	t.Helper()
 	statuses, _, err := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
 	if err != nil {

@@ -1,0 +1,142 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/hack/images"
+	"github.com/freehold-dev/freehold/hack/node"
+)
+
+// shownViolations is how many violations of the invariants are shown in full.
+const shownViolations = 20
+
+// Suite is the tests of a package, which share one cluster.
+type Suite struct {
+	// Options are those of the cluster. After the last test, everything that operators asked the API server for is held
+	// against the invariants, see Violations; not without AuditBodies.
+	Options cluster.Options
+	// Env is where the tests find the cluster.
+	Env **Env
+	// Node is where they find its real node, with the images of MCP servers. Without it there is none.
+	Node **node.Node
+	// Check looks at the whole after the last test; nil looks at nothing more.
+	Check func() error
+}
+
+// Run runs the tests and returns the exit code of the program. Where there has to be a real node and none can run,
+// nothing is tested, and the reason is printed; with the environment variable FREEHOLD_NODE=required that is a failure.
+func (s Suite) Run(m *testing.M) (code int) {
+	if s.Node != nil {
+		if err := node.Check(); err != nil {
+			fmt.Println("SKIP: the suites of real pods do not run:", err)
+			if os.Getenv("FREEHOLD_NODE") == "required" {
+				return 1
+			}
+			return 0
+		}
+	}
+	ctx := context.Background()
+	if err := s.start(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "no cluster for the suite:", err)
+		code = 1
+	} else {
+		code = m.Run()
+		if err := s.check(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "--- FAIL:", err)
+			code = 1
+		}
+	}
+	if err := s.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the cluster did not end well:", err)
+		code = 1
+	}
+	return code
+}
+
+func (s Suite) start(ctx context.Context) (err error) {
+	began := time.Now()
+	if *s.Env, err = New(ctx, s.Options); err != nil {
+		return err
+	}
+	fmt.Printf("The control plane was ready after %v\n", Since(began))
+	if s.Node == nil {
+		return nil
+	}
+	began = time.Now()
+	if *s.Node, err = node.Start(ctx, (*s.Env).Cluster, node.Options{Images: images.ForMCP()}); err != nil {
+		return err
+	}
+	fmt.Printf("The node was ready, with its images, after %v\n", Since(began))
+	return nil
+}
+
+func (s Suite) check(ctx context.Context) error {
+	var errs []error
+	if s.Options.AuditBodies {
+		errs = append(errs, (*s.Env).checkInvariants(ctx))
+	}
+	if s.Check != nil {
+		errs = append(errs, s.Check())
+	}
+	return errors.Join(errs...)
+}
+
+// checkInvariants judges all requests of all operators.
+func (e *Env) checkInvariants(ctx context.Context) error {
+	began := time.Now()
+	violations, requests, err := e.Violations(ctx)
+	if err != nil {
+		return fmt.Errorf("the invariants cannot be checked: %w", err)
+	}
+	fmt.Printf("Invariants: looked at %d requests of operators in %v, %d violations\n", requests, Since(began), len(violations))
+	for i, v := range violations {
+		if i == shownViolations {
+			fmt.Printf("... and %d more\n", len(violations)-i)
+			break
+		}
+		fmt.Println(v)
+	}
+	e.Numbers.Add("all suites: requests of operators looked at in the audit log", requests)
+	e.Numbers.Add("all suites: requests of operators that should not have been", len(violations))
+	if len(violations) > 0 {
+		return fmt.Errorf("%d requests of operators should not have been", len(violations))
+	}
+	return nil
+}
+
+func (s Suite) stop() error {
+	var errs []error
+	if s.Node != nil && *s.Node != nil {
+		errs = append(errs, (*s.Node).Stop())
+	}
+	if *s.Env != nil {
+		errs = append(errs, (*s.Env).Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Since is how long ago something began, in hundredths of a second.
+func Since(began time.Time) time.Duration { return time.Since(began).Round(10 * time.Millisecond) }
+
+// AtOnce sets how many tests run at a time, unless -parallel has said. The flags have to be parsed.
+func AtOnce(count int) {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(count)); err != nil {
+		panic(fmt.Sprintf("the testing package has no flag for it any more: %v", err))
+	}
+}
