@@ -28,11 +28,11 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 		return w.refuse(a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
 	}
 	// What is to be inherited changes who owns what, so neither what stands nor what was refused counts any more.
-	if a.Inherit == nil && a.last.uid != "" && a.last.uid == a.live.GetUID() {
+	if a.Inherit == nil && a.last.object == identify(a.live.GetUID()) {
 		switch {
 		case a.last.refusal == nil && w.stands(a, claim):
 			return a.out
-		case a.last.refusal != nil && a.last.standing == ownership.Standing(a.live):
+		case a.last.refusal != nil && a.last.claims == ownership.Standing(a.live):
 			a.out.Err = a.last.refusal
 			return w.take(ctx, memo, a)
 		}
@@ -71,7 +71,7 @@ func (w *writer[L, A]) stands(a *attempt[L, A], claim uint64) bool {
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
 		return true
 	}
-	return a.last.claim == claim && !a.Confirm
+	return a.last.claims == claim && !a.Confirm
 }
 
 // compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle

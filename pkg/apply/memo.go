@@ -6,6 +6,7 @@ package apply
 import (
 	"crypto/sha256"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -19,7 +20,7 @@ type memo struct {
 	entries map[ObjectRef][]remembered
 }
 
-// remembered is the memory of one writer.
+// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small: 64 bytes.
 type remembered struct {
 	writer string
 	memory
@@ -27,17 +28,29 @@ type remembered struct {
 
 // memory is the end of one write.
 type memory struct {
-	// uid of the object; empty when it does not exist.
-	uid types.UID
-	// intent is the digest of the configuration, as it was rendered.
-	intent [sha256.Size]byte
-	// claim is the fingerprint of the writer's own entry after a success.
-	claim uint64
-	// standing is the fingerprint of all claims at a refusal.
-	standing uint64
+	// object is that of identify; 0 when there was none.
+	object uint64
+	// intent is what was to be written.
+	intent digest
+	// claims is the fingerprint of the writer's own entry after a success, and of all claims at a refusal.
+	claims uint64
 	// refusal is nil after a success.
 	refusal error
 }
+
+// digest identifies a configuration, as it was rendered.
+type digest [16]byte
+
+func digestOf(rendered []byte) (d digest) {
+	sum := sha256.Sum256(rendered)
+	copy(d[:], sum[:])
+	return d
+}
+
+var seed = maphash.MakeSeed()
+
+// identify returns a number for an object that has this UID. It is never 0.
+func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
 func newMemo() *memo { return &memo{entries: map[ObjectRef][]remembered{}} }
 

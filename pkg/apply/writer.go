@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -208,7 +207,7 @@ type attempt[L, A any] struct {
 	// preconditions.
 	want A
 	// intent is the digest of what was rendered, without what is left to others.
-	intent [sha256.Size]byte
+	intent digest
 	// empty tells that it names no field.
 	empty bool
 	// last is what became of the same intent before.
@@ -264,14 +263,14 @@ func (a *attempt[L, A]) digest() error {
 	if err != nil {
 		return fmt.Errorf("the intent cannot be encoded: %w", err)
 	}
-	a.intent = sha256.Sum256(rendered)
+	a.intent = digestOf(rendered)
 	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
 	return nil
 }
 
 // create writes an object that does not exist.
 func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	if a.last.refusal != nil && a.last.uid == "" {
+	if a.last.refusal != nil && a.last.object == 0 {
 		a.out.Err = a.last.refusal
 		return a.out
 	}
@@ -315,7 +314,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 // remember notes that an object is as the intent wants it.
 func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
 	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
-	memo.remember(w.manager.Name, a.Object, memory{uid: a.live.GetUID(), intent: a.intent, claim: claim})
+	memo.remember(w.manager.Name, a.Object, memory{object: identify(a.live.GetUID()), intent: a.intent, claims: claim})
 }
 
 // refused ends an attempt that the API server has refused. A refusal that only a change of the object or of the intent
@@ -328,7 +327,7 @@ func (w *writer[L, A]) refused(memo *memo, a *attempt[L, A], refusal error) Outc
 	}
 	what := memory{intent: a.intent, refusal: refusal}
 	if a.out.Live != nil {
-		what.uid, what.standing = a.out.Live.GetUID(), ownership.Standing(a.out.Live)
+		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live)
 	}
 	memo.remember(w.manager.Name, a.Object, what)
 	return a.out

@@ -221,7 +221,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		if _, err := s.serverStore.AddEventHandler(c.handler(func(obj metav1.Object) {
+		if _, err := s.serverStore.AddEventHandler(c.handler(vocabulary.MCPServer, func(obj metav1.Object) {
 			c.queue.Add(cache.MetaObjectToName(obj))
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
@@ -236,7 +236,7 @@ func (c *Controller) addHandlers() error {
 			}
 		}
 		for kind, store := range s.childStores {
-			if _, err := store.AddEventHandler(c.handler(func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
+			if _, err := store.AddEventHandler(c.handler(kind, func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
 		}
@@ -244,10 +244,13 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
-// handler wakes for whatever happens to an object.
-func (c *Controller) handler(wake func(obj metav1.Object)) cache.ResourceEventHandler {
+// handler wakes for whatever happens to an object of a kind.
+func (c *Controller) handler(kind schema.GroupKind, wake func(obj metav1.Object)) cache.ResourceEventHandler {
 	return onEvery(func(obj any) {
 		if accessor, err := meta.Accessor(obj); err == nil {
+			// The next pass would find it out as well. That may be long in coming when thousands are to be made at once, and
+			// until then their versions would be remembered.
+			c.applier.Written().Seen(childRef(kind, accessor.GetNamespace(), accessor.GetName()), accessor.GetResourceVersion())
 			wake(accessor)
 		}
 	})

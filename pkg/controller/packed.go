@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,27 +28,45 @@ import (
 )
 
 const (
-	// packingLevel is the fastest one at which Go's deflate uses a dictionary.
-	packingLevel = 2
+	// packingLevel is zlib's default. A greater one takes longer and is hardly better.
+	packingLevel = 6
 	// maxDictionary is how far back deflate can refer, in bytes.
 	maxDictionary = 32 << 10
+	// newsSize is to how many bytes an object is deflated at least that says something new: what is different each time,
+	// such as resourceVersions and times, takes less.
+	newsSize = 64
+	// maxLessons is how often the packer learns of one kind.
+	maxLessons = 8
 )
 
 // packed is an object as a cache holds it: in its wire format, deflated. The caches hold every object for hours and
 // look at it for moments. Decoded, the ten children of an MCPServer take 38 KiB in hundreds of pieces, each of which
 // the garbage collector follows again and again; packed they take 3 KiB in a few.
 type packed struct {
-	name, namespace string
-	uid             types.UID
-	version         string
-	content         []byte
+	// text is the name, the namespace, the UID, the resourceVersion and the content, one after the other. There is one
+	// for each object, and strings of their own would take more than what is in them.
+	text string
+	// ends are where the first four end.
+	ends [4]uint16
 	// dictionary is shared by many objects.
-	dictionary []byte
+	dictionary *[]byte
+}
+
+// part returns the name (0), the namespace (1), the UID (2), the resourceVersion (3) or the content (4).
+func (p *packed) part(i int) string {
+	start, end := 0, len(p.text)
+	if i > 0 {
+		start = int(p.ends[i-1])
+	}
+	if i < len(p.ends) {
+		end = int(p.ends[i])
+	}
+	return p.text[start:end]
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It tells as much as informers and event handlers ask for.
 func (p *packed) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Name: p.name, Namespace: p.namespace, UID: p.uid, ResourceVersion: p.version}
+	return &metav1.ObjectMeta{Name: p.part(0), Namespace: p.part(1), UID: types.UID(p.part(2)), ResourceVersion: p.part(3)}
 }
 
 // message is an object that knows its wire format.
@@ -83,15 +103,24 @@ type packer struct {
 	mu       sync.Mutex
 	deflater *flate.Writer
 	deflated bytes.Buffer
-	// dictionary is made of the first whole object of each kind, told by their types. Objects of a kind differ in a
-	// few values and hardly in their fields, which are most of what there is to pack.
-	dictionary []byte
-	learned    map[string]bool
+	// dictionary is made of one object of each kind. Objects of a kind differ in a few values and hardly in their fields,
+	// which are most of what there is to pack.
+	dictionary *[]byte
+	// lessons are those objects, by their types.
+	lessons map[string]*lesson
+}
+
+// lesson is what a packer has learned of a kind: the first object that it has seen, as it was when it last said something
+// new. In the beginning an object has neither a status nor those who write it.
+type lesson struct {
+	object  types.UID
+	content []byte
+	count   int
 }
 
 func newPacker() (*packer, error) {
 	deflater, err := flate.NewWriter(io.Discard, packingLevel)
-	return &packer{deflater: deflater, learned: map[string]bool{}}, err
+	return &packer{deflater: deflater, dictionary: new([]byte), lessons: map[string]*lesson{}}, err
 }
 
 // after returns a cache.TransformFunc that packs what another one leaves of an object. Anything but an object, such
@@ -104,48 +133,73 @@ func (p *packer) after(transform func(any) (any, error)) func(any) (any, error) 
 		}
 		switch whole := obj.(type) {
 		case *v1beta1.MCPServer:
-			return p.pack(serverMessage{whole})
+			return p.pack(serverMessage{whole}, true)
 		case message:
-			return p.pack(whole)
+			// What was reduced to its identity would teach nothing.
+			return p.pack(whole, len(whole.GetManagedFields()) > 0)
 		default:
 			return obj, nil
 		}
 	}
 }
 
-func (p *packer) pack(whole message) (*packed, error) {
+// pack packs an object, which may be one to learn from.
+func (p *packer) pack(whole message, teaches bool) (*packed, error) {
 	content, err := whole.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode %T %s: %w", whole, whole.GetName(), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.learn(whole, content); err != nil {
-		return nil, err
+	err = p.deflate(content)
+	if err == nil && teaches && p.learn(whole, content) {
+		if p.deflater, err = flate.NewWriterDict(io.Discard, packingLevel, *p.dictionary); err == nil {
+			err = p.deflate(content)
+		}
 	}
-	p.deflated.Reset()
-	p.deflater.Reset(&p.deflated)
-	if _, err = p.deflater.Write(content); err == nil {
-		err = p.deflater.Close()
+	if err != nil {
+		return nil, fmt.Errorf("cannot pack %T %s: %w", whole, whole.GetName(), err)
 	}
-	return &packed{
-		name: whole.GetName(), namespace: whole.GetNamespace(), uid: whole.GetUID(), version: whole.GetResourceVersion(),
-		content: bytes.Clone(p.deflated.Bytes()), dictionary: p.dictionary,
-	}, err
+	small := &packed{dictionary: p.dictionary}
+	var text []byte
+	for i, part := range []string{whole.GetName(), whole.GetNamespace(), string(whole.GetUID()), whole.GetResourceVersion()} {
+		text = append(text, part...)
+		small.ends[i] = uint16(len(text)) // The API server allows no name of more than 253 bytes.
+	}
+	small.text = string(append(text, p.deflated.Bytes()...))
+	return small, nil
 }
 
-// learn adds the first object of a kind that is kept whole to the dictionary. What was reduced to its identity, and
-// so has no managedFields, would teach nothing.
-func (p *packer) learn(whole message, content []byte) (err error) {
-	kind := fmt.Sprintf("%T", whole)
-	if p.learned[kind] || len(whole.GetManagedFields()) == 0 || len(p.dictionary)+len(content) > maxDictionary {
-		return nil
+func (p *packer) deflate(content []byte) error {
+	p.deflated.Reset()
+	p.deflater.Reset(&p.deflated)
+	if _, err := p.deflater.Write(content); err != nil {
+		return err
 	}
-	p.learned[kind] = true
-	// What is packed already refers to the dictionary as it was.
-	p.dictionary = slices.Concat(p.dictionary, content)
-	p.deflater, err = flate.NewWriterDict(&p.deflated, packingLevel, p.dictionary)
-	return err
+	return p.deflater.Close()
+}
+
+// learn makes another dictionary if an object, which has just been deflated, has something to add. What is packed already
+// refers to the dictionary as it was.
+func (p *packer) learn(whole message, content []byte) bool {
+	kind := fmt.Sprintf("%T", whole)
+	known := p.lessons[kind]
+	if known == nil {
+		known = &lesson{object: whole.GetUID()}
+	} else if known.object != whole.GetUID() || known.count == maxLessons || p.deflated.Len() < newsSize {
+		return false
+	}
+	if len(*p.dictionary)-len(known.content)+len(content) > maxDictionary {
+		return false
+	}
+	known.content, known.count = content, known.count+1
+	p.lessons[kind] = known
+	var dictionary []byte
+	for _, kind := range slices.Sorted(maps.Keys(p.lessons)) {
+		dictionary = append(dictionary, p.lessons[kind].content...)
+	}
+	p.dictionary = &dictionary
+	return true
 }
 
 // packedPod is a pod as a cache holds it, and the MCPServer that it was made for, by which it is found.
@@ -162,7 +216,7 @@ func (p *packer) pods(transform cache.TransformFunc) cache.TransformFunc {
 		if err != nil || !ok {
 			return obj, err
 		}
-		content, err := p.pack(pod)
+		content, err := p.pack(pod, true)
 		return &packedPod{content, podKey(pod)}, err
 	}
 }
@@ -187,8 +241,25 @@ func unpackPods(items []any) []*corev1.Pod {
 	return pods
 }
 
-// inflaters are readers of deflated content, of 40 KiB each, that nobody uses at the moment.
-var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
+// inflater inflates the content of one object at a time.
+type inflater struct {
+	// reader takes 40 KiB.
+	reader  io.ReadCloser
+	content bytes.Buffer
+}
+
+// inflaters are those that nobody uses at the moment.
+var inflaters = sync.Pool{New: func() any { return &inflater{reader: flate.NewReader(strings.NewReader(""))} }}
+
+// inflate returns what was deflated with the dictionary. It is valid until the next call.
+func (i *inflater) inflate(deflated string, dictionary []byte) ([]byte, error) {
+	if err := i.reader.(flate.Resetter).Reset(strings.NewReader(deflated), dictionary); err != nil {
+		return nil, err
+	}
+	i.content.Reset()
+	_, err := i.content.ReadFrom(i.reader)
+	return i.content.Bytes(), err
+}
 
 // unpack returns the object, which is of the given kind.
 func (p *packed) unpack(kind schema.GroupKind) (metav1.Object, error) {
@@ -196,18 +267,15 @@ func (p *packed) unpack(kind schema.GroupKind) (metav1.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("no cache holds any %s", kind)
 	}
-	inflater := inflaters.Get().(io.ReadCloser)
-	defer inflaters.Put(inflater)
-	if err := inflater.(flate.Resetter).Reset(bytes.NewReader(p.content), p.dictionary); err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(inflater)
+	inflater := inflaters.Get().(*inflater)
+	defer inflaters.Put(inflater) // Who decodes the content copies it.
+	content, err := inflater.inflate(p.part(4), *p.dictionary)
 	if err != nil {
-		return nil, fmt.Errorf("cannot unpack %s %s: %w", kind, p.name, err)
+		return nil, fmt.Errorf("cannot unpack %s %s: %w", kind, p.part(0), err)
 	}
 	whole := empty()
 	if err := whole.Unmarshal(content); err != nil {
-		return nil, fmt.Errorf("cannot decode %s %s: %w", kind, p.name, err)
+		return nil, fmt.Errorf("cannot decode %s %s: %w", kind, p.part(0), err)
 	}
 	if server, ok := whole.(serverMessage); ok {
 		return server.MCPServer, nil

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -35,18 +38,24 @@ func TestPackingLosesNothing(t *testing.T) {
 	all := kinds(heavy(), true)
 	all[vocabulary.MCPServer.Kind] = newServer("web")
 	all[podKind.Kind] = proxyPod("web", map[string]string{"a": "b"})
+	items, got := map[schema.GroupKind]*packed{}, map[schema.GroupKind]metav1.Object{}
 	for kind := range newMessage {
-		whole := all[kind.Kind]
-		item, err := pack(whole.DeepCopyObject())
+		item, err := pack(all[kind.Kind].DeepCopyObject())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			got, err := item.(*packed).unpack(kind)
-			if err != nil {
+		items[kind] = item.(*packed)
+	}
+	for range 2 {
+		for kind, item := range items {
+			var err error
+			if got[kind], err = item.unpack(kind); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(whole, got.(runtime.Object)); diff != "" {
+		}
+		// Not before all are unpacked: none may refer to what the next one is unpacked into.
+		for kind, object := range got {
+			if diff := cmp.Diff(all[kind.Kind], object.(runtime.Object)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", kind, diff)
 			}
 		}
@@ -74,6 +83,49 @@ func TestInformersCanReadWhatIsPacked(t *testing.T) {
 	}
 }
 
+// The first object of a kind is new when it is seen first. What comes later of it is in all the others as well.
+func TestPackingLearnsHowObjectsGrow(t *testing.T) {
+	p, err := newPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(number, conditions int) int {
+		d := &appsv1.Deployment{ObjectMeta: heavy()}
+		d.Name, d.UID = fmt.Sprint("web-", number), types.UID(fmt.Sprint(number))
+		for i := range conditions {
+			d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+				Type: appsv1.DeploymentConditionType(fmt.Sprint("Condition", i)), Message: fmt.Sprintf("is about %x", sha256.Sum256([]byte{byte(i)})),
+			})
+		}
+		item, err := p.pack(d, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := item.unpack(vocabulary.Deployment); err != nil || !cmp.Equal(metav1.Object(d), got) {
+			t.Errorf("it is unpacked as %v, %v", got, err)
+		}
+		return len(item.part(4))
+	}
+	size(1, 0)
+	strange := size(2, 5)
+	grown := size(1, 5)
+	known := size(3, 5)
+	t.Logf("%d bytes when nothing of it is known, %d bytes of the object to learn from, %d bytes of the next", strange, grown, known)
+	if known > strange/4 || grown > strange/4 {
+		t.Errorf("%d and %d bytes, want at most a quarter of %d", grown, known, strange)
+	}
+	before := p.dictionary
+	for i := range 3 * maxLessons {
+		size(1, 5+i)
+	}
+	if count := p.lessons["*v1.Deployment"].count; count != maxLessons || p.dictionary == before {
+		t.Errorf("%d lessons, want %d", count, maxLessons)
+	}
+	if len(*p.dictionary) > maxDictionary {
+		t.Errorf("the dictionary has %d bytes, want at most %d", len(*p.dictionary), maxDictionary)
+	}
+}
+
 func TestPackingLeavesOtherThingsAlone(t *testing.T) {
 	pack := packing(t)
 	item, err := pack(&corev1.ConfigMap{ObjectMeta: heavy()})
@@ -92,7 +144,7 @@ func TestPackingLeavesOtherThingsAlone(t *testing.T) {
 }
 
 func TestWhatCannotBeUnpackedIsAnError(t *testing.T) {
-	item := &packed{name: "web", content: []byte("never deflated")}
+	item := &packed{text: "webnever deflated", ends: [4]uint16{3, 3, 3, 3}, dictionary: new([]byte)}
 	if got, err := item.unpack(vocabulary.Role); err == nil {
 		t.Errorf("got %v", got)
 	}
@@ -130,7 +182,7 @@ func BenchmarkPack(b *testing.B) {
 	}
 	whole := kinds(heavy(), true)["Service"].(message)
 	for b.Loop() {
-		if _, err := p.pack(whole); err != nil {
+		if _, err := p.pack(whole, true); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -141,7 +193,7 @@ func BenchmarkUnpack(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	item, err := p.pack(kinds(heavy(), true)["Service"].(message))
+	item, err := p.pack(kinds(heavy(), true)["Service"].(message), true)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", backend, "proxy", proxy)
-	p.rollouts.note(p.key, set, map[Tier]rollout.State{TierBackend: backend, TierProxy: proxy})
+	p.rollouts.note(p.key, set, tierStates{backend, proxy})
 	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, p.concernsPods), p.refusals()
 	wait := p.rollouts.wait(p.key, now, backend, proxy)
 	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)

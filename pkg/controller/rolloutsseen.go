@@ -43,20 +43,23 @@ type rolloutsSeen struct {
 	mu sync.Mutex
 	// onDelete are the StatefulSets with the update strategy OnDelete.
 	onDelete map[cache.ObjectName]types.NamespacedName
-	states   map[cache.ObjectName]map[Tier]rollout.State
+	states   map[cache.ObjectName]tierStates
 	// unobserved tells since when a workload has had a change that its controller has not looked at.
 	unobserved map[cache.ObjectName]time.Time
 }
 
+// tierStates are the rollouts of one MCPServer. There is one for each MCPServer, so it is no map.
+type tierStates struct{ backend, proxy rollout.State }
+
 func newRolloutsSeen() *rolloutsSeen {
 	return &rolloutsSeen{
-		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]map[Tier]rollout.State{},
+		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]tierStates{},
 		unobserved: map[cache.ObjectName]time.Time{},
 	}
 }
 
 // note remembers what an MCPServer's StatefulSet is like, which may be nil, and how far its rollouts have come.
-func (s *rolloutsSeen) note(key cache.ObjectName, set *appsv1.StatefulSet, states map[Tier]rollout.State) {
+func (s *rolloutsSeen) note(key cache.ObjectName, set *appsv1.StatefulSet, states tierStates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states[key] = states
@@ -109,9 +112,8 @@ func (s *rolloutsSeen) list() []Rollout {
 	defer s.mu.Unlock()
 	var all []Rollout
 	for key, states := range s.states {
-		for tier, state := range states {
-			all = append(all, Rollout{types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, tier, state})
-		}
+		server := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+		all = append(all, Rollout{server, TierBackend, states.backend}, Rollout{server, TierProxy, states.proxy})
 	}
 	slices.SortFunc(all, func(a, b Rollout) int {
 		return cmp.Or(compareNames(a.Server, b.Server), cmp.Compare(a.Tier, b.Tier))

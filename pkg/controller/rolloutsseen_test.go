@@ -29,10 +29,10 @@ func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
 	}
 	x, y := cache.NewObjectName("b", "x"), cache.NewObjectName("a", "y")
 	expect("nothing seen")
-	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType), nil)
-	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType), nil)
+	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType), tierStates{})
+	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType), tierStates{})
 	expect("two", types.NamespacedName{Namespace: "a", Name: "y"}, types.NamespacedName{Namespace: "b", Name: "x"})
-	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType), nil)
+	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType), tierStates{})
 	expect("one rolls again", types.NamespacedName{Namespace: "b", Name: "x"})
 	o.forget(x)
 	expect("the other is gone")
