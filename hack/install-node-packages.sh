@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian packages that a real node of the local cluster needs (make run NODE=real, make e2e), and says
-# which. What is there already stays as it is. Services that the packages would start are not started: the node runs
-# its own. It needs root, and Debian or Ubuntu.
+# which. What is there already stays as it is.
 set -euo pipefail
 
 # program: package that has it
@@ -26,24 +25,4 @@ if ((${#missing[@]} == 0)); then
 fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
-if ! command -v apt-get >/dev/null; then
-	echo "There is no apt-get here. A real node needs: ${missing[*]}" >&2
-	exit 1
-fi
-if ((EUID != 0)); then
-	echo "This needs root, to install: ${missing[*]}" >&2
-	exit 1
-fi
-
-echo "Installing: ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-# Debian asks this program before it starts a service; 101 is no. One that is there already is not ours to change.
-readonly POLICY=/usr/sbin/policy-rc.d
-if [[ ! -e "${POLICY}" ]]; then
-	trap 'rm -f "${POLICY}"' EXIT
-	printf '#!/bin/sh\nexit 101\n' >"${POLICY}"
-	chmod 755 "${POLICY}"
-fi
-apt-get update --quiet=2
-apt-get install --quiet=2 --yes --no-install-recommends "${missing[@]}"
-echo "Installed."
+exec "$(dirname "${BASH_SOURCE[0]}")/install-packages.sh" "A real node" "${missing[@]}"
