@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/cluster/internal/pki"
+	"github.com/freehold-dev/freehold/hack/freeport"
 )
 
 const (
@@ -128,7 +129,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 }
 
 func (c *Cluster) tryStartServers(ctx context.Context) error {
-	chosen, err := freePorts(ctx, 2)
+	chosen, err := freeport.Find(ctx, 2)
 	if err != nil {
 		return err
 	}

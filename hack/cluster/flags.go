@@ -6,6 +6,8 @@ package cluster
 import (
 	"fmt"
 	"os"
+
+	"github.com/freehold-dev/freehold/hack/freeport"
 )
 
 const (
@@ -23,6 +25,9 @@ const (
 	// managedByKwok is the annotation of nodes that kwok plays.
 	managedByKwok = "kwok.x-k8s.io/node"
 )
+
+// loopback is the only address that a cluster listens on.
+const loopback = freeport.Loopback
 
 // ports are the addresses of the processes that need one. All others listen nowhere.
 type ports struct {

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/freehold-dev/freehold/hack/freeport"
 	"github.com/freehold-dev/freehold/hack/source"
 )
 
@@ -82,14 +81,11 @@ type Process struct {
 // Start starts an operator and returns when it says that it is alive. It works alone, without a lease, unless
 // the options ask for leader election.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	health, err := freeAddress(ctx)
+	addresses, err := freeport.Addresses(ctx, 2)
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress(ctx)
-	if err != nil {
-		return nil, err
-	}
+	health, metrics := addresses[0], addresses[1]
 	args := append([]string{
 		"--kubeconfig=" + o.Kubeconfig, "--leader-elect=false", "--openshift=false",
 		"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
@@ -183,26 +179,6 @@ func get(ctx context.Context, url string) (string, error) {
 	}
 	return string(text), err
 }
-
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	var listener net.Listener
-	var err error
-	for range 100 {
-		// A port that the system gives out by itself, above these, may be given to somebody else before it is used.
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		if listener, err = config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return listener.Addr().String(), listener.Close()
-		}
-	}
-	return "", fmt.Errorf("there is no free port: %w", err)
-}
-
-// The ports that operators are given: neither well-known nor among those that Linux gives to connections by itself.
-const (
-	firstPort = 15000
-	lastPort  = 32000
-)
 
 // TempLog returns a file for an operator's output in the directory.
 func TempLog(dir string) (*os.File, error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
+	"github.com/freehold-dev/freehold/hack/freeport"
 	"github.com/freehold-dev/freehold/hack/images"
 )
 
@@ -66,7 +66,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
-	health, err := freeAddress(ctx)
+	addresses, err := freeport.Addresses(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 
 	// "0" turns the metrics off.
 	cmd := exec.Command(found[binaries.ToolHiveOperator], //nolint:noctx // it runs until Stop, whatever becomes of the context of the start
-		"--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address="+health)
+		"--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address="+addresses[0])
 	cmd.Env = append(environment(o), o.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, log, log
 	// Ctrl-C in a terminal goes to the whole group; whoever started the operator stops it in order.
@@ -91,7 +91,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	if err := p.waitAlive(ctx, "http://"+health+"/healthz"); err != nil {
+	if err := p.waitAlive(ctx, "http://"+addresses[0]+"/healthz"); err != nil {
 		p.Kill()
 		return nil, err
 	}
@@ -199,15 +199,4 @@ func (p *Operator) ending() error {
 		return p.err
 	}
 	return errors.New("without an error")
-}
-
-// freeAddress returns an address of this machine's own on which nothing listens. Somebody else may take it before it
-// is used.
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/hack/freeport"
 )
 
 // prometheus is a running one.
@@ -77,12 +78,11 @@ func startPrometheus(t *testing.T, target, bearer string) prometheus {
 		}},
 	})
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	addresses, err := freeport.Addresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := prometheus{listener.Addr().String()}
-	listener.Close()
+	p := prometheus{addresses[0]}
 	var log bytes.Buffer
 	command := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), //nolint:noctx // ended below
 		"--web.listen-address="+p.address, "--log.level=warn")
