@@ -80,12 +80,15 @@ func TestProxyFollowsItsProcess(t *testing.T) {
 
 // A server that speaks HTTP is not attached to anything.
 func TestProxyOfHTTPIsNotAttached(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		remove[*corev1.Pod](o.apiServer, "web-0")
 		o.add(backendPod(o.server("web"), "second"))
 		o.rest()
-		o.expect(nil, "another pod of the backend")
+		// The status may tell of the moment without a pod.
+		if writes := o.toChildren(); len(writes) > 0 {
+			t.Errorf("another pod of the backend: writes %v", writes)
+		}
 	})
 }
 
