@@ -86,19 +86,27 @@ func waitStopped(ctx context.Context, dir string) error {
 	}
 }
 
+// addFind adds the flag that says which cluster is meant, and returns what finds it while it runs.
+func addFind(command *cobra.Command) func() (*cluster.Running, error) {
+	dir := addDirFlag(command)
+	return func() (*cluster.Running, error) {
+		path, err := dir()
+		if err != nil {
+			return nil, err
+		}
+		return cluster.FindRunning(path)
+	}
+}
+
 func newStatusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Print whether the cluster runs and how to reach it; exit status 1 if it does not",
 		Args:  cobra.NoArgs,
 	}
-	dir := addDirFlag(command)
+	find := addFind(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		path, err := dir()
-		if err != nil {
-			return err
-		}
-		running, err := cluster.FindRunning(path)
+		running, err := find()
 		if err != nil {
 			return err
 		}
@@ -117,13 +125,9 @@ func newKubeconfigCommand() *cobra.Command {
 		Short: "Print the path of the running cluster's kubeconfig",
 		Args:  cobra.NoArgs,
 	}
-	dir := addDirFlag(command)
+	find := addFind(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		path, err := dir()
-		if err != nil {
-			return err
-		}
-		running, err := cluster.FindRunning(path)
+		running, err := find()
 		if err != nil {
 			return err
 		}

@@ -56,18 +56,16 @@ func (o *conflictsOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	switch o.output {
-	case "", formatWide, show.JSON, show.YAML:
-	default:
-		return usage("there is no output format %q; see --help", o.output)
+	if err := isTable(o.output); err != nil {
+		return err
 	}
-	if o.all && len(args) > 0 {
-		return usage("give a name or -A, not both")
+	if err := oneOf(args, o.all); err != nil {
+		return err
 	}
 	if err := o.connect(); err != nil {
 		return err
 	}
-	servers, err := o.servers(args)
+	servers, err := o.named(args, o.all)
 	if err != nil {
 		return err
 	}
@@ -90,18 +88,6 @@ func (o *conflictsOptions) run(args []string) error {
 		return errFound
 	}
 	return err
-}
-
-// servers are the MCPServers to look at.
-func (o *conflictsOptions) servers(args []string) ([]*v1beta1.MCPServer, error) {
-	if len(args) > 0 {
-		server, err := o.client.Server(args[0])
-		return []*v1beta1.MCPServer{server}, err
-	}
-	if o.all {
-		return o.client.Servers("")
-	}
-	return o.client.Servers(o.client.Namespace)
 }
 
 func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (show.ServerConflicts, error) {

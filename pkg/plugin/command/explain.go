@@ -136,12 +136,11 @@ func (p *plugin) showExplained(output string, answer explained) error {
 	if err != nil {
 		return err
 	}
-	switch output {
-	case show.JSON, show.YAML:
+	if err := isTable(output); err != nil {
+		return err
+	}
+	if output == show.JSON || output == show.YAML {
 		return show.Machine(p.Out, output, answer)
-	case "", formatWide:
-	default:
-		return usage("there is no output format %q; see --help", output)
 	}
 	if len(answer.Writers) == 0 {
 		return nil

@@ -126,7 +126,7 @@ func (p *plugin) ownersPrinter(format string) (func([]*owners.Report) error, err
 	case show.JSON, show.YAML:
 		return func(r []*owners.Report) error { return show.Machine(p.Out, format, show.OwnershipOf(r)) }, nil
 	}
-	return nil, usage("there is no output format %q; see --help", format)
+	return nil, unknownFormat(format)
 }
 
 // warnUnreadable tells which children the user may not read.

@@ -73,3 +73,29 @@ func (s *surveyor) knowOptions() error {
 	s.options = &options
 	return nil
 }
+
+// oneOf refuses names beside the flag for all namespaces.
+func oneOf(names []string, all bool) error {
+	if all && len(names) > 0 {
+		return usage("give names or -A, not both")
+	}
+	return nil
+}
+
+// named are the MCPServers of these names; all of the namespace, or of the cluster, if there is none.
+func (s *surveyor) named(names []string, all bool) (servers []*v1beta1.MCPServer, err error) {
+	switch {
+	case all:
+		return s.client.Servers("")
+	case len(names) == 0:
+		return s.client.Servers(s.client.Namespace)
+	}
+	for _, name := range names {
+		server, err := s.client.Server(name)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}

@@ -121,22 +121,27 @@ func choose(all []contest, arguments []string) (chosen []contest, entries []requ
 	return chosen, entries, nil
 }
 
+// pick finds the contested fields of an MCPServer that entries are about, and the entries to write. It says so where there
+// are none.
+func (s *settler) pick(server *v1beta1.MCPServer, fields []string) (chosen []contest, entries []request.Selector, err error) {
+	plan, _, err := s.survey(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if chosen, entries, err = choose(contests(plan.Intents), fields); err == nil && len(entries) == 0 {
+		fmt.Fprintln(s.Out, "No conflicts.")
+	}
+	return chosen, entries, err
+}
+
 func (s *settler) take(ctx context.Context, argument string, fields []string) error {
 	server, err := s.begin(argument)
 	if err != nil {
 		return err
 	}
-	plan, _, err := s.survey(server)
-	if err != nil {
+	chosen, entries, err := s.pick(server, fields)
+	if err != nil || len(entries) == 0 {
 		return err
-	}
-	chosen, entries, err := choose(contests(plan.Intents), fields)
-	if err != nil {
-		return err
-	}
-	if len(entries) == 0 {
-		fmt.Fprintln(s.Out, "No conflicts.")
-		return nil
 	}
 	if err := refuseForeign(server, vocabulary.Take); err != nil {
 		return err

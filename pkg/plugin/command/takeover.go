@@ -71,10 +71,11 @@ func (o *takeoverOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	switch o.output {
-	case "", formatWide, show.JSON, show.YAML:
-	default:
-		return usage("there is no output format %q; see --help", o.output)
+	if err := isTable(o.output); err != nil {
+		return err
+	}
+	if err := oneOf(args, o.all); err != nil {
+		return err
 	}
 	if !o.preview {
 		return usage("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
@@ -109,27 +110,6 @@ func (o *takeoverOptions) run(args []string) error {
 		return errFound
 	}
 	return err
-}
-
-// named are the MCPServers that the arguments name; all of the namespace, or of the cluster, if none is.
-func (s *surveyor) named(args []string, all bool) ([]*v1beta1.MCPServer, error) {
-	switch {
-	case all && len(args) > 0:
-		return nil, usage("give names or -A, not both")
-	case all:
-		return s.client.Servers("")
-	case len(args) == 0:
-		return s.client.Servers(s.client.Namespace)
-	}
-	var servers []*v1beta1.MCPServer
-	for _, argument := range args {
-		server, err := s.client.Server(argument)
-		if err != nil {
-			return nil, err
-		}
-		servers = append(servers, server)
-	}
-	return servers, nil
 }
 
 // running are the operators of a product that look after one of the MCPServers.

@@ -112,17 +112,9 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	if o.undo {
 		return o.undoYield(ctx, server, fields)
 	}
-	plan, _, err := o.survey(server)
-	if err != nil {
+	chosen, entries, err := o.pick(server, fields)
+	if err != nil || len(entries) == 0 {
 		return err
-	}
-	chosen, entries, err := choose(contests(plan.Intents), fields)
-	if err != nil {
-		return err
-	}
-	if len(entries) == 0 {
-		fmt.Fprintln(o.Out, "No conflicts.")
-		return nil
 	}
 	var effects []string
 	for _, c := range chosen {
