@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,8 +197,11 @@ func TestTakeoverHeldUpForAMomentKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects, names := crew(4)
 		s := newAPIServer(t, objects...)
+		var mu sync.Mutex // There are several workers.
 		most, refused := 0, 0
 		s.before = func(w write) error {
+			mu.Lock()
+			defer mu.Unlock()
 			most = max(most, len(s.begun(names)))
 			if w.kind != vocabulary.Deployment.Kind {
 				return nil
