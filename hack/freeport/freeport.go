@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// Loopback is the address that all is about.
+// Loopback is the address whose ports are looked for.
 const Loopback = "127.0.0.1"
 
 // The range that ports are taken from: neither well-known ones nor those that Linux gives to connections by itself

@@ -41,18 +41,26 @@ const (
 
 // packed is an object as a cache holds it: in its wire format, deflated. The caches hold every object for hours and
 // look at it for moments. Decoded, the ten children of an MCPServer take 38 KiB in hundreds of pieces, each of which
-// the garbage collector follows again and again; packed they take 3 KiB in a few.
+// the garbage collector follows again and again; packed they take less than 3 KiB in a few.
 type packed struct {
-	// text is the name, the namespace, the UID, the resourceVersion and the content, one after the other. There is one
-	// for each object, and strings of their own would take more than what is in them.
+	// text has all parts, one after the other: strings of their own would take more than what is in them.
 	text string
-	// ends are where the first four end.
-	ends [4]uint16
+	// ends are where the parts before the content end.
+	ends [partContent]uint16
 	// dictionary is shared by many objects.
 	dictionary *[]byte
 }
 
-// part returns the name (0), the namespace (1), the UID (2), the resourceVersion (3) or the content (4).
+// The parts of what is packed, in their order.
+const (
+	partName = iota
+	partNamespace
+	partUID
+	partVersion
+	partContent
+)
+
+// part returns one of the parts.
 func (p *packed) part(i int) string {
 	start, end := 0, len(p.text)
 	if i > 0 {
@@ -66,7 +74,10 @@ func (p *packed) part(i int) string {
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It tells as much as informers and event handlers ask for.
 func (p *packed) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Name: p.part(0), Namespace: p.part(1), UID: types.UID(p.part(2)), ResourceVersion: p.part(3)}
+	return &metav1.ObjectMeta{
+		Name: p.part(partName), Namespace: p.part(partNamespace),
+		UID: types.UID(p.part(partUID)), ResourceVersion: p.part(partVersion),
+	}
 }
 
 // message is an object that knows its wire format.
@@ -162,7 +173,10 @@ func (p *packer) pack(whole message, teaches bool) (*packed, error) {
 	}
 	small := &packed{dictionary: p.dictionary}
 	var text []byte
-	for i, part := range []string{whole.GetName(), whole.GetNamespace(), string(whole.GetUID()), whole.GetResourceVersion()} {
+	for i, part := range [partContent]string{
+		partName: whole.GetName(), partNamespace: whole.GetNamespace(),
+		partUID: string(whole.GetUID()), partVersion: whole.GetResourceVersion(),
+	} {
 		text = append(text, part...)
 		small.ends[i] = uint16(len(text)) // The API server allows no name of more than 253 bytes.
 	}
@@ -269,13 +283,13 @@ func (p *packed) unpack(kind schema.GroupKind) (metav1.Object, error) {
 	}
 	inflater := inflaters.Get().(*inflater)
 	defer inflaters.Put(inflater) // Who decodes the content copies it.
-	content, err := inflater.inflate(p.part(4), *p.dictionary)
+	content, err := inflater.inflate(p.part(partContent), *p.dictionary)
 	if err != nil {
-		return nil, fmt.Errorf("cannot unpack %s %s: %w", kind, p.part(0), err)
+		return nil, fmt.Errorf("cannot unpack %s %s: %w", kind, p.part(partName), err)
 	}
 	whole := empty()
 	if err := whole.Unmarshal(content); err != nil {
-		return nil, fmt.Errorf("cannot decode %s %s: %w", kind, p.part(0), err)
+		return nil, fmt.Errorf("cannot decode %s %s: %w", kind, p.part(partName), err)
 	}
 	if server, ok := whole.(serverMessage); ok {
 		return server.MCPServer, nil

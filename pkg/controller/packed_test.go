@@ -104,7 +104,7 @@ func TestPackingLearnsHowObjectsGrow(t *testing.T) {
 		if got, err := item.unpack(vocabulary.Deployment); err != nil || !cmp.Equal(metav1.Object(d), got) {
 			t.Errorf("it is unpacked as %v, %v", got, err)
 		}
-		return len(item.part(4))
+		return len(item.part(partContent))
 	}
 	size(1, 0)
 	strange := size(2, 5)
@@ -144,7 +144,7 @@ func TestPackingLeavesOtherThingsAlone(t *testing.T) {
 }
 
 func TestWhatCannotBeUnpackedIsAnError(t *testing.T) {
-	item := &packed{text: "webnever deflated", ends: [4]uint16{3, 3, 3, 3}, dictionary: new([]byte)}
+	item := &packed{text: "webnever deflated", ends: [partContent]uint16{3, 3, 3, 3}, dictionary: new([]byte)}
 	if got, err := item.unpack(vocabulary.Role); err == nil {
 		t.Errorf("got %v", got)
 	}
