@@ -56,10 +56,10 @@ func (o *conflictsOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := isTable(o.output); err != nil {
+	if err := checkFormat(o.output); err != nil {
 		return err
 	}
-	if err := oneOf(args, o.all); err != nil {
+	if err := checkNames(args, o.all); err != nil {
 		return err
 	}
 	if err := o.connect(); err != nil {
@@ -79,12 +79,7 @@ func (o *conflictsOptions) run(args []string) error {
 			answer.Servers = append(answer.Servers, found)
 		}
 	}
-	if o.output == show.JSON || o.output == show.YAML {
-		err = show.Machine(o.Out, o.output, answer)
-	} else {
-		err = answer.Print(o.Out, palette, o.Clock.Now(), o.output == formatWide)
-	}
-	if err == nil && len(answer.Servers) > 0 {
+	if err = o.print(o.output, palette, answer); err == nil && len(answer.Servers) > 0 {
 		return errFound
 	}
 	return err

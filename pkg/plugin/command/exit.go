@@ -6,8 +6,6 @@ package command
 import (
 	"errors"
 	"fmt"
-
-	"github.com/freehold-dev/freehold/pkg/plugin/show"
 )
 
 // Exit codes. They are part of the plugin's interface, as is the help that lists them.
@@ -56,19 +54,6 @@ var errFound error = &exit{code: ExitFound}
 
 // usage is an error about how the plugin was called.
 func usage(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
-func unknownFormat(format string) error {
-	return usage("there is no output format %q; see --help", format)
-}
-
-// isTable refuses an output format that a command with a table does not have.
-func isTable(format string) error {
-	switch format {
-	case "", formatWide, show.JSON, show.YAML:
-		return nil
-	}
-	return unknownFormat(format)
-}
 
 // codeOf returns the exit code of a run and what is left to tell the user.
 func codeOf(err error) (int, error) {

@@ -136,7 +136,7 @@ func (p *plugin) showExplained(output string, answer explained) error {
 	if err != nil {
 		return err
 	}
-	if err := isTable(output); err != nil {
+	if err := checkFormat(output); err != nil {
 		return err
 	}
 	if output == show.JSON || output == show.YAML {

@@ -65,7 +65,7 @@ func (o *handbackOptions) run(args []string) (err error) {
 	if len(args) == 0 && !o.all {
 		return usage("name MCPServers, such as mcpserver/web, or give -A for all")
 	}
-	if err := oneOf(args, o.all); err != nil {
+	if err := checkNames(args, o.all); err != nil {
 		return err
 	}
 	if o.client, err = o.plugin.client(); err != nil {

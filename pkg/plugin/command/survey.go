@@ -74,8 +74,8 @@ func (s *surveyor) knowOptions() error {
 	return nil
 }
 
-// oneOf refuses names beside the flag for all namespaces.
-func oneOf(names []string, all bool) error {
+// checkNames refuses names beside the flag for all namespaces.
+func checkNames(names []string, all bool) error {
 	if all && len(names) > 0 {
 		return usage("give names or -A, not both")
 	}

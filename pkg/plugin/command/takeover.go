@@ -71,10 +71,10 @@ func (o *takeoverOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := isTable(o.output); err != nil {
+	if err := checkFormat(o.output); err != nil {
 		return err
 	}
-	if err := oneOf(args, o.all); err != nil {
+	if err := checkNames(args, o.all); err != nil {
 		return err
 	}
 	if !o.preview {
@@ -101,12 +101,7 @@ func (o *takeoverOptions) run(args []string) error {
 		}
 		answer.Servers = append(answer.Servers, *found)
 	}
-	if o.output == show.JSON || o.output == show.YAML {
-		err = show.Machine(o.Out, o.output, answer)
-	} else {
-		err = answer.Print(o.Out, palette, o.Clock.Now(), o.output == formatWide)
-	}
-	if err == nil && answer.Hindered() {
+	if err = o.print(o.output, palette, answer); err == nil && answer.Hindered() {
 		return errFound
 	}
 	return err
