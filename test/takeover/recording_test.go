@@ -16,31 +16,25 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// story is what became of one object.
-type story struct {
-	// versions are those that it had, in their order.
-	versions []harness.Version
-}
+// story is what became of one object: the versions that it had, in their order.
+type story []harness.Version
 
-func (s *story) last() harness.Version { return s.versions[len(s.versions)-1] }
+func (s story) last() harness.Version { return s[len(s)-1] }
 
 // there tells that it was there when the recording began.
-func (s *story) there() bool { return s.versions[0].Listed }
+func (s story) there() bool { return s[0].Listed }
 
 // storiesOf returns the stories of those that an owner controls.
-func storiesOf(t *testing.T, h *harness.History, owner types.UID) (stories []*story) {
+func storiesOf(t *testing.T, h *harness.History, owner types.UID) (stories []story) {
 	t.Helper()
-	byUID := map[types.UID]*story{}
+	all := map[types.UID]story{}
 	for _, v := range h.Complete(t) {
-		controller := metav1.GetControllerOf(v)
-		if controller == nil || controller.UID != owner {
-			continue
+		all[v.GetUID()] = append(all[v.GetUID()], v)
+	}
+	for _, s := range all {
+		if controller := metav1.GetControllerOf(s.last()); controller != nil && controller.UID == owner {
+			stories = append(stories, s)
 		}
-		if byUID[v.GetUID()] == nil {
-			byUID[v.GetUID()] = &story{}
-			stories = append(stories, byUID[v.GetUID()])
-		}
-		byUID[v.GetUID()].versions = append(byUID[v.GetUID()].versions, v)
 	}
 	return stories
 }
@@ -91,7 +85,7 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	return found
 }
 
-func count(t *testing.T, pods []*story) (made, ended int, restarts int64) {
+func count(t *testing.T, pods []story) (made, ended int, restarts int64) {
 	t.Helper()
 	for _, pod := range pods {
 		if !pod.there() {
@@ -106,12 +100,12 @@ func count(t *testing.T, pods []*story) (made, ended int, restarts int64) {
 }
 
 // restartsBefore is how often the containers of a pod had been restarted when the recording began.
-func restartsBefore(t *testing.T, pod *story) int64 {
+func restartsBefore(t *testing.T, pod story) int64 {
 	t.Helper()
 	if !pod.there() {
 		return 0
 	}
-	return restartsIn(t, pod.versions[0])
+	return restartsIn(t, pod[0])
 }
 
 func restartsIn(t *testing.T, pod harness.Version) (restarts int64) {
