@@ -25,26 +25,21 @@ func (r *renderer) authz() *runconfig.Authz {
 	if wanted == nil {
 		return nil
 	}
-	var authz *runconfig.Authz
+	mapping := runconfig.ClaimMapping{
+		GroupClaimName: wanted.GroupClaimName, RoleClaimName: wanted.RoleClaimName, GroupEntityType: wanted.GroupEntityType,
+	}
 	switch wanted.Type {
 	case v1beta1.AuthzConfigTypeInline:
-		authz = r.authzFromSpec(wanted.Inline)
+		return r.authzFromSpec(wanted.Inline, mapping)
 	case v1beta1.AuthzConfigTypeConfigMap, "":
-		authz = r.authzFromConfigMap(wanted.ConfigMap)
+		return r.authzFromConfigMap(wanted.ConfigMap, mapping)
 	default:
 		r.invalidAuthz("spec.authzConfig.type is %s; it must be configMap or inline.", quote(wanted.Type))
-	}
-	if authz == nil {
 		return nil
 	}
-	cedar := authz.Cedar
-	cedar.GroupClaimName = cmp.Or(wanted.GroupClaimName, cedar.GroupClaimName)
-	cedar.RoleClaimName = cmp.Or(wanted.RoleClaimName, cedar.RoleClaimName)
-	cedar.GroupEntityType = cmp.Or(wanted.GroupEntityType, cedar.GroupEntityType)
-	return authz
 }
 
-func (r *renderer) authzFromSpec(inline *v1beta1.InlineAuthzConfig) *runconfig.Authz {
+func (r *renderer) authzFromSpec(inline *v1beta1.InlineAuthzConfig, mapping runconfig.ClaimMapping) *runconfig.Authz {
 	if inline == nil {
 		r.invalidAuthz("spec.authzConfig.type is inline, but spec.authzConfig.inline is missing.")
 		return nil
@@ -53,18 +48,19 @@ func (r *renderer) authzFromSpec(inline *v1beta1.InlineAuthzConfig) *runconfig.A
 		r.notice(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, ReasonPrimaryUpstreamProviderIgnored,
 			"spec.authzConfig.inline.primaryUpstreamProvider %s has no effect on an MCPServer.", quote(provider))
 	}
-	cedar := &runconfig.Cedar{
+	authz, err := runconfig.CedarAuthz(&runconfig.Cedar{
 		Policies:     inline.Policies,
 		EntitiesJSON: cmp.Or(inline.EntitiesJSON, runconfig.NoEntities),
-	}
-	if err := cedar.Validate(); err != nil {
+		ClaimMapping: mapping,
+	})
+	if err != nil {
 		r.invalidAuthz("spec.authzConfig.inline cannot be used: %s.", oneLine(err))
 		return nil
 	}
-	return &runconfig.Authz{Version: runconfig.AuthzVersion, Type: runconfig.AuthzTypeCedar, Cedar: cedar}
+	return authz
 }
 
-func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef) *runconfig.Authz {
+func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping runconfig.ClaimMapping) *runconfig.Authz {
 	if ref == nil || ref.Name == "" {
 		r.invalidAuthz("spec.authzConfig.type is configMap, but spec.authzConfig.configMap.name is missing.")
 		return nil
@@ -81,11 +77,25 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef) *runconfig
 			"The ConfigMap %s of spec.authzConfig has no key %s.", quote(ref.Name), quote(key))
 		return nil
 	}
-	authz, err := runconfig.ParseAuthz(text)
+	authz, err := runconfig.ParseAuthz(text, mapping)
 	if err != nil {
 		r.invalidAuthz("The key %s of ConfigMap %s is not an authorization configuration: %s.",
 			quote(key), quote(ref.Name), oneLine(err))
 		return nil
+	}
+	if provider := authz.PrimaryUpstreamProvider; provider != "" {
+		// The proxyrunner looks for a token of that provider, finds none, and denies. Without the key it would judge by
+		// the claims of the request's token, which is more than the author of the policy asked for.
+		r.notice(v1beta1.ConditionAuthzConfigValidated, ReasonPrimaryUpstreamProviderDenies,
+			"The key %s of ConfigMap %s sets primary_upstream_provider to %s. No proxy of an MCPServer without an "+
+				"embedded authorization server has a token of that provider: the proxy denies every request. "+
+				"Remove primary_upstream_provider to judge requests by their own token.",
+			quote(key), quote(ref.Name), quote(provider))
+	}
+	if authz.Type != runconfig.AuthzTypeCedar && mapping != (runconfig.ClaimMapping{}) {
+		r.notice(v1beta1.ConditionSpecValid, ReasonFieldsIgnored,
+			"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization "+
+				"configuration in ConfigMap %s is of type %s, not %s.", quote(ref.Name), authz.Type, runconfig.AuthzTypeCedar)
 	}
 	return authz
 }

@@ -86,9 +86,25 @@ cedar:
   entities_json: "[]"
   group_claim_name: theirs
   primary_upstream_provider: p
+  multi_valued_claims: [scp]
+  later: [1]
+later: {a: 1}
 `}}},
-			want: map[string]string{"authz_config": `{"version":"2","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource);"],` +
-				`"entities_json":"[]","group_claim_name":"theirs","role_claim_name":"roles","group_entity_type":"G"}}`},
+			want: map[string]string{"authz_config": `{"version":"2","type":"cedarv1","later":{"a":1},"cedar":{"policies":["permit(principal, action, resource);"],` +
+				`"entities_json":"[]","group_claim_name":"theirs","role_claim_name":"roles","group_entity_type":"G",` +
+				`"multi_valued_claims":["scp"],"primary_upstream_provider":"p","later":[1]}}`},
+		},
+		"authorization by a policy decision point": {
+			change: func(s *v1beta1.MCPServer) {
+				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
+			},
+			in: Input{AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{"authz.json": `
+version: "1.0"
+type: httpv1
+pdp: {claim_mapping: standard, http: {url: "https://pdp.example.com", later: 1}}
+`}}},
+			want: map[string]string{"authz_config": `{"version":"1.0","type":"httpv1",` +
+				`"pdp":{"claim_mapping":"standard","http":{"url":"https://pdp.example.com","later":1}}}`},
 		},
 		"rate limits": {
 			change: func(s *v1beta1.MCPServer) {
@@ -241,5 +257,48 @@ func TestNotices(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, result.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}
+
+// TestAuthorizationNotices: what an authorization document does that its author may not expect.
+func TestAuthorizationNotices(t *testing.T) {
+	for name, c := range map[string]struct {
+		text   string
+		change func(*v1beta1.AuthzConfigRef)
+		want   []Problem
+	}{
+		"none": {text: "{version: v, type: cedarv1, cedar: {policies: [p]}}"},
+		"tokens of a provider that no proxy has": {
+			text: "{version: v, type: cedarv1, cedar: {policies: [p], primary_upstream_provider: okta}}",
+			want: []Problem{{
+				"AuthzConfigValidated", "PrimaryUpstreamProviderDenies",
+				`The key "k" of ConfigMap "cm" sets primary_upstream_provider to "okta". No proxy of an MCPServer without an ` +
+					"embedded authorization server has a token of that provider: the proxy denies every request. " +
+					"Remove primary_upstream_provider to judge requests by their own token.",
+			}},
+		},
+		"claim names for a policy decision point": {
+			text:   "{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://h'}}}",
+			change: func(ref *v1beta1.AuthzConfigRef) { ref.RoleClaimName = "roles" },
+			want: []Problem{{
+				"SpecValid", "FieldsIgnored",
+				"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization " +
+					`configuration in ConfigMap "cm" is of type httpv1, not cedarv1.`,
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := &v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm", Key: "k"}}
+			if c.change != nil {
+				c.change(ref)
+			}
+			in := Input{
+				Server:         newServer(func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = ref }),
+				AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{"k": c.text}},
+			}
+			if diff := cmp.Diff(c.want, mustRender(t, in, Options{}).Notices); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

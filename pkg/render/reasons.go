@@ -49,7 +49,7 @@ const (
 const (
 	// ReasonDuplicatesMerged is one name that was given different values, of which one was taken.
 	ReasonDuplicatesMerged = "DuplicatesMerged"
-	// ReasonFieldsIgnored are fields of podTemplateSpec that have no effect.
+	// ReasonFieldsIgnored are fields of podTemplateSpec or authzConfig that have no effect.
 	ReasonFieldsIgnored = "FieldsIgnored"
 	// ReasonRestartRequestIgnored is a restart request that is not an RFC 3339 time.
 	ReasonRestartRequestIgnored = "RestartRequestIgnored"
@@ -80,6 +80,9 @@ const (
 	// ReasonPrimaryUpstreamProviderIgnored tells that a deprecated field has no effect. Condition
 	// AuthzPrimaryUpstreamProviderIgnored, True.
 	ReasonPrimaryUpstreamProviderIgnored = "PrimaryUpstreamProviderIgnored"
+	// ReasonPrimaryUpstreamProviderDenies tells of an authorization configuration in a ConfigMap that judges requests by
+	// tokens which no proxy has. Condition AuthzConfigValidated, True.
+	ReasonPrimaryUpstreamProviderDenies = "PrimaryUpstreamProviderDenies"
 	// ReasonGroupRefNotChecked tells that nobody looked whether the group exists. Condition
 	// GroupRefValidated, Unknown.
 	ReasonGroupRefNotChecked = "GroupRefNotChecked"

@@ -7,67 +7,214 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
+	"reflect"
+	"regexp"
 	"strings"
 
+	goyaml "go.yaml.in/yaml/v2"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+)
+
+// Types of authorization configurations that the proxyrunner can enforce.
+const (
+	// AuthzTypeCedar is a policy in Cedar's language; its block is "cedar".
+	AuthzTypeCedar = "cedarv1"
+	// AuthzTypeHTTP is a policy decision point that is asked by HTTP; its block is "pdp".
+	AuthzTypeHTTP = "httpv1"
 )
 
 const (
 	// AuthzVersion is the version of an authorization configuration that is written inline.
 	AuthzVersion = "1.0"
-	// AuthzTypeCedar is the only type of authorization configuration that an MCPServer itself can hold.
-	AuthzTypeCedar = "cedarv1"
 	// AuthzKey is the key, and the file name, of an authorization configuration.
 	AuthzKey = "authz.json"
 	// NoEntities is a list of no Cedar entities.
 	NoEntities = "[]"
 )
 
-// Authz is an authorization configuration.
+// Authz is an authorization configuration as the RunConfig holds it. It is whole: what the proxyrunner reads in it is
+// more than what is checked here, and a policy that lost a key on the way could allow what its author forbids.
 type Authz struct {
-	Version string `json:"version"`
-	Type    string `json:"type"`
-	Cedar   *Cedar `json:"cedar"`
+	// Type is AuthzTypeCedar or AuthzTypeHTTP.
+	Type string
+	// PrimaryUpstreamProvider is whose tokens the policies judge by, instead of those of the requests; empty for none.
+	PrimaryUpstreamProvider string
+
+	document json.RawMessage
 }
 
-// Cedar is an authorization policy in Cedar's language.
-type Cedar struct {
-	Policies []string `json:"policies"`
-	// EntitiesJSON is a JSON list of entities, in a string.
-	EntitiesJSON    string `json:"entities_json"`
+// MarshalJSON implements json.Marshaler.
+func (a *Authz) MarshalJSON() ([]byte, error) { return a.document, nil }
+
+// ClaimMapping says which claims of a token Cedar policies see as groups and roles.
+type ClaimMapping struct {
 	GroupClaimName  string `json:"group_claim_name,omitempty"`
 	RoleClaimName   string `json:"role_claim_name,omitempty"`
 	GroupEntityType string `json:"group_entity_type,omitempty"`
 }
 
-// ParseAuthz reads an authorization configuration from YAML or JSON and checks it. Keys that have no meaning
-// for an MCPServer are dropped, among them the primary upstream provider.
-func ParseAuthz(text string) (*Authz, error) {
+// Cedar is an authorization policy in Cedar's language, with the keys of ToolHive's struct and in their order.
+type Cedar struct {
+	Policies []string `json:"policies"`
+	// EntitiesJSON is a JSON list of entities, in a string.
+	EntitiesJSON string `json:"entities_json"`
+	// PrimaryUpstreamProvider has no counterpart in an MCPServer of its own.
+	PrimaryUpstreamProvider string `json:"primary_upstream_provider,omitempty"`
+	ClaimMapping
+	// MultiValuedClaims are claims that policies see as sets too.
+	MultiValuedClaims []string `json:"multi_valued_claims,omitempty"`
+}
+
+// decisionPoint is a policy decision point that is asked by HTTP.
+type decisionPoint struct {
+	HTTP *struct {
+		URL string `json:"url"`
+		// Timeout in seconds.
+		Timeout            int  `json:"timeout"`
+		InsecureSkipVerify bool `json:"insecure_skip_verify"`
+	} `json:"http"`
+	Context *struct {
+		IncludeArgs      bool `json:"include_args"`
+		IncludeOperation bool `json:"include_operation"`
+	} `json:"context"`
+	ClaimMapping string `json:"claim_mapping"`
+}
+
+// CedarAuthz returns the configuration of a Cedar policy.
+func CedarAuthz(cedar *Cedar) (*Authz, error) {
+	if err := cedar.validate(); err != nil {
+		return nil, err
+	}
+	document, err := json.Marshal(struct {
+		Version string `json:"version"`
+		Type    string `json:"type"`
+		Cedar   *Cedar `json:"cedar"`
+	}{AuthzVersion, AuthzTypeCedar, cedar})
+	if err != nil {
+		return nil, err
+	}
+	return &Authz{Type: AuthzTypeCedar, PrimaryUpstreamProvider: cedar.PrimaryUpstreamProvider, document: document}, nil
+}
+
+// ParseAuthz reads an authorization configuration from YAML or JSON, with a claim mapping that goes before its own. It
+// returns an error for one that the proxyrunner would not start with, as far as that can be told without reading
+// Cedar's language, and for one that could be read in two ways. Keys that it does not know are kept.
+func ParseAuthz(text string, override ClaimMapping) (*Authz, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")
 	}
-	authz := &Authz{}
-	if err := yaml.Unmarshal([]byte(text), authz); err != nil {
+	document, err := oneDocument(text)
+	if err != nil {
 		return nil, err
 	}
-	if authz.Version == "" {
+	known, err := readKnown(document)
+	if err != nil {
+		return nil, err
+	}
+	if known.Version == "" {
 		return nil, errors.New("version is missing")
 	}
-	if authz.Type != AuthzTypeCedar {
-		return nil, fmt.Errorf("type is %q, and only %q can be used", authz.Type, AuthzTypeCedar)
+	switch known.Type {
+	case AuthzTypeCedar:
+		if known.Cedar == nil {
+			return nil, errors.New("cedar is missing")
+		}
+		if err := known.Cedar.validate(); err != nil {
+			return nil, err
+		}
+		if document, err = withClaimMapping(document, override); err != nil {
+			return nil, err
+		}
+		return &Authz{known.Type, known.Cedar.PrimaryUpstreamProvider, document}, nil
+	case AuthzTypeHTTP:
+		if known.PDP == nil {
+			return nil, errors.New("pdp is missing")
+		}
+		if err := known.PDP.validate(); err != nil {
+			return nil, err
+		}
+		return &Authz{Type: known.Type, document: document}, nil
+	default:
+		return nil, fmt.Errorf("type is %q, and only %q and %q can be used", known.Type, AuthzTypeCedar, AuthzTypeHTTP)
 	}
-	if authz.Cedar == nil {
-		return nil, errors.New("cedar is missing")
-	}
-	if err := authz.Cedar.Validate(); err != nil {
-		return nil, err
-	}
-	return authz, nil
 }
 
-// Validate checks what can be told without reading Cedar's language: that there is a policy, that none is
-// blank, and that the entities are a JSON list.
-func (c *Cedar) Validate() error {
+// oneDocument turns YAML or JSON into JSON with sorted keys. A key that is there twice, and a second document, would
+// be dropped by the usual way to read YAML.
+func oneDocument(text string) (json.RawMessage, error) {
+	document, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	documents, ignored := goyaml.NewDecoder(strings.NewReader(text)), any(nil)
+	if err := documents.Decode(&ignored); err != nil {
+		return nil, err
+	}
+	if err := documents.Decode(&ignored); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it holds more than one YAML document")
+	}
+	return document, nil
+}
+
+// knownKeys is what the proxyrunner reads of a configuration.
+type knownKeys struct {
+	Version string         `json:"version"`
+	Type    string         `json:"type"`
+	Cedar   *Cedar         `json:"cedar"`
+	PDP     *decisionPoint `json:"pdp"`
+}
+
+// readKnown reads what the proxyrunner reads. It does not tell upper case from lower case letters in keys; a document in
+// which that makes a difference is refused, since nothing says which of two such keys is meant.
+func readKnown(document json.RawMessage) (*knownKeys, error) {
+	known, exact := &knownKeys{}, &knownKeys{}
+	if err := json.Unmarshal(document, known); err != nil {
+		return nil, err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, exact); err != nil {
+		return nil, err
+	}
+	if !reflect.DeepEqual(known, exact) {
+		return nil, errors.New("a key has an upper case letter where the proxyrunner's has a lower case one")
+	}
+	return known, nil
+}
+
+// withClaimMapping puts a claim mapping over that of a Cedar document. What is empty changes nothing.
+func withClaimMapping(document json.RawMessage, override ClaimMapping) (json.RawMessage, error) {
+	if override == (ClaimMapping{}) {
+		return document, nil
+	}
+	var whole, cedar map[string]json.RawMessage
+	if err := json.Unmarshal(document, &whole); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(whole["cedar"], &cedar); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(override)
+	if err != nil {
+		return nil, err
+	}
+	// It sets the keys that the override has and leaves the others.
+	if err := json.Unmarshal(data, &cedar); err != nil {
+		return nil, err
+	}
+	if whole["cedar"], err = json.Marshal(cedar); err != nil {
+		return nil, err
+	}
+	return json.Marshal(whole)
+}
+
+// identifier is a name in Cedar's language, without a namespace, of which the proxyrunner allows none.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// validate checks what can be told without reading Cedar's language: that there is a policy, that none is blank, that
+// the entities are a JSON list, and that the type of groups is a name.
+func (c *Cedar) validate() error {
 	if len(c.Policies) == 0 {
 		return errors.New("there is no policy")
 	}
@@ -75,6 +222,9 @@ func (c *Cedar) Validate() error {
 		if strings.TrimSpace(policy) == "" {
 			return fmt.Errorf("policies[%d] is blank", i)
 		}
+	}
+	if c.GroupEntityType != "" && !identifier.MatchString(c.GroupEntityType) {
+		return fmt.Errorf("group_entity_type %q is not a name of Cedar's language", c.GroupEntityType)
 	}
 	if c.EntitiesJSON == "" {
 		return nil
@@ -85,6 +235,24 @@ func (c *Cedar) Validate() error {
 	}
 	if entities == nil {
 		return errors.New("the entities are not a JSON list: they are null")
+	}
+	return nil
+}
+
+func (p *decisionPoint) validate() error {
+	if p.HTTP == nil || p.HTTP.URL == "" {
+		return errors.New("pdp.http.url is missing")
+	}
+	address, err := url.Parse(p.HTTP.URL)
+	if err != nil {
+		// Its text repeats the URL, which may hold a password.
+		return errors.New("pdp.http.url is not a URL")
+	}
+	if address.Scheme != "http" && address.Scheme != "https" {
+		return fmt.Errorf("the scheme of pdp.http.url is %q; it must be http or https", address.Scheme)
+	}
+	if p.ClaimMapping != "mpe" && p.ClaimMapping != "standard" {
+		return fmt.Errorf("pdp.claim_mapping is %q; it must be mpe or standard", p.ClaimMapping)
 	}
 	return nil
 }

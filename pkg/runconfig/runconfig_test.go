@@ -4,7 +4,6 @@
 package runconfig
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,47 +90,5 @@ func TestParseProfile(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
-	}
-}
-
-// TestParseAuthz: YAML or JSON; what an MCPServer has no use for is dropped.
-func TestParseAuthz(t *testing.T) {
-	const text = `{"version": "1", "type": "cedarv1", "cedar": {"policies": ["p"], "entities_json": "[{}]", "primary_upstream_provider": "x"}}`
-	want := &Authz{Version: "1", Type: "cedarv1", Cedar: &Cedar{Policies: []string{"p"}, EntitiesJSON: "[{}]"}}
-	for _, text := range []string{text, strings.NewReplacer(`"`, "", "[{}]", "'[{}]'").Replace(text)} {
-		got, err := ParseAuthz(text)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
-		}
-	}
-	for text, want := range map[string]string{
-		"\n":                          "it is empty",
-		"type: cedarv1":               "version is missing",
-		"{version: v, type: x}":       `type is "x", and only "cedarv1" can be used`,
-		"{version: v, type: cedarv1}": "cedar is missing",
-		"{version: v, type: cedarv1, cedar: {policies: []}}":      "there is no policy",
-		"{version: v, type: cedarv1, cedar: {policies: [p, '']}}": "policies[1] is blank",
-		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: '{}'}}": "the entities are not a JSON list: " +
-			"json: cannot unmarshal object into Go value of type []json.RawMessage",
-		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: 'null'}}": "the entities are not a JSON list: they are null",
-	} {
-		if got, err := ParseAuthz(text); got != nil || err == nil || err.Error() != want {
-			t.Errorf("%q: got %+v and error %v, want %s", text, got, err, want)
-		}
-	}
-}
-
-// TestInlineDocument: the text that ToolHive's operator writes for the same policy.
-func TestInlineDocument(t *testing.T) {
-	got, err := InlineDocument([]string{"permit(principal, action, resource);"}, NoEntities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"cedar":{"entities_json":"[]","policies":["permit(principal, action, resource);"]},"type":"cedarv1","version":"1.0"}`
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }

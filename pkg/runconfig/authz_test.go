@@ -1,0 +1,120 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runconfig
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAuthorizationDocumentIsPassedOnWhole: a document reaches the proxyrunner with every key that it has, known or not,
+// at every level, in an order that does not depend on how it was written.
+func TestAuthorizationDocumentIsPassedOnWhole(t *testing.T) {
+	const cedar = `{"version":"1","type":"cedarv1","future":{"b":[1,null],"a":1.5},"cedar":{"policies":["p"],"entities_json":"[{}]",` +
+		`"multi_valued_claims":["scp"],"primary_upstream_provider":"x","role_claim_name":"theirs","later":12345678901234567}}`
+	const sorted = `{"cedar":{"entities_json":"[{}]","later":12345678901234567,"multi_valued_claims":["scp"],"policies":["p"],` +
+		`"primary_upstream_provider":"x","role_claim_name":"theirs"},"future":{"a":1.5,"b":[1,null]},"type":"cedarv1","version":"1"}`
+	const yaml = `# Ours.
+type: cedarv1
+version: "1"
+cedar:
+  later: 12345678901234567
+  role_claim_name: theirs
+  primary_upstream_provider: x
+  multi_valued_claims: [scp]
+  entities_json: '[{}]'
+  policies: [p]
+future: {a: 1.5, b: [1, null]}
+`
+	const http = `{"pdp":{"claim_mapping":"mpe","context":{"include_args":true,"later":{}},"http":{"insecure_skip_verify":true,` +
+		`"timeout":5,"url":"https://pdp.example.com"}},"type":"httpv1","version":"1.0"}`
+	for name, c := range map[string]struct {
+		text     string
+		override ClaimMapping
+		want     string
+		provider string
+	}{
+		"JSON": {text: cedar, want: sorted, provider: "x"},
+		"YAML": {text: yaml, want: sorted, provider: "x"},
+		"claims of the MCPServer go before": {
+			text:     `{"version":"1","type":"cedarv1","future":1,"cedar":{"policies":["p"],"group_claim_name":"a","role_claim_name":"b","later":true}}`,
+			override: ClaimMapping{RoleClaimName: "roles", GroupEntityType: "Team"},
+			want: `{"cedar":{"group_claim_name":"a","group_entity_type":"Team","later":true,"policies":["p"],"role_claim_name":"roles"},` +
+				`"future":1,"type":"cedarv1","version":"1"}`,
+		},
+		"a policy decision point":                   {text: http, want: http},
+		"a policy decision point sees whole claims": {text: http, override: ClaimMapping{GroupClaimName: "g"}, want: http},
+	} {
+		t.Run(name, func(t *testing.T) {
+			authz, err := ParseAuthz(c.text, c.override)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(authz)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, string(got)); diff != "" {
+				t.Errorf("document (-want +got):\n%s", diff)
+			}
+			if authz.PrimaryUpstreamProvider != c.provider {
+				t.Errorf("primary upstream provider: got %q, want %q", authz.PrimaryUpstreamProvider, c.provider)
+			}
+		})
+	}
+}
+
+// TestAuthorizationDocumentIsRefused: what the proxyrunner would not start with, and what could be read in two ways.
+func TestAuthorizationDocumentIsRefused(t *testing.T) {
+	const notAList = "the entities are not a JSON list: json: cannot unmarshal object into Go value of type []json.RawMessage"
+	const letters = "a key has an upper case letter where the proxyrunner's has a lower case one"
+	for text, want := range map[string]string{
+		"\n":                          "it is empty",
+		"[]":                          "json: cannot unmarshal array into Go value of type runconfig.knownKeys",
+		"type: cedarv1":               "version is missing",
+		"{version: v, type: x}":       `type is "x", and only "cedarv1" and "httpv1" can be used`,
+		"{version: v}":                `type is "", and only "cedarv1" and "httpv1" can be used`,
+		"{version: v, type: cedarv1}": "cedar is missing",
+		"{version: v, type: cedarv1, cedar: {policies: []}}":                             "there is no policy",
+		"{version: v, type: cedarv1, cedar: {policies: [p, '']}}":                        "policies[1] is blank",
+		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: '{}'}}":       notAList,
+		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: 'null'}}":     "the entities are not a JSON list: they are null",
+		"{version: v, type: cedarv1, cedar: {policies: [p], group_entity_type: 'A::B'}}": `group_entity_type "A::B" is not a name of Cedar's language`,
+		"{version: v, type: cedarv1, cedar: {policies: [p], multi_valued_claims: scp}}":  "json: cannot unmarshal string into Go struct field Cedar.cedar.multi_valued_claims of type []string",
+		"{version: v, type: cedarv1, cedar: {policies: [p], policieſ: [q]}}":             letters,
+		"{version: v, type: cedarv1, Cedar: {policies: [p]}}":                            letters,
+		"{version: v, type: cedarv1, cedar: {policies: [p]}, cedar: {policies: [q]}}": `yaml: unmarshal errors:
+  line 1: key "cedar" already set in map`,
+		"{version: v, type: cedarv1, cedar: {policies: [p]}}\n---\n{cedar: {policies: [q]}}\n": "it holds more than one YAML document",
+		"{version: v, type: cedarv1, cedar: {policies: [p]}}\n...\n---\na: b\n":                "it holds more than one YAML document",
+		"{version: v, type: httpv1}":                                                           "pdp is missing",
+		"{version: v, type: httpv1, cedar: {policies: [p]}}":                                   "pdp is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe}}":                                "pdp.http.url is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {timeout: 1}}}":            "pdp.http.url is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'ftp://h'}}}":        `the scheme of pdp.http.url is "ftp"; it must be http or https`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://a:%zz@h'}}}": "pdp.http.url is not a URL",
+		"{version: v, type: httpv1, pdp: {http: {url: 'http://h'}}}":                           `pdp.claim_mapping is ""; it must be mpe or standard`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: MPE, http: {url: 'http://h'}}}":       `pdp.claim_mapping is "MPE"; it must be mpe or standard`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://h', timeout: 1s}}}": "json: cannot unmarshal string into Go struct field " +
+			".pdp.http.timeout of type int",
+	} {
+		if got, err := ParseAuthz(text, ClaimMapping{GroupClaimName: "g"}); got != nil || err == nil || err.Error() != want {
+			t.Errorf("%q: got %+v and error %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestInlineDocument: the text that ToolHive's operator writes for the same policy.
+func TestInlineDocument(t *testing.T) {
+	got, err := InlineDocument([]string{"permit(principal, action, resource);"}, NoEntities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"cedar":{"entities_json":"[]","policies":["permit(principal, action, resource);"]},"type":"cedarv1","version":"1.0"}`
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
