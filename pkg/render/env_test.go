@@ -71,6 +71,22 @@ func TestProxyEnvironment(t *testing.T) {
 			env:  []v1beta1.EnvVar{{Name: "TOOLHIVE_SECRET_X", Value: "x"}},
 			want: [][]string{{"TOOLHIVE_SECRET_X=x"}, generation, tail, {"TOOLHIVE_SECRETS_PROVIDER=environment"}, kubernetes},
 		},
+		"secrets of ToolHive are read from the environment": {
+			env: []v1beta1.EnvVar{
+				{Name: "TOOLHIVE_SECRETS_PROVIDER", Value: "encrypted"}, {Name: "TOOLHIVE_SECRET_X", Value: "x"}, {Name: "B", Value: "1"},
+			},
+			want: [][]string{{"TOOLHIVE_SECRET_X=x", "B=1"}, generation, tail, {"TOOLHIVE_SECRETS_PROVIDER=environment"}, kubernetes},
+			notice: `Some names are given several different values: variable "TOOLHIVE_SECRETS_PROVIDER" of the proxy ` +
+				"(taken from the operator, not from spec.resourceOverrides.proxyDeployment.env).",
+		},
+		"secrets of ToolHive, whose provider is right": {
+			env:  []v1beta1.EnvVar{{Name: "TOOLHIVE_SECRETS_PROVIDER", Value: "environment"}, {Name: "TOOLHIVE_SECRET_X", Value: "x"}},
+			want: [][]string{{"TOOLHIVE_SECRET_X=x"}, generation, tail, {"TOOLHIVE_SECRETS_PROVIDER=environment"}, kubernetes},
+		},
+		"a provider of secrets without secrets": {
+			env:  []v1beta1.EnvVar{{Name: "TOOLHIVE_SECRETS_PROVIDER", Value: "encrypted"}},
+			want: [][]string{{"TOOLHIVE_SECRETS_PROVIDER=encrypted"}, generation, tail, kubernetes},
+		},
 		"redis": {
 			storage: redis, options: Options{DefaultRedis: operatorRedis},
 			want: [][]string{{"THV_SESSION_REDIS_PASSWORD<s/k"}, generation, tail, kubernetes},

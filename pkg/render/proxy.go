@@ -139,18 +139,20 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	if secret, key := r.redisPassword(); secret != "" {
 		vars = append(vars, variables(sourceRedisSecrets, envSecret(envRedisPassword, secret, key))...)
 	}
-	vars = append(vars, variables(sourceOperator, envValue(envGeneration, strconv.Itoa(runconfig.Generation)))...)
-	merged := r.mergeEnv("proxy", vars)
+	set := func(name, value string) {
+		vars = append(vars, variables(sourceOperator, envValue(name, value))...)
+	}
+	set(envGeneration, strconv.Itoa(runconfig.Generation))
 
 	present := map[string]bool{}
 	secrets := false
-	for _, v := range merged {
-		present[*v.Name] = true
-		secrets = secrets || strings.HasPrefix(*v.Name, secretEnvPrefix)
+	for _, v := range vars {
+		present[*v.config.Name] = true
+		secrets = secrets || strings.HasPrefix(*v.config.Name, secretEnvPrefix)
 	}
 	setIfAbsent := func(name, value string) {
 		if !present[name] {
-			merged = append(merged, envValue(name, value))
+			set(name, value)
 		}
 	}
 	setIfAbsent("XDG_CONFIG_HOME", "/tmp")
@@ -158,12 +160,13 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	setIfAbsent("TOOLHIVE_RUNTIME", "kubernetes")
 	setIfAbsent("UNSTRUCTURED_LOGS", "false")
 	if secrets {
-		setIfAbsent(envSecretProvider, "environment")
+		// No other provider reads secrets from variables.
+		set(envSecretProvider, "environment")
 	}
 	// Without it the runner asks the API server for OpenShift's routes, which its Role does not let it see
 	// and which the operator has found out already.
 	setIfAbsent(envOpenShift, strconv.FormatBool(r.opts.OpenShift))
-	return merged
+	return r.mergeEnv("proxy", vars)
 }
 
 // proxyOverrides are the additions to the proxy's Deployment; nil when there are none.
