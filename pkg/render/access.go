@@ -16,10 +16,10 @@ const rbacGroup = "rbac.authorization.k8s.io"
 func (r *renderer) access() {
 	r.serviceAccount(RunnerName(r.name))
 	own := BackendServiceAccountName(r.name)
-	switch named := r.server.Spec.ServiceAccount; {
-	case named == nil:
+	switch {
+	case r.server.Spec.ServiceAccount == nil:
 		r.serviceAccount(own)
-	case *named != own:
+	case r.backendAccount != own:
 		// A ServiceAccount of that very name which the user brought is the user's.
 		r.wantNot(kindServiceAccount, own)
 	}

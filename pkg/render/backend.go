@@ -60,11 +60,10 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 
 // backendPod completes the user's pod.
 func (r *renderer) backendPod(pod *corev1ac.PodSpecApplyConfiguration) {
-	// The ServiceAccount is spec.serviceAccount's to choose. The old field of the same meaning goes too, for
-	// the API server makes the two equal.
+	// The old field of the same meaning goes, for the API server makes the two equal.
 	pod.ServiceAccountName, pod.DeprecatedServiceAccount = nil, nil
-	if account := r.backendServiceAccount(); account != "" {
-		pod.WithServiceAccountName(account)
+	if r.backendAccount != "" {
+		pod.WithServiceAccountName(r.backendAccount)
 	}
 	setDefault(&pod.RestartPolicy, corev1.RestartPolicyAlways)
 	pod.WithSecurityContext(r.podSecurity(pod.SecurityContext))
@@ -90,12 +89,17 @@ func (r *renderer) backendPod(pod *corev1ac.PodSpecApplyConfiguration) {
 	}
 }
 
-// backendServiceAccount is the ServiceAccount of the backend's pods; empty for the namespace's default one.
-func (r *renderer) backendServiceAccount() string {
-	if named := r.server.Spec.ServiceAccount; named != nil {
+// backendServiceAccount is the ServiceAccount of the backend's pods, given those in the two fields of a pod template;
+// empty for the namespace's default one.
+func (r *renderer) backendServiceAccount(name, deprecated string) string {
+	switch named := r.server.Spec.ServiceAccount; {
+	case named == nil:
+		return BackendServiceAccountName(r.name)
+	case *named != "":
 		return *named
+	default:
+		return cmp.Or(name, deprecated)
 	}
-	return BackendServiceAccountName(r.name)
 }
 
 // backendEnv is the user's environment of the mcp container, then Secrets, then plain values sorted by name.

@@ -43,6 +43,7 @@ func (r *renderer) userPodTemplate() *corev1ac.PodTemplateSpecApplyConfiguration
 		r.invalidPodTemplate("%s is not a pod template: %s.", podTemplatePath, oneLine(err))
 		return empty
 	}
+	r.backendAccount = r.backendServiceAccount(template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount)
 	r.noteIgnoredFields(strict, template)
 	r.validateMetadata(v1beta1.ConditionPodTemplateValid, ReasonInvalidPodTemplateSpec,
 		podTemplatePath+".metadata", template.Labels, template.Annotations)
@@ -96,11 +97,10 @@ func (r *renderer) noteIgnoredFields(strict []error, template *corev1.PodTemplat
 	if user, ok := template.Annotations[v1beta1.AnnotationGeneration]; ok && user != ClosedGate {
 		ignored("metadata.annotations." + v1beta1.AnnotationGeneration)
 	}
-	account := r.backendServiceAccount()
-	if user := template.Spec.ServiceAccountName; user != "" && user != account {
+	if user := template.Spec.ServiceAccountName; user != "" && user != r.backendAccount {
 		ignored("spec.serviceAccountName")
 	}
-	if user := template.Spec.DeprecatedServiceAccount; user != "" && user != account {
+	if user := template.Spec.DeprecatedServiceAccount; user != "" && user != r.backendAccount {
 		ignored("spec.serviceAccount")
 	}
 	for i := range template.Spec.Containers {

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,3 +192,55 @@ const (
 	defaultSecurity = `"securityContext":{"capabilities":{"drop":["ALL"]},"privileged":false,"runAsUser":1000,"runAsGroup":1000,` +
 		`"runAsNonRoot":true,"readOnlyRootFilesystem":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`
 )
+
+// TestServiceAccountOfTheBackend: spec.serviceAccount decides; where it is empty podTemplateSpec does, and the
+// namespace's default is left.
+func TestServiceAccountOfTheBackend(t *testing.T) {
+	named := func(name string) *string { return &name }
+	ignored := func(field string) []Problem {
+		return []Problem{{"SpecValid", "FieldsIgnored", `Some fields have no effect: "spec.podTemplateSpec.spec.` + field + `".`}}
+	}
+	const none = "(none)"
+	for name, c := range map[string]struct {
+		account  *string
+		template string
+		want     string
+		// absent tells whether a ServiceAccount that was made for this backend is to go.
+		absent bool
+		notice []Problem
+	}{
+		"not set":                                {want: "fetch-sa"},
+		"not set, one in the template":           {template: "serviceAccountName: x", want: "fetch-sa", notice: ignored("serviceAccountName")},
+		"named":                                  {account: named("mine"), want: "mine", absent: true},
+		"named, one in the template":             {account: named("mine"), template: "serviceAccountName: x", want: "mine", absent: true, notice: ignored("serviceAccountName")},
+		"empty":                                  {account: named(""), want: none, absent: true},
+		"empty, one in the template":             {account: named(""), template: "serviceAccountName: x", want: "x", absent: true},
+		"empty, one in the template's old field": {account: named(""), template: "serviceAccount: x", want: "x", absent: true},
+		"empty, two in the template": {
+			account: named(""), template: "serviceAccountName: x, serviceAccount: other", want: "x", absent: true, notice: ignored("serviceAccount"),
+		},
+		"empty, the one that would be made": {account: named(""), template: "serviceAccountName: fetch-sa", want: "fetch-sa"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes := []func(*v1beta1.MCPServer){func(s *v1beta1.MCPServer) { s.Spec.ServiceAccount = c.account }}
+			if c.template != "" {
+				changes = append(changes, withPodTemplate("{spec: {"+c.template+"}}"))
+			}
+			result := renderServer(t, changes...)
+			pod := statefulSetOf(t, result).Spec.Template.Spec
+			got := none
+			if pod.ServiceAccountName != nil {
+				got = *pod.ServiceAccountName
+			}
+			if got != c.want || pod.DeprecatedServiceAccount != nil {
+				t.Errorf("got %s and %v in the old field, want %s", got, pod.DeprecatedServiceAccount, c.want)
+			}
+			if got := slices.Contains(result.Absent, ObjectRef{kindServiceAccount, "fetch-sa"}); got != c.absent {
+				t.Errorf("the ServiceAccount that was made is to go: %v, want %v", got, c.absent)
+			}
+			if diff := cmp.Diff(c.notice, result.Notices); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -24,6 +24,8 @@ type renderer struct {
 	name      string
 	namespace string
 
+	// backendAccount is the ServiceAccount of the backend's pods; empty for the namespace's default one.
+	backendAccount string
 	// templateEnv is the environment of the mcp container in podTemplateSpec.
 	templateEnv []variable
 	duplicates  []duplicate
@@ -42,6 +44,7 @@ func Render(in Input, opts Options) (*Result, error) {
 		name:      in.Server.Name,
 		namespace: in.Server.Namespace,
 	}
+	r.backendAccount = r.backendServiceAccount("", "")
 	r.validate()
 	document := r.runConfig()
 	template := r.userPodTemplate()
