@@ -4,12 +4,15 @@
 package controller
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/printable"
+	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 const annotateWeb = "kubectl annotate -n shop mcpserver.toolhive.stacklok.dev/web"
@@ -84,18 +87,49 @@ func TestCommandThatTakesOnceMore(t *testing.T) {
 	}
 }
 
-// What stands in a message is run as it is. Keys of lists may hold anything.
-func TestShellQuoting(t *testing.T) {
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skipf("there is no shell to ask: %v", err)
-	}
-	for _, text := range []string{
-		"", "a b", `a=.b[name="c"]`, "it's", "''", `'; touch x; '`, "$(id) `id` $HOME ${x} !!", `\`, `\'`, "*?~#&|<>", "a\nb", "é\t",
-	} {
-		out, err := exec.CommandContext(t.Context(), shell, "-c", "printf %s "+shellQuoted(text)).Output()
-		if err != nil || string(out) != text {
-			t.Errorf("%q is %q for a shell (%v)", text, out, err)
+// What a condition prints is run as it is, whatever users put into names, keys of lists and annotations.
+func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
+	for _, text := range shelltest.Hostile() {
+		// A message is one line, so a line feed at the end of a command is not passed on.
+		text = strings.TrimRight(text, "\n")
+		field, before := ".spec["+text+"]", `.metadata.annotations["`+text+`"]`
+		server := newServer("web")
+		server.Annotations = map[string]string{vocabulary.Yield: before, vocabulary.Take: "deployment.apps/web:" + field}
+		p := &pass{server: server, key: keyIn("-n"+text, "web")}
+		object := serverRef(p.key).String()
+		message := printable.Text(p.describe(contestedWeb(field)))
+		take := between(t, message, "To take it: ", ". To leave it to them: ")
+		yield := between(t, message, ". To leave it to them: ", ". Or let the MCPServer")
+		want := map[string][][]string{
+			take: {
+				{"annotate", "-n", p.key.Namespace, object, "freehold.dev/take-"},
+				{"annotate", "-n", p.key.Namespace, object, "--overwrite", "freehold.dev/take=deployment.apps/web:" + field},
+			},
+			yield: {{"annotate", "-n", p.key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
+		}
+		for command, calls := range want {
+			if diff := cmp.Diff(calls, shelltest.Calls(t, command)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", command, diff)
+			}
 		}
 	}
+}
+
+// A server that ToolHive has made is told how to hand it over.
+func TestPrintedApprovalTakesNothingForAProgram(t *testing.T) {
+	p := &pass{key: keyIn("-n $(touch pwned)", "web")}
+	want := [][]string{{"annotate", "-n", p.key.Namespace, serverRef(p.key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
+	if diff := cmp.Diff(want, shelltest.Calls(t, p.approval())); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", p.approval(), diff)
+	}
+}
+
+func between(t *testing.T, text, begin, end string) string {
+	t.Helper()
+	_, rest, begun := strings.Cut(text, begin)
+	found, _, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("there is nothing between %q and %q in %s", begin, end, text)
+	}
+	return found
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // rememberedNews is how many events are remembered. The recorder itself remembers an event for six minutes.
@@ -46,7 +47,7 @@ func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reaso
 	if err != nil {
 		return // not an object: nothing that could be told of
 	}
-	text := fmt.Sprintf(note, args...)
+	text := printable.Text(fmt.Sprintf(note, args...))
 	if len(text) > maxNote {
 		// The whole of it is in a condition.
 		const more = "..."

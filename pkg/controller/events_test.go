@@ -67,3 +67,12 @@ func TestLongNewsAreCut(t *testing.T) {
 		}
 	}
 }
+
+// Names of field managers and paths stand in notes. They cannot steer the terminal of the one who lists events.
+func TestNewsArePrintable(t *testing.T) {
+	heard := &versions{}
+	newNewsRecorder(heard).Eventf(newServer("web"), nil, "Warning", "Conflict", "Apply", "%s", "a\nb\x1b[2J\u202e")
+	if got := heard.told[0]; !strings.HasSuffix(got, ` Apply a\nb\x1b[2J\u202e`) {
+		t.Errorf("it is %q", got)
+	}
+}

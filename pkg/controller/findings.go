@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -120,7 +121,7 @@ func contestedFields(c *apply.ConflictError) []string {
 
 // annotate is the command that asks for fields to be taken or yielded.
 func (p *pass) annotate(annotation string, fields []string) string {
-	command := fmt.Sprintf("kubectl annotate -n %s %s", p.key.Namespace, serverRef(p.key))
+	command := []string{"kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String()}
 	before := p.server.Annotations[annotation]
 	if annotation == vocabulary.Yield {
 		// What is left to others already stays so.
@@ -131,16 +132,13 @@ func (p *pass) annotate(annotation string, fields []string) string {
 		}
 	}
 	text := strings.Join(fields, ",")
-	again := ""
+	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
 	if annotation == vocabulary.Take && text == before {
 		// A request is carried out once, so to write it again it has to go first.
-		again = fmt.Sprintf("%s %s- && ", command, annotation)
+		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
 	}
-	return fmt.Sprintf("%s%s --overwrite %s", again, command, shellQuoted(annotation+"="+text))
+	return write
 }
-
-// shellQuoted makes a text one word for a POSIX shell.
-func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // Reasons of the events that tell of fields that changed hands.
 const (

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -135,8 +136,7 @@ func (p *pass) admit(ctx context.Context) bool {
 		return false
 	case p.config.Takeover == TakeoverManual && p.server.Annotations[vocabulary.Takeover] != vocabulary.TakeoverApproved:
 		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is. "+
-			"To let Freehold take it over: kubectl annotate -n %s %s %s=%s",
-			p.key.Namespace, serverRef(p.key), vocabulary.Takeover, vocabulary.TakeoverApproved))
+			"To let Freehold take it over: %s", p.approval()))
 		return false
 	}
 	input, known := p.input(ctx)
@@ -148,6 +148,12 @@ func (p *pass) admit(ctx context.Context) bool {
 		return false
 	}
 	return p.paces.enter(p.key, false)
+}
+
+// approval is the command that lets Freehold take the MCPServer over.
+func (p *pass) approval() string {
+	return shell.Command("kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String(),
+		"--overwrite", vocabulary.Takeover+"="+vocabulary.TakeoverApproved)
 }
 
 // makeRoom lets others be taken over when this one is, or is held up by something that does not pass by itself.

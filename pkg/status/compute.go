@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Messages of the phases. They are ToolHive's, word for word where its users may compare them.
@@ -38,6 +39,7 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 		next.URL = previous.URL
 	}
 	next.Phase, next.Message = phase(o, pods)
+	next.Message = printable.Text(next.Message)
 	next.ReadyReplicas = readyReplicas(o, pods)
 	next.Conditions = conditions(o, next, now)
 	return next
@@ -132,10 +134,10 @@ type conditionSet struct {
 	collected  []metav1.Condition
 }
 
-// add sets a condition. Its time of transition is that of the previous status unless the status differs.
+// add sets a condition, whose message may quote what users wrote. Its time of transition is that of the previous status unless the status differs.
 func (s *conditionSet) add(f Finding) {
 	condition := metav1.Condition{
-		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: f.Message,
+		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: printable.Text(f.Message),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
 	}
 	if before := meta.FindStatusCondition(s.previous, f.Condition); before != nil && before.Status == f.Status {

@@ -160,7 +160,7 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 		{"yield", "web", "--yes"}, {"take", "web", "--yes"}, {"yield", "web", "--undo", "--yes"}, {"release", "web", "backend-replicas", "--yes"},
 	} {
 		got := must(t, s.Space, command.ExitFailed, append(args, known)...)
-		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) || !strings.Contains(got.errOut, "kubectl annotate mcpserver web freehold.dev/") {
+		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) || !strings.Contains(got.errOut, " mcpserver/web freehold.dev/") {
 			t.Errorf("%v: %s", args, got.errOut)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // Product is whose operator is meant.
@@ -121,7 +122,7 @@ func (s *search) deployment(d *appsv1.Deployment) {
 	how := fmt.Sprintf("%s; it is to have %d replicas and has %d", why, wanted, d.Status.Replicas)
 	s.found = append(s.found, Running{
 		Product: s.Name, Object: "deployment.apps/" + d.Name, Namespace: d.Namespace, How: how,
-		Stop:       fmt.Sprintf("kubectl scale -n %s deployment/%s --replicas=0", d.Namespace, d.Name),
+		Stop:       shell.Command("kubectl", "scale", "-n", d.Namespace, "deployment/"+d.Name, "--replicas=0"),
 		Namespaces: s.namespaces(&d.Spec.Template.Spec),
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // attempts is how often a write is tried when the object has changed meanwhile; its status does so often.
@@ -27,8 +28,8 @@ const attempts = 5
 
 // HeldError tells that somebody else holds an annotation that the plugin was to write.
 type HeldError struct {
-	// Server is the MCPServer.
-	Server string
+	// Namespace and Server are those of the MCPServer.
+	Namespace, Server string
 	// Annotation in question.
 	Annotation string
 	// Value that it has.
@@ -43,8 +44,8 @@ func (e *HeldError) Error() string {
 	for _, o := range e.By {
 		by = append(by, o.String())
 	}
-	return fmt.Sprintf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: "+
-		"kubectl annotate mcpserver %s %s-", e.Annotation, e.Value, strings.Join(by, ", "), e.Server, e.Annotation)
+	return fmt.Sprintf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: %s",
+		e.Annotation, e.Value, strings.Join(by, ", "), Unannotate(e.Namespace, e.Server, e.Annotation))
 }
 
 // Annotate gives an annotation of the plugin's to an MCPServer, by server-side apply without force; an empty value takes
@@ -89,6 +90,11 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		server = now
 	}
 	return nil, fmt.Errorf("MCPServer %s changes too often to be written; try again", server.Name)
+}
+
+// Unannotate is the command that removes an annotation from an MCPServer, whoever holds it.
+func Unannotate(namespace, server, annotation string) string {
+	return shell.Command("kubectl", "annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
 }
 
 // requests are the annotations that the plugin writes.
@@ -138,7 +144,7 @@ func annotationPath(annotation string) string { return ".metadata.annotations." 
 
 // Held returns the error that tells whose an annotation is.
 func Held(server *v1beta1.MCPServer, annotation string) error {
-	held := &HeldError{Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
+	held := &HeldError{Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
 	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
 		if o.Manager != vocabulary.Plugin {
 			held.By = append(held.By, o)

@@ -5,7 +5,6 @@ package command
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 type conflictsOptions struct {
@@ -126,5 +126,5 @@ func contestedFields(intents []wanted.Intent) []show.ContestedField {
 
 // settling is a command that settles the conflicts of an MCPServer.
 func settling(verb string, server *v1beta1.MCPServer) string {
-	return fmt.Sprintf("kubectl freehold %s -n %s mcpserver/%s", verb, server.Namespace, server.Name)
+	return shell.Command("kubectl", "freehold", verb, "-n", server.Namespace, "mcpserver/"+server.Name)
 }

@@ -172,8 +172,8 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		}
 		for _, annotation := range []string{vocabulary.Take, vocabulary.Yield, vocabulary.Takeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
-				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: kubectl annotate -n %s mcpserver/%s %s-",
-					server.Name, annotation, server.Namespace, server.Name, annotation)
+				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: %s",
+					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
 			}
 		}
 	}

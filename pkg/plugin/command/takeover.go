@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 type takeoverOptions struct {
@@ -298,7 +299,8 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 	}
 	annotate := func(annotation string) string {
 		entries := append(request.Read(server.Annotations[annotation]), fields...)
-		return fmt.Sprintf("kubectl annotate -n %s mcpserver/%s --overwrite '%s=%s'", server.Namespace, server.Name, annotation, request.Write(entries))
+		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
+			annotation+"="+request.Write(entries))
 	}
 	found.Take, found.Yield = annotate(vocabulary.Take), annotate(vocabulary.Yield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")

@@ -1,0 +1,59 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package printable makes text from users fit for a terminal, a condition or an event.
+//
+// Names of field managers, values of fields and annotations are written by users whom the reader need not trust. Raw, a
+// control character in them can move the cursor, change the title of the terminal or forge a line, and a character that
+// changes the direction of writing can make a text look like another one. The package imports nothing of Freehold's.
+package printable
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Rune reports whether a character shows as itself: a letter, a mark, a number, punctuation, a symbol or a blank.
+// Control characters, characters without a width of their own, and other blanks than U+0020 do not.
+func Rune(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
+
+// Text returns a text on one line in which each character that does not show as itself is written as Go writes it in a
+// string: \n, \x1b, \u202e. Text that is printable stays as it is, so to do it twice is to do it once.
+func Text(text string) string { return escape(text, Rune) }
+
+// Lines is Text for a text of several lines: line feeds stay.
+func Lines(text string) string {
+	return escape(text, func(r rune) bool { return r == '\n' || Rune(r) })
+}
+
+func escape(text string, plain func(rune) bool) string {
+	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	var escaped strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&escaped, `\x%02x`, text[0])
+		case plain(r):
+			escaped.WriteRune(r)
+		case r == '\n':
+			escaped.WriteString(`\n`)
+		case r == '\r':
+			escaped.WriteString(`\r`)
+		case r == '\t':
+			escaped.WriteString(`\t`)
+		case r < utf8.RuneSelf:
+			fmt.Fprintf(&escaped, `\x%02x`, r)
+		case r > 0xffff:
+			fmt.Fprintf(&escaped, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return escaped.String()
+}
