@@ -77,6 +77,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	// Observed, and deleted for a restart that is not to wait.
 	allow("", "pods", "list", "watch", "delete")
 	allow("", "pods/eviction", "create")
+	allow("apps", "replicasets", "list", "watch")
 	// Told.
 	allow("events.k8s.io", "events", "create", "patch")
 	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.

@@ -54,7 +54,7 @@ func TestUserAgentNamesTheWriter(t *testing.T) {
 // kindsByResource are what the operator watches.
 var kindsByResource = map[string][2]string{
 	"configmaps": {"v1", "ConfigMap"}, "services": {"v1", "Service"}, "serviceaccounts": {"v1", "ServiceAccount"}, "pods": {"v1", "Pod"},
-	"deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"},
+	"deployments": {"apps/v1", "Deployment"}, "replicasets": {"apps/v1", "ReplicaSet"}, "statefulsets": {"apps/v1", "StatefulSet"},
 	"roles": {"rbac.authorization.k8s.io/v1", "Role"}, "rolebindings": {"rbac.authorization.k8s.io/v1", "RoleBinding"},
 	"mcpservers": {"toolhive.stacklok.dev/v1beta1", "MCPServer"},
 }

@@ -4,9 +4,6 @@
 package controller
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -25,13 +22,13 @@ func (p *pass) backendServes() bool {
 // backendProcess returns what the runner of a proxy with transport stdio is to be attached to. While no process is
 // ready it is the one that the proxy was made for: there is nothing better to attach to.
 func (p *pass) backendProcess() string {
-	for _, pod := range p.caches.backendPods(p.key) {
+	for _, pod := range p.backendPods() {
 		if process := render.ProcessOf(pod); process != "" && pod.Name == render.OnlyBackendPod(p.key.Name) {
 			return process
 		}
 	}
-	deployment, ok := p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
-	if !ok {
+	deployment := p.deployment()
+	if deployment == nil {
 		return ""
 	}
 	return deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]

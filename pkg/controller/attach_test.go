@@ -32,7 +32,7 @@ func TestProxyWaitsForItsProcess(t *testing.T) {
 		if deployment, ok := get[*appsv1.Deployment](o.apiServer, "web"); ok {
 			t.Fatalf("there is a proxy, and nothing to attach it to: %v", deployment.Spec.Template.Annotations)
 		}
-		o.add(backendPod(o.server("web"), "first"))
+		o.addBackendPod(o.server("web"), "first")
 		o.rest()
 		o.attached("first/0")
 	})
@@ -63,7 +63,7 @@ func TestProxyFollowsItsProcess(t *testing.T) {
 					}}
 				})
 			}, "first/1", roll},
-			{"there is another pod", func() { o.add(backendPod(o.server("web"), "second")) }, "second/0", roll},
+			{"there is another pod", func() { o.addBackendPod(o.server("web"), "second") }, "second/0", roll},
 			{"that is on its way out", func() {
 				change(o.apiServer, "web-0", func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
 			}, "second/0", nil},
@@ -83,7 +83,7 @@ func TestProxyOfHTTPIsNotAttached(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		remove[*corev1.Pod](o.apiServer, "web-0")
-		o.add(backendPod(o.server("web"), "second"))
+		o.addBackendPod(o.server("web"), "second")
 		o.rest()
 		// The status may tell of the moment without a pod.
 		if writes := o.toChildren(); len(writes) > 0 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -24,9 +23,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
-
-// byServer indexes pods by the MCPServer that they were made for.
-const byServer = "server"
 
 // caches are the informers of the watched namespaces.
 type caches struct {
@@ -44,7 +40,9 @@ type scope struct {
 	serverStore cache.SharedIndexInformer
 	// proxyStore holds the pods of all proxies, and backendStore those of all backends.
 	proxyStore, backendStore cache.SharedIndexInformer
-	childStores              map[schema.GroupKind]cache.SharedIndexInformer
+	// replicaSetStore holds the ReplicaSets of all proxies.
+	replicaSetStore cache.SharedIndexInformer
+	childStores     map[schema.GroupKind]cache.SharedIndexInformer
 }
 
 func newCaches(
@@ -84,8 +82,9 @@ func newScope(
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
-	for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
-		if err := store.AddIndexers(cache.Indexers{byServer: serverOfPod}); err != nil {
+	s.replicaSetStore = s.proxies.Apps().V1().ReplicaSets().Informer()
+	for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore, s.replicaSetStore} {
+		if err := store.AddIndexers(cache.Indexers{byController: controllerUID}); err != nil {
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
@@ -111,19 +110,6 @@ func podInformers(
 		}))
 }
 
-func serverOfPod(obj any) ([]string, error) {
-	pod, ok := obj.(*packedPod)
-	if !ok {
-		return nil, nil
-	}
-	return []string{pod.server.String()}, nil
-}
-
-// podKey is the MCPServer that a pod was made for.
-func podKey(pod *corev1.Pod) cache.ObjectName {
-	return cache.NewObjectName(pod.Namespace, render.ServerOf(pod.Labels))
-}
-
 // start begins to watch, until the first context ends, and returns when every cache holds a complete list or
 // the second context ends.
 func (c *caches) start(ctx, filling context.Context) error {
@@ -133,7 +119,7 @@ func (c *caches) start(ctx, filling context.Context) error {
 		s.proxies.Start(ctx.Done())
 		s.backends.Start(ctx.Done())
 		s.toolhive.Start(ctx.Done())
-		synced = append(synced, s.serverStore.HasSynced, s.proxyStore.HasSynced, s.backendStore.HasSynced)
+		synced = append(synced, s.serverStore.HasSynced, s.proxyStore.HasSynced, s.backendStore.HasSynced, s.replicaSetStore.HasSynced)
 		for _, store := range s.childStores {
 			synced = append(synced, store.HasSynced)
 		}
@@ -209,30 +195,6 @@ func (c *caches) store(ref apply.ObjectRef) cache.Store {
 	default:
 		return s.childStores[ref.Kind].GetStore()
 	}
-}
-
-// proxyPods returns the pods of an MCPServer's proxy.
-func (c *caches) proxyPods(key cache.ObjectName) []*corev1.Pod {
-	if s := c.scope(key.Namespace); s != nil {
-		return podsOf(s.proxyStore, key)
-	}
-	return nil
-}
-
-// backendPods returns the pods of an MCPServer's backend.
-func (c *caches) backendPods(key cache.ObjectName) []*corev1.Pod {
-	if s := c.scope(key.Namespace); s != nil {
-		return podsOf(s.backendStore, key)
-	}
-	return nil
-}
-
-func podsOf(store cache.SharedIndexInformer, key cache.ObjectName) []*corev1.Pod {
-	items, err := store.GetIndexer().ByIndex(byServer, key.String())
-	if err != nil {
-		return nil
-	}
-	return unpackPods(items)
 }
 
 // version returns how far the cache of an object's kind has come.

@@ -35,7 +35,8 @@ func TestUnwatchedNamespace(t *testing.T) {
 	watch := func(c *Config) { c.Namespaces = []string{"market"} }
 	operate(t, []runtime.Object{newServer("web")}, watch, func(t *testing.T, o *operating) {
 		if o.caches.server(key("web")) != nil || o.caches.object(webDeployment) != nil ||
-			o.caches.proxyPods(key("web")) != nil || o.caches.version(webDeployment) != "" {
+			o.caches.proxyPods("shop", "uid") != nil || o.caches.backendPods("shop", "uid") != nil ||
+			o.caches.unplacedProxyPods(key("web")) != nil || o.caches.version(webDeployment) != "" {
 			t.Error("something of it is cached")
 		}
 		o.expect(nil, "an MCPServer in another namespace")

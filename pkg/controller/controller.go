@@ -226,14 +226,8 @@ func (c *Controller) addHandlers() error {
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
-		for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore} {
-			if _, err := store.AddEventHandler(onEvery(func(obj any) {
-				if pod, ok := obj.(*packedPod); ok {
-					c.queue.Add(pod.server)
-				}
-			})); err != nil {
-				return fmt.Errorf("cannot watch pods: %w", err)
-			}
+		if err := s.watchPods(c.queue.Add); err != nil {
+			return fmt.Errorf("cannot watch pods: %w", err)
 		}
 		for kind, store := range s.childStores {
 			if _, err := store.AddEventHandler(c.handler(kind, func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
@@ -256,7 +250,7 @@ func (c *Controller) handler(kind schema.GroupKind, wake func(obj metav1.Object)
 	})
 }
 
-func onEvery(wake func(obj any)) cache.ResourceEventHandler {
+func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
 	wakeAny := func(obj any) {
 		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = unknown.Obj

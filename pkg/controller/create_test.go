@@ -66,9 +66,9 @@ func proxyReady(s *apiServer, name string) {
 func (o *operating) becomeReady(name string) {
 	o.t.Helper()
 	backendReady(o.apiServer, name)
-	o.add(backendPod(o.server(name), "first"))
+	o.addBackendPod(o.server(name), "first")
 	o.rest()
-	o.add(proxyPod(name, render.ProxySelector(name)))
+	o.addProxyPod(name, proxyPod(name, render.ProxySelector(name)))
 	proxyReady(o.apiServer, name)
 	o.rest()
 	if server := o.server(name); !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
@@ -96,11 +96,11 @@ func TestCreation(t *testing.T) {
 		o.expect(nil, "a backend pod that is not ready")
 
 		backendReady(o.apiServer, "web")
-		o.add(backendPod(o.server("web"), "first"))
+		o.addBackendPod(o.server("web"), "first")
 		o.rest()
 		o.expect(afterTheBackend, "a backend pod is ready")
 
-		o.add(proxyPod("web", render.ProxySelector("web")))
+		o.addProxyPod("web", proxyPod("web", render.ProxySelector("web")))
 		o.rest()
 		o.expect(nil, "the Deployment does not know yet that a proxy pod is ready")
 		proxyReady(o.apiServer, "web")
@@ -139,7 +139,8 @@ func TestProxyStaysWithoutABackend(t *testing.T) {
 func TestReadsAreThoseOfInformers(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		resources := []string{
-			"configmaps", "deployments", "mcpservers", "pods", "pods", "rolebindings", "roles", "serviceaccounts", "services", "statefulsets",
+			"configmaps", "deployments", "mcpservers", "pods", "pods", "replicasets", "rolebindings", "roles", "serviceaccounts",
+			"services", "statefulsets",
 		}
 		var want []string
 		for _, verb := range []string{"list", "watch"} {

@@ -87,7 +87,7 @@ func (o *outages) forget(key cache.ObjectName) {
 // recover gives proxies a new start that failed for want of a backend which is back now. It tells whether some of them
 // have not had one yet.
 func (p *pass) recover(ctx context.Context) (recovering bool) {
-	pods := p.caches.proxyPods(p.key)
+	pods := p.proxyPods()
 	if !p.backendServes() {
 		p.outages.note(p.key, pods)
 		return false

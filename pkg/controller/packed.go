@@ -216,33 +216,39 @@ func (p *packer) learn(whole message, content []byte) bool {
 	return true
 }
 
-// packedPod is a pod as a cache holds it, and the MCPServer that it was made for, by which it is found.
+// packedPod is a pod as a cache holds it, and its controller, by which it is found.
 type packedPod struct {
 	*packed
-	server cache.ObjectName
+	// controller and controllerName are empty when the pod has none.
+	controller     types.UID
+	controllerName string
 }
 
-// pods returns a cache.TransformFunc that packs what another one leaves of a pod.
+// pods returns a cache.TransformFunc that packs what another one leaves of a pod. Of a ReplicaSet it keeps what leads
+// from its pods to their Deployment.
 func (p *packer) pods(transform cache.TransformFunc) cache.TransformFunc {
 	return func(obj any) (any, error) {
+		if set, ok := obj.(*appsv1.ReplicaSet); ok {
+			return trimReplicaSet(set), nil
+		}
 		obj, err := transform(obj)
 		pod, ok := obj.(*corev1.Pod)
 		if err != nil || !ok {
 			return obj, err
 		}
 		content, err := p.pack(pod, true)
-		return &packedPod{content, podKey(pod)}, err
+		found := &packedPod{packed: content}
+		if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+			found.controller, found.controllerName = controller.UID, controller.Name
+		}
+		return found, err
 	}
 }
 
-// unpackPods returns pods that a cache holds. What is no pod is left out.
-func unpackPods(items []any) []*corev1.Pod {
+// unpackPods returns pods that a cache holds. One that cannot be decoded is left out.
+func unpackPods(items []*packedPod) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(items))
-	for _, item := range items {
-		found, ok := item.(*packedPod)
-		if !ok {
-			continue
-		}
+	for _, found := range items {
 		whole, err := found.unpack(podKind)
 		if err != nil {
 			utilruntime.HandleError(err)

@@ -6,12 +6,10 @@ package controller
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -28,11 +26,11 @@ func (p *pass) restart(ctx context.Context) {
 	if !asked || at.After(p.config.Clock.Now()) {
 		return
 	}
-	deployment, ok := p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
-	if !ok || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
+	deployment := p.deployment()
+	if deployment == nil || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
 		return // It does not bear the request yet, or somebody else decides over it.
 	}
-	for _, pod := range p.caches.proxyPods(p.key) {
+	for _, pod := range p.proxyPods() {
 		if supersededBy(pod, written) && pod.CreationTimestamp.Time.Before(at) {
 			p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
 		}

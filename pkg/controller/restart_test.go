@@ -31,7 +31,7 @@ func podOf(o *operating, name string, created time.Time, request string) {
 	if request != "" {
 		pod.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: request}
 	}
-	o.add(pod)
+	o.addProxyPod("web", pod)
 }
 
 func (o *operating) request(at, strategy string) {

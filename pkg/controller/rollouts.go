@@ -25,7 +25,7 @@ import (
 // followRollouts tells how far the rollouts of the two workloads have come, and moves that of the backend on where
 // Kubernetes does not. tell is false as long as what is known is about to change, so that it is not worth a status.
 func (p *pass) followRollouts(ctx context.Context, observation *status.Observation) (tell bool) {
-	now, pods, set := p.config.Clock.Now(), p.caches.backendPods(p.key), observation.StatefulSet
+	now, pods, set := p.config.Clock.Now(), p.backendPods(), observation.StatefulSet
 	by := p.driver()
 	backend, backendWake := rollout.StatefulSet(set, pods, by, now)
 	proxy, proxyWake := rollout.Deployment(observation.Deployment, observation.ProxyPods, now)

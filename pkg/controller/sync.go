@@ -292,9 +292,9 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 		return // Everything goes, one after the other. None of that is news.
 	}
 	observation.Server = p.server
-	observation.Deployment, _ = p.object(childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))).(*appsv1.Deployment)
+	observation.Deployment = p.deployment()
 	observation.StatefulSet = p.statefulSet()
-	observation.ProxyPods = p.caches.proxyPods(p.key)
+	observation.ProxyPods = p.proxyPods()
 	observation.Recovering = p.recover(ctx)
 	if !p.followRollouts(ctx, &observation) {
 		return

@@ -216,22 +216,22 @@ func gateClosed(set *appsv1.StatefulSet) bool {
 // backendRolls tells whether pods of the backend are being replaced. That they wait for somebody to let them be is no
 // reason to wait as well: what closes the gate is the StatefulSet's template, not its pods.
 func (p *pass) backendRolls(set *appsv1.StatefulSet) bool {
-	state, _ := rollout.StatefulSet(set, p.caches.backendPods(p.key), p.driver(), p.config.Clock.Now())
+	state, _ := rollout.StatefulSet(set, p.backendPods(), p.driver(), p.config.Clock.Now())
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
 // proxiesReplaced tells whether no proxy of ToolHive's is left, not even one that is on its way out.
 func (p *pass) proxiesReplaced() bool {
-	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
-	deployment, ok := p.object(ref).(*appsv1.Deployment)
-	if !ok {
+	deployment := p.deployment()
+	if deployment == nil {
 		return true
 	}
 	// Only ToolHive's pods tell their generation. What was taken over may still be as it was, if somebody contests it.
 	if _, theirs := deployment.Spec.Template.Annotations[v1beta1.AnnotationGeneration]; theirs {
 		return false
 	}
-	return !slices.ContainsFunc(p.caches.proxyPods(p.key), func(pod *corev1.Pod) bool {
+	// A pod may outlive its ReplicaSet, and its runner writes as long as it lives.
+	return !slices.ContainsFunc(append(p.proxyPods(), p.caches.unplacedProxyPods(p.key)...), func(pod *corev1.Pod) bool {
 		_, theirs := pod.Annotations[v1beta1.AnnotationGeneration]
 		return theirs
 	})

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -55,7 +56,7 @@ func byToolHive(name, gate string) []runtime.Object {
 	}
 	generation := map[string]string{v1beta1.AnnotationGeneration: gate}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "shop", OwnerReferences: []metav1.OwnerReference{owner},
+		Name: name, Namespace: "shop", UID: types.UID("deployment-" + name), OwnerReferences: []metav1.OwnerReference{owner},
 		ManagedFields: []metav1.ManagedFieldsEntry{
 			entry(vocabulary.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "apps/v1", ofGeneration),
 		},
@@ -69,7 +70,7 @@ func byToolHive(name, gate string) []runtime.Object {
 	}}
 	set.Spec.Template.Annotations = generation
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 1, ReadyReplicas: 1}
-	return []runtime.Object{server, deployment, set, oldProxyPod(name)}
+	return []runtime.Object{server, deployment, set, proxySet(name, deployment.UID), oldProxyPod(name)}
 }
 
 func oldProxyPod(name string) *corev1.Pod {
@@ -126,7 +127,7 @@ func TestTakeoverOrder(t *testing.T) {
 				t.Errorf("gate %q: %v were taken, want the backend alone", gate, got)
 			}
 			backendReady(o.apiServer, "web")
-			o.add(backendPod(o.server("web"), "second"))
+			o.addBackendPod(o.server("web"), "second")
 			o.rest()
 			if got := o.taken("web"); len(got) != 2 {
 				t.Errorf("gate %q: %v were taken, want both", gate, got)

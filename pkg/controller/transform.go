@@ -68,8 +68,8 @@ func (trimmer) writtenBy(obj metav1.Object, manager func(name string) bool) bool
 	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })
 }
 
-// pod is a cache.TransformFunc that keeps of a pod what a status is computed from, and what restarts of the proxy
-// and takeovers look at.
+// pod is a cache.TransformFunc that keeps of a pod its controller, what a status is computed from, what restarts of the proxy
+// and takeovers look at, and which ConfigMaps and ServiceAccount it uses.
 func (t trimmer) pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -81,6 +81,14 @@ func (t trimmer) pod(obj any) (any, error) {
 			Labels: pod.Labels, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if controller := metav1.GetControllerOf(pod); controller != nil {
+		slim.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	slim.Spec.ServiceAccountName = pod.Spec.ServiceAccountName
+	for _, name := range configMapsOf(&pod.Spec) {
+		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
+		slim.Spec.Volumes = append(slim.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: source}})
 	}
 	for _, key := range []string{v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration} {
 		if value, ok := pod.Annotations[key]; ok {

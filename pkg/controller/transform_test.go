@@ -143,9 +143,14 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	}
 	meta := heavy()
 	meta.Labels = render.ProxySelector("web")
+	controller := controlled("ReplicaSet", "web-5d8f9", "9")
+	meta.OwnerReferences = append(meta.OwnerReferences, controller...)
 	got, err := trimmer{}.pod(&corev1.Pod{
 		ObjectMeta: meta,
-		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}, ServiceAccountName: "web-proxy-runner",
+			Volumes: []corev1.Volume{configMapVolume("a", "web-runconfig"), {Name: "b"}},
+		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Message: "m",
 			Conditions: []corev1.PodCondition{
@@ -166,8 +171,12 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
+			OwnerReferences: controller,
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}, ServiceAccountName: "web-proxy-runner",
+			Volumes: []corev1.Volume{configMapVolume("", "web-runconfig")},
+		},
 		Status: corev1.PodStatus{
 			Phase:                 corev1.PodRunning,
 			Conditions:            []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
@@ -188,14 +197,16 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]*corev1.Pod{want}, unpackPods([]any{packed})); diff != "" {
+	if diff := cmp.Diff([]*corev1.Pod{want}, unpackPods([]*packedPod{packed.(*packedPod)})); diff != "" {
 		t.Errorf("unpacked (-want +got):\n%s", diff)
 	}
-	keys, err := serverOfPod(packed)
-	if diff := cmp.Diff([]string{"shop/web"}, keys); diff != "" || err != nil {
+	keys, err := controllerUID(packed)
+	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	if keys, err := serverOfPod("no pod"); len(keys) != 0 || err != nil {
-		t.Errorf("index of something else: %v, %v", keys, err)
+	for _, other := range []any{"no pod", &packedPod{}, replicaSet("shop/web-5d8f9/9/7///")} {
+		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
+			t.Errorf("index of %v: %v, %v", other, keys, err)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
 	}
 	want := map[string]int{}
 	for _, resource := range []string{
-		"mcpservers", "pods", "deployments", "statefulsets", "services", "configmaps", "serviceaccounts", "roles",
+		"mcpservers", "pods", "deployments", "replicasets", "statefulsets", "services", "configmaps", "serviceaccounts", "roles",
 		"rolebindings", "configmaps fleet-policy", "configmaps fleet-profile",
 	} {
 		want["watch "+resource] = 1

@@ -153,6 +153,9 @@ func TestInvariants(t *testing.T) {
 		"pods": {
 			events: []*audit.Event{request(on("", "pods", ""), asks("watch", "labelSelector=a&"+fill))},
 		},
+		"ReplicaSets": {
+			events: []*audit.Event{request(on("apps", "replicasets", ""), asks("watch", "labelSelector=a&"+fill))},
+		},
 		"an informer for each operator": {
 			runs:   slices.Concat(one, one),
 			events: []*audit.Event{request(deployment, asks("watch", fill)), request(deployment, asks("watch", fill))},

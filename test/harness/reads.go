@@ -9,8 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 )
+
+// observed are the resources that operators watch and do not own.
+var observed = map[schema.GroupResource]bool{{Resource: "pods"}: true, {Group: "apps", Resource: "replicasets"}: true}
 
 // reads judges the reads of operators: an informer is filled once for each operator that watches its namespace.
 type reads struct {
@@ -42,7 +47,7 @@ func (r *reads) judge(e *audit.Event) string {
 	if e.Group == "coordination.k8s.io" && e.Resource == "leases" && e.Verb == "get" {
 		return ""
 	}
-	if _, owned := kindOf(e); !owned && (e.Group != "" || e.Resource != "pods") {
+	if _, owned := kindOf(e); !owned && !observed[schema.GroupResource{Group: e.Group, Resource: e.Resource}] {
 		return "a request for a kind that Freehold neither owns nor observes"
 	}
 	if e.Verb != "list" && e.Verb != "watch" {

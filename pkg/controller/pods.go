@@ -1,0 +1,293 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// A pod belongs to the workload that its controller references lead to: a backend's to a StatefulSet, a proxy's through
+// its ReplicaSet to a Deployment. Labels only select what is watched. Everybody may give a pod these labels, for example
+// with kubectl debug --copy-to --keep-labels.
+
+// byController indexes pods and ReplicaSets by the UID of their controller.
+const byController = "controller"
+
+func controllerUID(obj any) ([]string, error) {
+	var uid types.UID
+	switch dependent := obj.(type) {
+	case *packedPod:
+		uid = dependent.controller
+	case replicaSet:
+		uid = dependent.deployment()
+	}
+	if uid == "" {
+		return nil, nil
+	}
+	return []string{string(uid)}, nil
+}
+
+// replicaSet is what a cache keeps of a ReplicaSet of a proxy: whose it is, and which other objects its template names.
+// The parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
+type replicaSet string
+
+// The parts of a replicaSet, in their order. Names of ConfigMaps are the rest.
+const (
+	setNamespace = iota
+	setName
+	setUID
+	setVersion
+	setDeployment
+	setDeploymentName
+	setServiceAccount
+	setConfigMaps
+)
+
+func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
+	parts := make([]string, setConfigMaps)
+	parts[setNamespace], parts[setName] = set.Namespace, set.Name
+	parts[setUID], parts[setVersion] = string(set.UID), set.ResourceVersion
+	if controller := metav1.GetControllerOfNoCopy(set); controller != nil {
+		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
+	}
+	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
+	return replicaSet(strings.Join(append(parts, configMapsOf(&set.Spec.Template.Spec)...), "/"))
+}
+
+// configMapsOf returns the names of the ConfigMaps that a pod's volumes are made from, sorted and without repetition.
+func configMapsOf(pod *corev1.PodSpec) []string {
+	var names []string
+	for i := range pod.Volumes {
+		if source := pod.Volumes[i].ConfigMap; source != nil {
+			names = append(names, source.Name)
+		}
+		if projected := pod.Volumes[i].Projected; projected != nil {
+			for _, source := range projected.Sources {
+				if source.ConfigMap != nil {
+					names = append(names, source.ConfigMap.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// from returns the parts from one on.
+func (r replicaSet) from(part int) string {
+	rest := string(r)
+	for range part {
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	return rest
+}
+
+func (r replicaSet) part(i int) string {
+	part, _, _ := strings.Cut(r.from(i), "/")
+	return part
+}
+
+// deployment returns the UID of the Deployment that controls the ReplicaSet; it is empty when none does.
+func (r replicaSet) deployment() types.UID { return types.UID(r.part(setDeployment)) }
+
+// serviceAccount returns the name of the ServiceAccount of the ReplicaSet's pods.
+func (r replicaSet) serviceAccount() string { return r.part(setServiceAccount) }
+
+// configMaps returns the names of the ConfigMaps that the ReplicaSet's pods read.
+func (r replicaSet) configMaps() []string {
+	names := r.from(setConfigMaps)
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, "/")
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers ask for.
+func (r replicaSet) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{
+		Namespace: r.part(setNamespace), Name: r.part(setName),
+		UID: types.UID(r.part(setUID)), ResourceVersion: r.part(setVersion),
+	}
+}
+
+// sameExceptVersion reports whether two versions of a ReplicaSet differ in nothing that is kept but the version.
+func (r replicaSet) sameExceptVersion(other replicaSet) bool {
+	return r.part(setUID) == other.part(setUID) && r.from(setDeployment) == other.from(setDeployment)
+}
+
+// replicaSets returns the ReplicaSets that a Deployment controls.
+func (c *caches) replicaSets(namespace string, deployment types.UID) []replicaSet {
+	s := c.scope(namespace)
+	if s == nil {
+		return nil
+	}
+	return controlledBy[replicaSet](s.replicaSetStore, deployment)
+}
+
+// proxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
+// ReplicaSet's event brings the MCPServer back.
+func (c *caches) proxyPods(namespace string, deployment types.UID) []*corev1.Pod {
+	s := c.scope(namespace)
+	if s == nil {
+		return nil
+	}
+	var found []*packedPod
+	for _, set := range c.replicaSets(namespace, deployment) {
+		found = append(found, controlledBy[*packedPod](s.proxyStore, types.UID(set.part(setUID)))...)
+	}
+	return unpackPods(found)
+}
+
+// backendPods returns the pods of a StatefulSet.
+func (c *caches) backendPods(namespace string, set types.UID) []*corev1.Pod {
+	s := c.scope(namespace)
+	if s == nil {
+		return nil
+	}
+	return unpackPods(controlledBy[*packedPod](s.backendStore, set))
+}
+
+// unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
+// it does not know it yet, or the ReplicaSet went before its pods.
+func (c *caches) unplacedProxyPods(server cache.ObjectName) []*corev1.Pod {
+	s := c.scope(server.Namespace)
+	if s == nil {
+		return nil
+	}
+	items, err := s.proxyStore.GetIndexer().ByIndex(cache.NamespaceIndex, server.Namespace)
+	if err != nil {
+		return nil
+	}
+	var unplaced []*packedPod
+	for _, item := range items {
+		pod, ok := item.(*packedPod)
+		if !ok || pod.controller == "" {
+			continue
+		}
+		if _, known := s.replicaSetOf(pod); !known {
+			unplaced = append(unplaced, pod)
+		}
+	}
+	return slices.DeleteFunc(unpackPods(unplaced), func(pod *corev1.Pod) bool { return render.ServerOf(pod.Labels) != server.Name })
+}
+
+func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
+	items, err := store.GetIndexer().ByIndex(byController, string(controller))
+	if err != nil {
+		return nil
+	}
+	var found []T
+	for _, item := range items {
+		if dependent, ok := item.(T); ok {
+			found = append(found, dependent)
+		}
+	}
+	return found
+}
+
+// replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
+func (s *scope) replicaSetOf(pod *packedPod) (set replicaSet, known bool) {
+	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.part(partNamespace), pod.controllerName).String())
+	if err != nil || !exists {
+		return "", false
+	}
+	set, ok := item.(replicaSet)
+	return set, ok && set.part(setUID) == string(pod.controller)
+}
+
+// proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
+// the controller does not lead to one, the label does: to wake one too many costs nothing.
+func (s *scope) proxyOf(pod *packedPod) cache.ObjectName {
+	if set, known := s.replicaSetOf(pod); known && set.deployment() != "" {
+		return set.server()
+	}
+	return labelled(pod)
+}
+
+func (s *scope) backendOf(pod *packedPod) cache.ObjectName {
+	if pod.controller != "" {
+		return cache.NewObjectName(pod.part(partNamespace), pod.controllerName)
+	}
+	return labelled(pod)
+}
+
+// server returns the MCPServer that a ReplicaSet is for: its Deployment has the same name.
+func (r replicaSet) server() cache.ObjectName {
+	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
+}
+
+func labelled(pod *packedPod) cache.ObjectName {
+	server := cache.ObjectName{Namespace: pod.part(partNamespace)}
+	for _, whole := range unpackPods([]*packedPod{pod}) {
+		server.Name = render.ServerOf(whole.Labels)
+	}
+	return server
+}
+
+// watchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
+func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
+	for store, serverOf := range map[cache.SharedIndexInformer]func(*packedPod) cache.ObjectName{
+		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
+	} {
+		if _, err := store.AddEventHandler(onEvery(func(obj any) {
+			if pod, ok := obj.(*packedPod); ok {
+				wake(serverOf(pod))
+			}
+		})); err != nil {
+			return err
+		}
+	}
+	wakeFor := func(obj any) {
+		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
+			wake(set.server())
+		}
+	}
+	handler := onEvery(wakeFor)
+	handler.UpdateFunc = func(before, after any) {
+		// The counts in a ReplicaSet's status change with each of its pods, whose own events tell as much.
+		old, _ := before.(replicaSet)
+		if set, ok := after.(replicaSet); ok && !set.sameExceptVersion(old) {
+			wakeFor(before)
+			wakeFor(after)
+		}
+	}
+	_, err := s.replicaSetStore.AddEventHandler(handler)
+	return err
+}
+
+// deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.
+func (p *pass) deployment() *appsv1.Deployment {
+	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
+	found, ok := p.object(ref).(*appsv1.Deployment)
+	if !ok || !p.mine(found) {
+		return nil
+	}
+	return found
+}
+
+// proxyPods returns the pods of the MCPServer's proxy.
+func (p *pass) proxyPods() []*corev1.Pod {
+	if deployment := p.deployment(); deployment != nil {
+		return p.caches.proxyPods(deployment.Namespace, deployment.UID)
+	}
+	return nil
+}
+
+// backendPods returns the pods of the MCPServer's backend.
+func (p *pass) backendPods() []*corev1.Pod {
+	if set := p.statefulSet(); set != nil {
+		return p.caches.backendPods(set.Namespace, set.UID)
+	}
+	return nil
+}
