@@ -28,13 +28,8 @@ type outages struct {
 	failed map[cache.ObjectName]map[types.UID]failure
 }
 
-// failure of a proxy pod for want of a backend.
-type failure struct {
-	// restarts is how often the runner had been started again by then.
-	restarts int32
-	// deleted tells that the pod was deleted for it.
-	deleted bool
-}
+// failure of a proxy pod for want of a backend: how often the runner had been started again by then.
+type failure int32
 
 func newOutages() *outages { return &outages{failed: map[cache.ObjectName]map[types.UID]failure{}} }
 
@@ -49,23 +44,23 @@ func (o *outages) note(key cache.ObjectName, pods []*corev1.Pod) {
 		if o.failed[key] == nil {
 			o.failed[key] = map[types.UID]failure{}
 		}
-		o.failed[key][pod.UID] = failure{restarts: runnerRestarts(pod)}
+		o.failed[key][pod.UID] = runnerRestarts(pod)
 	}
 }
 
-// over returns those of the pods that still are as they failed for want of a backend, and those of these that are to be
-// deleted, once. Others are forgotten.
+// over reports whether some of the pods still are as they failed for want of a backend, and returns those of them that
+// are to be deleted. One stays among these until it is being deleted: a deletion that was refused is repeated. Others are
+// forgotten.
 func (o *outages) over(key cache.ObjectName, pods []*corev1.Pod) (recovering bool, doomed []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	still := map[types.UID]failure{}
 	for _, pod := range pods {
 		noted, ok := o.failed[key][pod.UID]
-		if !ok || pod.DeletionTimestamp != nil || noted.restarts != runnerRestarts(pod) || status.Failure(pod) == "" {
+		if !ok || pod.DeletionTimestamp != nil || noted != runnerRestarts(pod) || status.Failure(pod) == "" {
 			continue
 		}
-		if !noted.deleted && waitsForRestart(pod) {
-			noted.deleted = true
+		if waitsForRestart(pod) {
 			doomed = append(doomed, pod)
 		}
 		still[pod.UID] = noted
@@ -106,10 +101,10 @@ func waitsForRestart(pod *corev1.Pod) bool {
 	})
 }
 
-func runnerRestarts(pod *corev1.Pod) int32 {
+func runnerRestarts(pod *corev1.Pod) failure {
 	for i := range pod.Status.ContainerStatuses {
 		if c := &pod.Status.ContainerStatuses[i]; c.Name == render.ProxyContainer {
-			return c.RestartCount
+			return failure(c.RestartCount)
 		}
 	}
 	return 0

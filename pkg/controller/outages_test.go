@@ -4,13 +4,16 @@
 package controller
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -71,6 +74,41 @@ func TestProxyStartsAnewAfterAnOutage(t *testing.T) {
 				}
 				if got := o.server("web").Status; got.Phase != c.wantPhase {
 					t.Errorf("it is %s (%s), want %s", got.Phase, got.Message, c.wantPhase)
+				}
+			})
+		})
+	}
+}
+
+// A pod that was not deleted is not given up: the deletion is repeated until it succeeds.
+func TestProxyStartsAnewThoughItsDeletionWasRefused(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"too many requests": apierrors.NewTooManyRequests("later", 1),
+		"etcd":              apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
+		"a broken network":  errors.New("connection reset by peer"),
+		"a missing right":   apierrors.NewForbidden(corev1.Resource("pods"), proxyPodName, errors.New("no")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.backend(0)
+				o.crashed(3, backOff)
+				const refused = 3
+				tries := 0
+				o.before = func(w write) error {
+					if w.verb != "delete" {
+						return nil
+					}
+					if tries++; tries <= refused {
+						return refusal
+					}
+					return nil
+				}
+				o.backend(1)
+				<-time.After(time.Minute)
+				o.rest()
+				if _, there := get[*corev1.Pod](o.apiServer, proxyPodName); there || tries != refused+1 {
+					t.Errorf("the pod is there: %t, after %d deletions, want it gone after %d", there, tries, refused+1)
 				}
 			})
 		})

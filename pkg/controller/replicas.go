@@ -42,8 +42,9 @@ func (p *pass) tiers() []tier {
 }
 
 // scale writes a tier's number of replicas: as the spec says; or, where it says nothing, not at all, and a number that
-// was written before stays but is nobody's any more. singlePod holds it at one at most, whoever asks for more.
-func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfiguration, singlePod bool) {
+// was written before stays but is nobody's any more. Where there may be one pod at most, it is held there, and at none if
+// the spec asks for none, whoever asks for more.
+func (p *pass) scale(ctx context.Context, t tier, result *render.Result) {
 	live := p.object(t.object)
 	if live == nil {
 		return // The workload itself was refused, or waits; a number of replicas alone does not make one.
@@ -51,18 +52,19 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	if !p.mine(live) {
 		return // Its main writer has told so.
 	}
+	wanted, singlePod := wantedReplicas(result.Intents, t.writer), result.SinglePod
 	number := replicasOf(live)
 	owner := ownersOfReplicas(live, t.writer)
+	capped, most := result.Capped(t.writer, t.object.Kind, t.object.Name, t.object.Namespace)
 	req := apply.Request{Object: t.object, Config: wanted}
 	switch {
 	case singlePod && number > 1:
 		if wait := p.caps.left(t.object); wait > 0 {
 			p.wakeAfter(wait)
-			p.capped = append(p.capped, capping(t.object, number, owner.others))
+			p.capped = append(p.capped, capping(t.object, number, most, owner.others))
 			return
 		}
-		one := int32(1)
-		req.Config = t.config(&one)
+		req.Config = capped
 		req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
 	case wanted != nil:
 	case singlePod && owner.ours:
@@ -80,7 +82,7 @@ func (p *pass) scale(ctx context.Context, t tier, wanted runtime.ApplyConfigurat
 	if owner.ours && len(owner.others) == 0 && p.toldCapping() != nil {
 		return // An earlier pass took the number, told from whom, and was too late to set it back.
 	}
-	p.capped = append(p.capped, capping(t.object, number, owner.others))
+	p.capped = append(p.capped, capping(t.object, number, most, owner.others))
 }
 
 func (t tier) config(replicas *int32) runtime.ApplyConfiguration {
@@ -120,15 +122,15 @@ func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 }
 
 // capping tells of a number of replicas that was set from outside and does not stay.
-func capping(object apply.ObjectRef, number int32, by []ownership.Owner) status.Finding {
+func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) status.Finding {
 	who := "somebody"
 	if len(by) > 0 {
 		who = "field manager " + by[0].String()
 	}
 	return status.Finding{
 		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: render.ReasonStdioTransportCapAt1,
-		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to 1: a server with transport stdio talks to one "+
-			"proxy through one pod. Scale it no further than 1.", who, replicasPath, object, number),
+		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to %d: a server with transport stdio talks to one "+
+			"proxy through one pod. Scale it no further than 1.", who, replicasPath, object, number, most),
 	}
 }
 

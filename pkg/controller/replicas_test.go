@@ -199,6 +199,29 @@ func TestReplicasAreGivenUpWithoutAReset(t *testing.T) {
 	}
 }
 
+// A tier of a server with stdio that is to have no pod goes back to none, not to one first.
+func TestStdioThatIsToHaveNoPodGoesBackToNone(t *testing.T) {
+	for name, w := range workloads {
+		t.Run(name, func(t *testing.T) {
+			server, none := newServer("web"), int32(0)
+			server.Spec.Transport = v1beta1.TransportStdio
+			operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) { w.ask(server, &none) })
+				o.rest()
+				o.took()
+				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+vocabulary.Ownership
+
+				w.scale(o.apiServer, 5)
+				o.expectTier(w, "scaled up", 0, []string{w.writer}, []string{applied, edited, applied})
+				if _, _, message := o.condition("web", v1beta1.ConditionStdioReplicaCapped); !strings.Contains(message, "to 5; it is set back to 0: ") {
+					t.Errorf("StdioReplicaCapped says %s", message)
+				}
+			})
+		})
+	}
+}
+
 // A server with stdio has one pod in each tier, whoever scales it, and who keeps scaling it is not answered each time.
 func TestStdioIsHeldAtOnePod(t *testing.T) {
 	for name, w := range workloads {

@@ -23,7 +23,11 @@ var podKind = schema.GroupKind{Kind: "Pod"}
 // may replace them before the rollout takes its pods away; what it makes is younger, and is left to the rollout.
 func (p *pass) restart(ctx context.Context) {
 	at, written, asked := render.ImmediateRestart(p.server)
-	if !asked || at.After(p.config.Clock.Now()) {
+	if !asked {
+		return
+	}
+	if wait := at.Sub(p.config.Clock.Now()); wait > 0 {
+		p.wakeAfter(wait) // The clock of who asks is ahead of ours.
 		return
 	}
 	deployment := p.deployment()

@@ -99,6 +99,28 @@ func TestImmediateRestartDeletesOldPods(t *testing.T) {
 	}
 }
 
+// A clock that is ahead of ours asks for a restart in the future. It is carried out then, though nothing happens meanwhile.
+func TestImmediateRestartOfTheFutureIsCarriedOutThen(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		remove[*corev1.Pod](o.apiServer, proxyPodName)
+		podOf(o, "old", time.Now(), "")
+		o.rest()
+		o.took()
+		at := time.Now().Add(10 * time.Minute).Truncate(time.Second)
+		o.request(at.Format(time.RFC3339), "immediate")
+		<-time.After(time.Until(at) - time.Second)
+		if got := o.deleted(); len(got) > 0 {
+			t.Errorf("pods %v were deleted before the time", got)
+		}
+		<-time.After(time.Second)
+		o.rest()
+		if got := o.deleted(); !slices.Equal(got, []string{"old"}) {
+			t.Errorf("pods %v were deleted, want the old one", got)
+		}
+	})
+}
+
 // While somebody else decides over the pod template there is no rollout, and deleting pods would restart what is old.
 func TestImmediateRestartWaitsForTheDeployment(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {

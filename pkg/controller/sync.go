@@ -180,7 +180,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		}
 		p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
 		for _, t := range p.tiers() {
-			p.scale(ctx, t, wantedReplicas(result.Intents, t.writer), result.SinglePod)
+			p.scale(ctx, t, result)
 		}
 		p.restart(ctx)
 		p.prune(ctx, result.Absent)

@@ -182,7 +182,7 @@ func (w *worker) object(intent render.Intent, result *render.Result) (*Object, e
 const replicasPath = ".spec.replicas"
 
 // replicas returns the writer of a workload's number of pods, and what it writes; nil where the number stays as it is.
-// Capped tells that it is one because there may be no more, whoever has set it.
+// Capped tells that it is one, or none, because there may be no more, whoever has set it.
 func (w *worker) replicas(o *Object, result *render.Result) (writer string, number runtime.ApplyConfiguration, capped bool) {
 	switch o.Ref.Kind {
 	case vocabulary.Deployment:
@@ -193,8 +193,9 @@ func (w *worker) replicas(o *Object, result *render.Result) (writer string, numb
 		return "", nil, false
 	}
 	live, found, _ := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
-	if one := int32(1); result.SinglePod && found && live > 1 {
-		return writer, render.Replicas(o.Ref.Kind, o.Ref.Name, o.Ref.Namespace, &one), true
+	if result.SinglePod && found && live > 1 {
+		number, _ = result.Capped(writer, o.Ref.Kind, o.Ref.Name, o.Ref.Namespace)
+		return writer, number, true
 	}
 	if i := slices.IndexFunc(result.Intents, func(i render.Intent) bool { return i.Writer == writer }); i >= 0 {
 		number = result.Intents[i].Config

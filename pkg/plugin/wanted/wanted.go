@@ -181,11 +181,11 @@ func (w *worker) replicas(writer string, object apply.ObjectRef, result *render.
 	if !found {
 		number = 1 // the API server's default
 	}
-	one := int32(1)
 	i := slices.IndexFunc(result.Intents, func(i render.Intent) bool { return i.Writer == writer })
 	switch {
 	case result.SinglePod && number > 1:
-		intent, err := w.intent(writer, object, render.Replicas(object.Kind, object.Name, object.Namespace, &one))
+		capped, _ := result.Capped(writer, object.Kind, object.Name, object.Namespace)
+		intent, err := w.intent(writer, object, capped)
 		// The operator takes this field without being asked.
 		intent.Contested = nil
 		return &intent, err

@@ -345,6 +345,11 @@ func TestReplicas(t *testing.T) {
 	if got := w.plan(t, stdio)[replicasIntent]; got.Same || len(got.Contested) > 0 || wanted.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(1) {
 		t.Errorf("capped: %+v", got)
 	}
+	none := int32(0)
+	stdio.Spec.Replicas = &none
+	if got := w.plan(t, stdio)[replicasIntent]; got.Same || len(got.Contested) > 0 || wanted.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(0) {
+		t.Errorf("capped where none is asked for: %+v", got)
+	}
 }
 
 func TestInvalid(t *testing.T) {
