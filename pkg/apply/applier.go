@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
 // Observer is told of every outcome, for metrics. It is called from many goroutines and must not block.
@@ -100,7 +102,7 @@ func (a *Applier) Delete(
 		klog.FromContext(ctx).V(2).Info("Deleted", "object", ref.String())
 		return nil
 	}
-	refused := classify(err, "", ref, live)
+	refused := classify(err, fieldmanager.Writer{}, ref, live)
 	endRefused(span, refused)
 	if ClassOf(refused) == ClassGone {
 		return nil

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -23,21 +25,20 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 		return w.refuse(a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
 			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
-	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
-	if claim == 0 && a.Mine != nil && !a.Mine(a.live) {
+	if w.own(a) == nil && a.Mine != nil && !a.Mine(a.live) {
 		return w.refuse(a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
 	}
 	// What is to be inherited changes who owns what, so neither what stands nor what was refused counts any more.
 	if a.Inherit == nil && a.last.object == identify(a.live.GetUID()) {
 		switch {
-		case a.last.refusal == nil && w.stands(a, claim):
+		case a.last.refusal == nil && w.stands(a):
 			return a.out
-		case a.last.refusal != nil && a.last.claims == ownership.Standing(a.live):
+		case a.last.refusal != nil && a.last.claims == ownership.Standing(a.live, w.manager.Subresource):
 			a.out.Err = a.last.refusal
 			return w.take(ctx, memo, a)
 		}
 	}
-	if err := w.claim(ctx, a, claim == 0); err != nil {
+	if err := w.claim(ctx, a); err != nil {
 		w.refused(memo, a, err)
 	} else {
 		w.finish(ctx, memo, a)
@@ -48,11 +49,11 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 // finish applies the intent unless the object is already so.
 func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
 	omitZeros(a.want, a.live)
-	same, err := w.compare(a)
+	same, err := w.compare(ctx, a)
 	switch {
 	case err != nil:
 		return w.refuse(a, ClassTerminal, err.Error())
-	case same && !a.Confirm && ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) == nil:
+	case same && !a.Confirm && w.own(a) == nil:
 		memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
 		return a.out
 	case same && !a.Confirm:
@@ -65,20 +66,28 @@ func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A])
 }
 
 // stands tells whether what was written before still is so.
-func (w *writer[L, A]) stands(a *attempt[L, A], claim uint64) bool {
+func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
 	if a.LetGo {
 		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
 		return true
 	}
-	return a.last.claims == claim && !a.Confirm
+	return !a.Confirm && a.last.claims == w.settled(a)
+}
+
+// own is the writer's entry of the object, nil when it owns nothing.
+func (w *writer[L, A]) own(a *attempt[L, A]) *metav1.ManagedFieldsEntry {
+	return ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource)
+}
+
+func (w *writer[L, A]) settled(a *attempt[L, A]) uint64 {
+	return ownership.Settled(a.live, w.manager.Name, w.manager.Subresource)
 }
 
 // compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
 // takes over, and by the source, which stays the one that is live unless something else differs.
-func (w *writer[L, A]) compare(a *attempt[L, A]) (same bool, err error) {
-	owns := ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) != nil
-	if !owns {
+func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool, err error) {
+	if w.own(a) == nil {
 		if a.empty {
 			return true, nil
 		}
@@ -87,7 +96,11 @@ func (w *writer[L, A]) compare(a *attempt[L, A]) (same bool, err error) {
 	}
 	owned, err := w.target.Extract(a.live, w.manager.Name)
 	if err != nil {
-		return false, fmt.Errorf("the fields owned by %s cannot be read: %w", w.manager.Name, err)
+		// The entry can be read, as claim has made sure, and the object has nothing of what it names. The apply makes it
+		// again.
+		klog.FromContext(ctx).Error(err, "Nothing can be compared with what the writer owns", "writer", w.manager.Name, "object", a.Object.String())
+		w.stamp(a.want, a.Source)
+		return false, nil
 	}
 	if w.target.Settle != nil {
 		w.target.Settle(a.want, owned)

@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -31,13 +33,15 @@ const (
 	CauseRestored Cause = "Restored"
 	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked.
 	CauseInherited Cause = "Inherited"
+	// CauseRepaired means that entries of managedFields could not be read, or were there twice.
+	CauseRepaired Cause = "Repaired"
 	// CauseUnset means that fields nobody owned were claimed to be removed, as Request.Unset asked.
 	CauseUnset Cause = "Unset"
 )
 
 // Causes returns all causes.
 func Causes() []Cause {
-	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseUnset}
+	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseRepaired, CauseUnset}
 }
 
 // ClaimChange is an edit of managedFields that was made.
@@ -49,23 +53,32 @@ type ClaimChange struct {
 }
 
 // claim makes the writer own what it inherits, and what it owned before and lost, and no more of what it leaves to
-// others. lost tells that it owns nothing.
-func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A], lost bool) error {
+// others.
+func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
+	edit, err := ownership.Repair(a.live)
+	if err := w.edit(ctx, a, CauseRepaired, edit, err); err != nil {
+		return err
+	}
 	if a.Inherit != nil {
 		edit, err := ownership.Inherit(a.live, w.target.Edits.Clock.Now(), a.Inherit.From, a.Inherit.Heirs...)
 		if err := w.edit(ctx, a, CauseInherited, edit, err); err != nil {
 			return err
 		}
-		lost = lost && ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) == nil
 	}
-	if w.target.Marked != nil && (lost || a.LetGo && a.Inherit == nil) && w.target.Marked(a.live) {
+	if w.target.Marked != nil && (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.target.Marked(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err
 		}
 	}
 	if a.Yield != nil {
-		edit, err := ownership.Release(a.live, w.holder(a), a.Yield)
+		if len(a.out.Claims) > 0 {
+			// What is left to others depends on what is ours.
+			if err := w.leave(a); err != nil {
+				return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+			}
+		}
+		edit, err := ownership.Release(a.live, w.holder(a), a.out.Left.Has)
 		if err := w.edit(ctx, a, CauseYielded, edit, err); err != nil {
 			return err
 		}
@@ -93,7 +106,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the field has to go, and somebody else owns it",
 	}}
 	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
-		if field := contestedField(path.String(), w.manager.Name, a.live); len(field.Owners) > 0 {
+		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
 			conflict.Fields = append(conflict.Fields, field)
 		}
 	})
@@ -189,7 +202,7 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 	ctx, span := startSpan(ctx, SpanEdit, w.manager.Name, a.Object)
 	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
 	if err != nil {
-		refusal := classify(err, w.manager.Name, a.Object, a.live)
+		refusal := classify(err, w.manager, a.Object, a.live)
 		endRefused(span, refusal)
 		return refusal
 	}
@@ -207,31 +220,53 @@ func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
 	return h
 }
 
-// without returns a configuration without the fields that are left to others.
-func without[A any](schema managedfields.TypeConverter, config A, leave func(path fieldpath.Path) bool) (A, error) {
-	var left A
+// leave takes out of what was rendered what is left to others. The same is then given up of what the writer owns: what
+// is not named any more and not given up would be removed from the object.
+func (w *writer[L, A]) leave(a *attempt[L, A]) error {
+	// An entry that cannot be read is repaired before anything is given up.
+	owned, err := ownership.Fields(w.own(a))
+	if err != nil {
+		owned = &fieldpath.Set{}
+	}
+	var rest runtime.ApplyConfiguration
+	if rest, a.out.Left, err = Leave(w.target.Schema, owned, a.rendered, a.Yield); err != nil {
+		return err
+	}
+	a.want, _ = rest.(A)
+	return a.digest()
+}
+
+// Leave returns what a writer that owns some fields and wants a configuration leaves to others, and what of the
+// configuration, which is a pointer to a struct and is not modified, is to be applied then.
+func Leave(
+	schema managedfields.TypeConverter, owned *fieldpath.Set, config runtime.ApplyConfiguration, yield func(path fieldpath.Path) bool,
+) (rest runtime.ApplyConfiguration, left *fieldpath.Set, err error) {
 	object, err := decoded(config)
 	if err != nil {
-		return left, err
+		return nil, nil, err
 	}
 	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
 	if err != nil {
-		return left, err
+		return nil, nil, err
 	}
-	all, err := typed.ToFieldSet()
+	wanted, err := typed.ToFieldSet()
 	if err != nil {
-		return left, err
+		return nil, nil, err
 	}
-	given := ownership.Cut(all, leave)
-	if given.Empty() {
-		return config, nil
+	left = ownership.Left(owned.Union(wanted), yield)
+	cut := ownership.Cut(wanted, left)
+	if cut.Empty() {
+		return config, left, nil
 	}
-	body, err := json.Marshal(typed.RemoveItems(given).AsValue().Unstructured())
+	body, err := json.Marshal(typed.RemoveItems(cut).AsValue().Unstructured())
 	if err != nil {
-		return left, err
+		return nil, nil, err
 	}
-	left = reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
-	return left, json.Unmarshal(body, left)
+	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
+	if !ok {
+		return nil, nil, fmt.Errorf("a %T cannot be decoded", config)
+	}
+	return rest, left, json.Unmarshal(body, rest)
 }
 
 // unowned are the fields that nobody can own.

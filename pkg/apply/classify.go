@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -22,8 +23,8 @@ const maxReason = 512
 
 // classify turns the API server's answer to a write into one of the closed set of refusals. live is the object
 // as it was seen before the write, or nil.
-func classify(err error, writer string, ref ObjectRef, live metav1.Object) error {
-	refusal := Refusal{Writer: writer, Object: ref, Reason: oneLine(err.Error()), Cause: err}
+func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.Object) error {
+	refusal := Refusal{Writer: writer.Name, Object: ref, Reason: oneLine(err.Error()), Cause: err}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		refusal.Class = ClassTransient
@@ -138,7 +139,7 @@ func conflictCauses(status metav1.Status) []metav1.StatusCause {
 
 // contested tells for each path of the causes who holds it. The causes serve for the paths alone: their texts
 // name one manager each and no time, managedFields name all.
-func contested(causes []metav1.StatusCause, writer string, live metav1.Object) []FieldConflict {
+func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
 	var fields []FieldConflict
 	for _, c := range causes {
 		if slices.ContainsFunc(fields, func(f FieldConflict) bool { return f.Path == c.Field }) {
@@ -149,14 +150,14 @@ func contested(causes []metav1.StatusCause, writer string, live metav1.Object) [
 	return fields
 }
 
-// contestedField is a field, and who else than the writer owns it.
-func contestedField(path, writer string, live metav1.Object) FieldConflict {
+// contestedField is a field, and who else than the writer owns it: an update under the writer's own name is somebody else's.
+func contestedField(path string, writer fieldmanager.Writer, live metav1.Object) FieldConflict {
 	field := FieldConflict{Path: path}
 	if live == nil {
 		return field
 	}
 	for _, o := range ownership.Owners(live, path) {
-		if o.Manager != writer {
+		if !o.Applies(writer.Name, writer.Subresource) {
 			field.Owners = append(field.Owners, o)
 		}
 	}

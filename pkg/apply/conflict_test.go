@@ -120,10 +120,50 @@ func TestGoneOnCreation(t *testing.T) {
 	b.expect(1, "no event would have told")
 }
 
-// We are not in conflict with ourselves, whatever the cache shows.
-func TestConflictDoesNotNameTheWriterItself(t *testing.T) {
+// We are not in conflict with ourselves, whatever the cache shows. Who updates, or applies through a subresource, under our
+// name is not us: it is named as what it is.
+func TestConflictNamesOthersOfTheWritersName(t *testing.T) {
 	live := foreign(after(t, "someone", web("a:1")), content.Name, `{"f:spec":{"f:replicas":{}}}`)
-	if owners := conflicting(t, live).Fields[0].Owners; len(owners) != 0 {
-		t.Errorf("owners %v, want none", owners)
+	for name, test := range map[string]struct {
+		operation   metav1.ManagedFieldsOperationType
+		subresource string
+		others      int
+	}{
+		"the writer itself":         {metav1.ManagedFieldsOperationApply, "", 0},
+		"an update":                 {metav1.ManagedFieldsOperationUpdate, "", 1},
+		"an apply of another part":  {metav1.ManagedFieldsOperationApply, "scale", 1},
+		"an update of another part": {metav1.ManagedFieldsOperationUpdate, "scale", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entry := &live.ManagedFields[len(live.ManagedFields)-1]
+			entry.Operation, entry.Subresource = test.operation, test.subresource
+			owners := conflicting(t, live).Fields[0].Owners
+			if len(owners) != test.others {
+				t.Fatalf("owners %v, want %d", owners, test.others)
+			}
+			for _, o := range owners {
+				if o.Manager != content.Name || o.Operation != test.operation || o.Subresource != test.subresource {
+					t.Errorf("owner %+v", o)
+				}
+			}
+		})
 	}
+}
+
+// A field that an update under the writer's own name has changed can be taken from it.
+func TestTakeFromAnUpdateOfTheWritersName(t *testing.T) {
+	s := created(t, content, stamped, web("a:1"))
+	s.update(content.Name, func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b" })
+	out := s.sync(web("a:1"), nil)
+	conflict, ok := errors.AsType[*apply.ConflictError](out.Err)
+	if !ok || len(conflict.Fields) != 1 || len(conflict.Fields[0].Owners) != 1 {
+		t.Fatalf("error %v, want a conflict with one owner", out.Err)
+	}
+	s.expect("the image was changed", "apply content")
+	if out := s.sync(web("a:1"), takeAll); out.Err != nil || s.image() != "a:1" {
+		t.Fatalf("image %s, error %v", s.image(), out.Err)
+	}
+	s.expect("it is taken", "edit ownership", "apply content")
+	s.ends(s.sync(web("a:1"), nil), apply.ActionNone, "")
+	s.expect("it is ours")
 }

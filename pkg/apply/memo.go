@@ -32,7 +32,7 @@ type memory struct {
 	object uint64
 	// intent is what was to be written.
 	intent digest
-	// claims is the fingerprint of the writer's own entry after a success, and of all claims at a refusal.
+	// claims is that of ownership.Settled after a success, and of ownership.Standing at a refusal.
 	claims uint64
 	// refusal is nil after a success.
 	refusal error

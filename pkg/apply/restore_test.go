@@ -204,17 +204,3 @@ func TestRefusedEdits(t *testing.T) {
 		}
 	}
 }
-
-// A record that cannot be read must not be written: what it says would be lost.
-func TestUnreadableRecordIsNotEdited(t *testing.T) {
-	s := created(t, content, stamped, web("a:1"))
-	foreign(s.stored, "broken", `{"f:spec":`)
-	before := s.live()
-	if out := s.sync(web("a:1"), yieldImage); apply.ClassOf(out.Err) != apply.ClassTerminal || out.Wrote() {
-		t.Errorf("%s with error %v, want class Terminal", out.Action, out.Err)
-	}
-	s.expect("an entry that cannot be read")
-	if diff := cmp.Diff(before, s.stored); diff != "" {
-		t.Errorf("the object has changed (-before +after):\n%s", diff)
-	}
-}

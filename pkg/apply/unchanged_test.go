@@ -112,10 +112,12 @@ func TestForeignWritesCauseNoRequest(t *testing.T) {
 	live.Labels["team"] = "a"
 	live.ResourceVersion, live.Generation = "200", 5
 	live.Status.Replicas = 3
-	b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
+	for range 3 {
+		b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
+	}
 	b.expect(0, "a foreign label")
-	if b.extracts != 0 {
-		t.Errorf("%d comparisons, want none: our own entry is the one that we left", b.extracts)
+	if b.extracts != 1 {
+		t.Errorf("%d comparisons, want 1: our entry is the one that we left, and what it stands for was looked at", b.extracts)
 	}
 }
 
@@ -248,9 +250,6 @@ func TestWritersOfOneObjectAreApart(t *testing.T) {
 		t.Errorf("the number was written again")
 	}
 	b.expect(0, "both are as they should be")
-	if b.extracts != 0 {
-		t.Errorf("%d comparisons, want none", b.extracts)
-	}
 }
 
 // A status is written by its own entry, that of the subresource.

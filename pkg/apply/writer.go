@@ -143,6 +143,9 @@ type Outcome struct {
 	Live metav1.Object
 	// Claims are the fields that changed hands on the way.
 	Claims []ClaimChange
+	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
+	// nothing was to be left, and when the object does not exist.
+	Left *fieldpath.Set
 }
 
 // Retry tells whether the same is to be tried again although nothing has told of a change, with back-off. Anything else
@@ -203,6 +206,8 @@ type attempt[L, A any] struct {
 	Request
 	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist.
 	live L
+	// rendered is the intent.
+	rendered A
 	// want is the intent without what is left to others, to be completed by what is not rendered: source and
 	// preconditions.
 	want A
@@ -242,15 +247,11 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
 		}
 	}
-	if err := a.digest(); err != nil || a.Live == nil || a.Yield == nil || a.empty {
+	a.rendered = a.want
+	if err := a.digest(); err != nil || a.Live == nil || a.Yield == nil || a.empty && w.own(a) == nil {
 		return err
 	}
-	left, err := without(w.target.Schema, a.want, a.Yield)
-	if err != nil {
-		return err
-	}
-	a.want = left
-	return a.digest()
+	return w.leave(a)
 }
 
 // maxEmpty is how long the encoding of a configuration without fields can be, in bytes: its object's kind, name and
@@ -297,7 +298,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 	ctx, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
 	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
-		refusal := classify(err, w.manager.Name, a.Object, a.out.Live)
+		refusal := classify(err, w.manager, a.Object, a.out.Live)
 		endRefused(span, refusal)
 		return w.refused(memo, a, refusal)
 	}
@@ -313,8 +314,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 
 // remember notes that an object is as the intent wants it.
 func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
-	claim := ownership.Fingerprint(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
-	memo.remember(w.manager.Name, a.Object, memory{object: identify(a.live.GetUID()), intent: a.intent, claims: claim})
+	memo.remember(w.manager.Name, a.Object, memory{object: identify(a.live.GetUID()), intent: a.intent, claims: w.settled(a)})
 }
 
 // refused ends an attempt that the API server has refused. A refusal that only a change of the object or of the intent
@@ -327,7 +327,7 @@ func (w *writer[L, A]) refused(memo *memo, a *attempt[L, A], refusal error) Outc
 	}
 	what := memory{intent: a.intent, refusal: refusal}
 	if a.out.Live != nil {
-		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live)
+		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
 	}
 	memo.remember(w.manager.Name, a.Object, what)
 	return a.out

@@ -4,7 +4,6 @@
 package apply_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +35,6 @@ func TestOnlyRegisteredManagersWrite(t *testing.T) {
 // What a programmer mixed up is refused before it is sent, and does not panic.
 func TestMixedUpRequestsAreTerminal(t *testing.T) {
 	b := newBench(t, content, (*server).target)
-	unreadable := b.target()
-	unreadable.Extract = func(*deployment, string) (*configuration, error) { return nil, errors.New("broken entry") }
 	for name, test := range map[string]struct {
 		writer  apply.Writer
 		request apply.Request
@@ -46,11 +43,6 @@ func TestMixedUpRequestsAreTerminal(t *testing.T) {
 		"another kind of intent": {b.writer, apply.Request{Config: corev1ac.ConfigMap("web", namespace)}, "ConfigMapApplyConfiguration"},
 		"no intent":              {b.writer, apply.Request{}, "<nil>"},
 		"another kind of object": {b.writer, apply.Request{Config: web("a:1"), Live: &corev1.ConfigMap{}}, "*v1.ConfigMap"},
-		"an unreadable entry": {
-			newWriter(t, content, unreadable),
-			apply.Request{Config: web("a:2"), Live: after(t, content.Name, web("a:1"))},
-			"broken entry",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.request.Object = webRef

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
@@ -75,7 +76,7 @@ func (p *pass) describe(c *apply.ConflictError) string {
 	first := c.Fields[0]
 	holder := "another field manager"
 	if len(first.Owners) > 0 {
-		holder = "field manager " + first.Owners[0].String()
+		holder = holderOf(first.Owners[0])
 	}
 	more := ""
 	if n := len(c.Fields) - 1; n > 0 {
@@ -91,6 +92,14 @@ func (p *pass) describe(c *apply.ConflictError) string {
 		"To take it: %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
 		holder, first.Path, c.Object, more, c.Writer,
 		p.annotate(vocabulary.Take, fields), p.annotate(vocabulary.Yield, fields))
+}
+
+// holderOf names who holds a field. Who writes under one of Freehold's own names is told from Freehold by the operation.
+func holderOf(owner ownership.Owner) string {
+	if vocabulary.ClassOf(owner.Manager, "") != vocabulary.ClassFreehold {
+		return "field manager " + owner.String()
+	}
+	return fmt.Sprintf("field manager %s (%s), which is not Freehold itself but uses a name of Freehold's,", owner, owner.Operation)
 }
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
@@ -145,6 +154,8 @@ const (
 	ReasonFieldsTaken    = "FieldsTaken"
 	ReasonFieldsReleased = "FieldsReleased"
 	ReasonOwnershipLost  = "OwnershipLost"
+	// ReasonManagedFieldsRepaired is that of entries that could not be read, or were there twice.
+	ReasonManagedFieldsRepaired = "ManagedFieldsRepaired"
 )
 
 // announce tells of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
@@ -177,6 +188,10 @@ func (p *pass) announce(out apply.Outcome) {
 		case apply.CauseYielded:
 			reason = ReasonFieldsReleased
 			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
+		case apply.CauseRepaired:
+			severity, reason = corev1.EventTypeWarning, ReasonManagedFieldsRepaired
+			note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s could not be read or was there twice",
+				out.Writer, out.Object, first.From)
 		case apply.CauseRestored:
 			severity, reason = corev1.EventTypeWarning, ReasonOwnershipLost
 			note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+

@@ -112,7 +112,7 @@ type replicasOwners struct {
 func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 	var found replicasOwners
 	for _, o := range ownership.Owners(live, replicasPath) {
-		if o.Manager == writer {
+		if o.Applies(writer, "") {
 			found.ours = true
 		} else {
 			found.others = append(found.others, o)

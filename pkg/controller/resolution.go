@@ -92,16 +92,8 @@ func (r *resolution) complete(req *apply.Request) {
 }
 
 func (r *resolution) yielded(object apply.ObjectRef, path fieldpath.Path) bool {
-	if !request.Yieldable(object, path) {
-		return false
-	}
-	found := false
-	for i, s := range r.yield {
-		if s.Field(object, path) {
-			r.yields[i], found = true, true
-		}
-	}
-	return found
+	return request.Yieldable(object, path) &&
+		slices.ContainsFunc(r.yield, func(s request.Selector) bool { return s.Field(object, path) })
 }
 
 // takesFrom tells whether it was asked to take everything from a manager of an object.
@@ -111,8 +103,13 @@ func (r *resolution) takesFrom(object apply.ObjectRef, manager string) bool {
 	})
 }
 
-// note keeps in mind what was taken.
+// note keeps in mind what was taken, and what is left to others.
 func (r *resolution) note(out apply.Outcome) {
+	for i, s := range r.yield {
+		if out.Left != nil && !r.yields[i] {
+			out.Left.Iterate(func(path fieldpath.Path) { r.yields[i] = r.yields[i] || s.Field(out.Object, path) })
+		}
+	}
 	for _, change := range out.Claims {
 		if len(r.take) == 0 {
 			continue

@@ -97,6 +97,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 	if r.complete(&capped); capped.Yield != nil {
 		t.Error("what a writer takes by itself is left to others")
 	}
+	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".metadata.labels.a"))})
 	want := []status.Finding{{
 		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionFalse, Reason: ReasonNotYieldable,
 		Message: "freehold.dev/yield .spec.selector: no field that Freehold sets and can leave to others. It can leave those of " +
@@ -174,8 +175,9 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"yielded": {
 			server: asking("", ".spec.paused , deployment.apps/web:.spec.replicas"),
 			prepare: func(r *resolution) {
-				r.yielded(webDeployment, pathOf(t, ".spec.paused"))
-				r.yielded(webDeployment, pathOf(t, ".spec.replicas"))
+				r.note(apply.Outcome{
+					Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".spec.paused"), pathOf(t, ".spec.replicas")),
+				})
 			},
 			want: []string{"FieldsYielded True Yielded left to others: .spec.paused, deployment.apps/web:.spec.replicas"},
 		},

@@ -6,6 +6,8 @@ package ownership
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,13 @@ func (o Owner) String() string {
 		return fmt.Sprintf("%q with subresource %q", o.Manager, o.Subresource)
 	}
 	return fmt.Sprintf("%q", o.Manager)
+}
+
+// Applies reports whether this is what the manager owns by its own applies to the subresource ("" is the object itself).
+// An update under the same name, or an apply through another subresource, is a claim of its own, and in conflict with it
+// as that of any other manager.
+func (o Owner) Applies(manager, subresource string) bool {
+	return o.Manager == manager && o.Operation == metav1.ManagedFieldsOperationApply && o.Subresource == subresource
 }
 
 // ApplyEntry returns the entry of a manager that applies to the subresource ("" is the object itself), or nil
@@ -108,17 +117,32 @@ func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
 	return h.Sum64()
 }
 
-// Standing identifies who owns what of an object, and when they last wrote. It changes when a claim comes or
-// goes, and when an owner writes again; it does not change with the object's status. A refused apply can
-// succeed only after it has changed. Comparable within one process.
-func Standing(obj metav1.Object) uint64 {
+// Settled identifies what a manager owns of an object by its applies to the subresource, and the values that it was seen
+// with, as far as an object tells of them without being compared: by its generation, which moves with the spec, and by
+// its labels, annotations, finalizers and owner references. The entry alone is not enough, since a value can be changed
+// and the entry put back as it was. A kind without a generation, and a status, tell by the resourceVersion. Comparable
+// within one process.
+func Settled(obj metav1.Object, manager, subresource string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	if entry := ApplyEntry(obj, manager, subresource); entry != nil {
+		writeEntry(&h, entry)
+	}
+	writeValues(&h, obj, subresource)
+	return h.Sum64()
+}
+
+// Standing identifies who owns what of an object, when they last wrote, and the values as Settled tells of them. A refused
+// apply can succeed only after it has changed. It does not change with the object's status, but for those who apply to
+// that. Comparable within one process.
+func Standing(obj metav1.Object, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.WriteString(string(obj.GetUID()))
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource == "status" {
+		if e.Subresource == statusSubresource && subresource != statusSubresource {
 			continue
 		}
 		writeEntry(&h, e)
@@ -126,14 +150,35 @@ func Standing(obj metav1.Object) uint64 {
 			maphash.WriteComparable(&h, e.Time.UnixNano())
 		}
 	}
-	// The times have a resolution of a second. The generation, where the kind has one, moves with each write
-	// of the spec; the other kinds have no status that would move their resourceVersion.
-	if generation := obj.GetGeneration(); generation != 0 {
-		maphash.WriteComparable(&h, generation)
+	// The times have a resolution of a second: an owner that writes twice within one leaves the same entry.
+	writeValues(&h, obj, subresource)
+	return h.Sum64()
+}
+
+const statusSubresource = "status"
+
+// writeValues writes what tells that values of an object have changed.
+func writeValues(h *maphash.Hash, obj metav1.Object, subresource string) {
+	if generation := obj.GetGeneration(); generation != 0 && subresource != statusSubresource {
+		maphash.WriteComparable(h, generation)
 	} else {
 		h.WriteString(obj.GetResourceVersion())
 	}
-	return h.Sum64()
+	for _, values := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
+		maphash.WriteComparable(h, len(values))
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			maphash.WriteComparable(h, [2]string{key, values[key]})
+		}
+	}
+	for _, finalizer := range obj.GetFinalizers() {
+		maphash.WriteComparable(h, finalizer)
+	}
+	for _, ref := range obj.GetOwnerReferences() {
+		controller, blocks := ref.Controller != nil && *ref.Controller, ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+		ref.Controller, ref.BlockOwnerDeletion = nil, nil // pointers, which differ from copy to copy
+		maphash.WriteComparable(h, ref)
+		maphash.WriteComparable(h, [2]bool{controller, blocks})
+	}
 }
 
 func writeEntry(h *maphash.Hash, e *metav1.ManagedFieldsEntry) {

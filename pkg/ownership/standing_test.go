@@ -91,7 +91,7 @@ func TestFingerprintAfterForeignWrites(t *testing.T) {
 }
 
 func TestStanding(t *testing.T) {
-	before := ownership.Standing(standing())
+	before := ownership.Standing(standing(), "")
 	for name, test := range map[string]struct {
 		change func(*metav1.ObjectMeta)
 		same   bool
@@ -117,7 +117,7 @@ func TestStanding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := standing()
 			test.change(obj)
-			if same := ownership.Standing(obj) == before; same != test.same {
+			if same := ownership.Standing(obj, "") == before; same != test.same {
 				t.Errorf("the standing is the same: %t", same)
 			}
 		})
@@ -128,12 +128,12 @@ func TestStanding(t *testing.T) {
 func TestStandingWithoutAGeneration(t *testing.T) {
 	obj := standing()
 	obj.Generation = 0
-	before := ownership.Standing(obj)
-	if ownership.Standing(obj) != before {
+	before := ownership.Standing(obj, "")
+	if ownership.Standing(obj, "") != before {
 		t.Error("the standing of one object differs from itself")
 	}
 	obj.ResourceVersion = "11"
-	if ownership.Standing(obj) == before {
+	if ownership.Standing(obj, "") == before {
 		t.Error("a write of an object without a generation did not change its standing")
 	}
 }

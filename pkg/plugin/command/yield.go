@@ -184,8 +184,9 @@ func givenUp(intents []wanted.Intent, s request.Selector) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		left := ownership.Left(own, wanted.Yields(intent.Object, []request.Selector{s}))
 		for _, path := range wanted.Selected(own, intent.Object, s) {
-			if !request.Yieldable(intent.Object, path) {
+			if !left.Has(path) {
 				kept = true
 				continue
 			}

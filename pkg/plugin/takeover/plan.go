@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -246,7 +247,7 @@ func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfigurati
 // contest notes the fields of a conflict.
 func (o *Object) contest(writer string, paths []string, want map[string]any) {
 	for _, entry := range o.Merged.GetManagedFields() {
-		if entry.Manager == writer {
+		if entry.Manager == writer && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
 			continue
 		}
 		set, err := ownership.Fields(&entry)
@@ -262,7 +263,7 @@ func (o *Object) contest(writer string, paths []string, want map[string]any) {
 				Path: path.String(), Location: path.Copy(), Theirs: wanted.At(o.Live.Object, path), Ours: wanted.At(want, path),
 			}}
 			for _, owner := range ownership.Owners(o.Merged, c.Path) {
-				if owner.Manager != writer {
+				if !owner.Applies(writer, "") {
 					c.Owners = append(c.Owners, owner)
 				}
 			}

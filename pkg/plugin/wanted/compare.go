@@ -63,8 +63,8 @@ var identity = fieldpath.NewSet(
 )
 
 // compare holds an intent against the object: whether it is so already, and what others contest. It does what the API
-// server does with an apply that is not forced. What the intent yields it does not name any more.
-func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool, unset []string) error {
+// server does with an apply that is not forced. What is left to others it does not name any more.
+func (w *worker) compare(intent *Intent, left *fieldpath.Set, yields func(path fieldpath.Path) bool, unset []string) error {
 	live, err := w.Schema.ObjectToTyped(&unstructured.Unstructured{Object: withoutManagedFields(intent.Live)}, typed.AllowDuplicates)
 	if err != nil {
 		return err
@@ -81,13 +81,8 @@ func (w *worker) compare(intent *Intent, yields func(path fieldpath.Path) bool, 
 	if err != nil {
 		return err
 	}
-	released := &fieldpath.Set{}
-	own.Iterate(func(path fieldpath.Path) {
-		if yields(path) {
-			released.Insert(path.Copy())
-			intent.Released = append(intent.Released, path.String())
-		}
-	})
+	released := own.Intersection(left)
+	released.Iterate(func(path fieldpath.Path) { intent.Released = append(intent.Released, path.String()) })
 	merged, err := live.Merge(want)
 	if err != nil {
 		return err
@@ -214,7 +209,7 @@ func contest(intent *Intent, changed *fieldpath.Set) error {
 	contested.Iterate(func(path fieldpath.Path) {
 		c := Contested{Path: path.String(), Location: path.Copy(), Theirs: At(intent.Live.Object, path), Ours: At(intent.Want, path)}
 		for _, o := range ownership.Owners(intent.Live, c.Path) {
-			if o.Manager != intent.Writer {
+			if !o.Applies(intent.Writer, "") {
 				c.Owners = append(c.Owners, o)
 			}
 		}

@@ -5,8 +5,6 @@ package wanted
 
 import (
 	"encoding/json"
-	"fmt"
-	"reflect"
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -36,6 +34,8 @@ type Left struct {
 	Config runtime.ApplyConfiguration
 	// Given are the fields that it has given up.
 	Given []ownership.Moved
+	// Fields are those that are left to others, of what the writer owned and of what it wanted.
+	Fields *fieldpath.Set
 }
 
 // Leave makes a writer leave fields of an object to others. It comes before Settle, as in the operator: whether a
@@ -44,40 +44,21 @@ func Leave(
 	schema managedfields.TypeConverter, object *unstructured.Unstructured, writer string, config runtime.ApplyConfiguration,
 	yields func(path fieldpath.Path) bool,
 ) (*Left, error) {
-	edit, err := ownership.Release(object, ownership.Holder{Manager: writer, APIVersion: object.GetAPIVersion()}, yields)
-	left := &Left{Config: config}
+	// An entry that cannot be read is repaired by the operator before it gives anything up.
+	owned, err := ownership.Fields(ownership.ApplyEntry(object, writer, ""))
+	if err != nil {
+		owned = &fieldpath.Set{}
+	}
+	left := &Left{}
+	if left.Config, left.Fields, err = apply.Leave(schema, owned, config, yields); err != nil {
+		return nil, err
+	}
+	edit, err := ownership.Release(object, ownership.Holder{Manager: writer, APIVersion: object.GetAPIVersion()}, left.Fields.Has)
 	if edit != nil {
 		left.Given = edit.Moved
 	}
-	if left.Object, err = Edited(object, edit, err); err != nil {
-		return nil, err
-	}
-	want, err := Encode(config)
-	if err != nil {
-		return nil, err
-	}
-	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: want})
-	if err != nil {
-		return nil, err
-	}
-	fields, err := typed.ToFieldSet()
-	if err != nil {
-		return nil, err
-	}
-	cut := ownership.Cut(fields, yields)
-	if cut.Empty() {
-		return left, nil
-	}
-	text, err := json.Marshal(typed.RemoveItems(cut).AsValue().Unstructured())
-	if err != nil {
-		return nil, err
-	}
-	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot be decoded", config)
-	}
-	left.Config = rest
-	return left, json.Unmarshal(text, rest)
+	left.Object, err = Edited(object, edit, err)
+	return left, err
 }
 
 // Edited returns an object after an edit of its managedFields; the object itself when there is nothing to edit.

@@ -192,7 +192,7 @@ func (w *worker) replicas(writer string, object apply.ObjectRef, result *render.
 	case i >= 0:
 		intent, err := w.intent(writer, object, result.Intents[i].Config)
 		return &intent, err
-	case result.SinglePod || !slices.ContainsFunc(ownership.Owners(live, replicasPath), func(o ownership.Owner) bool { return o.Manager == writer }):
+	case result.SinglePod || !slices.ContainsFunc(ownership.Owners(live, replicasPath), func(o ownership.Owner) bool { return o.Applies(writer, "") }):
 		return nil, nil
 	default:
 		return &Intent{Writer: writer, Object: object, Live: live, Released: []string{replicasPath}}, nil
@@ -204,13 +204,13 @@ const replicasPath = ".spec.replicas"
 // intent works out what becomes of a rendered configuration, and of the fields that are to go.
 func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.ApplyConfiguration, unset ...string) (Intent, error) {
 	intent := Intent{Writer: writer, Object: object, Live: w.Child(object)}
-	yields := Yields(object, w.yield)
+	yields, given := Yields(object, w.yield), &fieldpath.Set{}
 	if intent.Live != nil {
 		left, err := Leave(w.Schema, intent.Live, writer, config, yields)
 		if err != nil {
 			return intent, fmt.Errorf("what %s leaves of %s cannot be told: %w", writer, object, err)
 		}
-		config = left.Config
+		config, given = left.Config, left.Fields
 		Settle(writer, left.Object, config)
 	}
 	want, err := Encode(config)
@@ -223,7 +223,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 		intent.Trial = intent.Want
 		return intent, nil
 	}
-	if err := w.compare(&intent, yields, unset); err != nil {
+	if err := w.compare(&intent, given, yields, unset); err != nil {
 		return intent, fmt.Errorf("what %s wants of %s cannot be compared: %w", writer, object, err)
 	}
 	return intent, nil

@@ -1,0 +1,50 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// managedFieldsPath is what Moved names when an entry as a whole is repaired.
+const managedFieldsPath = ".metadata.managedFields"
+
+// Repair makes managedFields readable again: entries of one manager, operation and subresource become one that owns what
+// each of them did, and an entry that cannot be read is dropped. As long as there is such an entry, the API server
+// answers every apply with an error, and it drops all entries at the next update. Moved tells of each entry that is
+// folded or dropped. Repair returns nil when there is none.
+func Repair(obj metav1.Object) (*Edit, error) {
+	d := &draft{}
+	places := map[metav1.ManagedFieldsEntry]int{}
+	for _, entry := range obj.GetManagedFields() {
+		set, err := Fields(&entry)
+		if err != nil || !wellFormed(&entry) {
+			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: owner(&entry)})
+			continue
+		}
+		key := identity(&entry)
+		if i, twice := places[key]; twice {
+			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: owner(&entry)})
+			d.sets[i] = d.sets[i].Union(set)
+			continue
+		}
+		places[key] = len(d.entries)
+		d.entries, d.sets, d.before = append(d.entries, entry), append(d.sets, set), append(d.before, set)
+	}
+	return d.edit()
+}
+
+// wellFormed reports whether the API server can read what an entry says beside its fields.
+func wellFormed(e *metav1.ManagedFieldsEntry) bool {
+	known := e.Operation == metav1.ManagedFieldsOperationApply || e.Operation == metav1.ManagedFieldsOperationUpdate
+	return known && e.APIVersion != "" && e.FieldsType == "FieldsV1"
+}
+
+// identity is what the API server tells entries apart by: all but the fields and the time, and for those who apply not the
+// version either.
+func identity(e *metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+	id := metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
+	if e.Operation != metav1.ManagedFieldsOperationApply {
+		id.APIVersion = e.APIVersion
+	}
+	return id
+}
