@@ -67,14 +67,16 @@ const middle = `
 | Outcome | Means |
 |---|---|
 | ` + "`unchanged`" + ` | the object is as the intent wants it; no request |
-| ` + "`held`" + ` | refused before, and neither the object nor the intent has changed since, or an object of that name belongs to something else; no request |
+| ` + "`held`" + ` | refused before, and the refusal still stands; no request |
 | ` + "`created`, `applied`, `claimed`" + ` | an object was made; changed; left as it was while fields changed hands |
-| ` + "`conflict`" + ` | another field manager has another value |
-| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than what the operator knew; changed meanwhile; is being deleted. These pass by themselves |
-| ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; the object is somebody else's. Tried again when something changes |
-| ` + "`forbidden`, `transient`" + ` | not allowed, or refused by an admission policy; the API server could not answer. Tried again with back-off of up to five minutes |
+| ` + "`deleted`" + ` | an object was deleted, or a pod evicted |
+| ` + "`conflict`" + ` | another field manager has another value. Sent again when something changes |
+| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than what the operator knew; changed meanwhile; is being deleted. These pass by themselves as a rule |
+| ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; the object is somebody else's |
+| ` + "`forbidden`, `transient`" + ` | not allowed, or refused by an admission policy; the API server could not answer |
 
-Those of the last five rows are there from the start, at 0, for each writer and kind that it writes.
+All refusals but ` + "`conflict`" + ` are looked at again with back-off, every ten minutes at the latest, and counted each time;
+in between they are ` + "`held`" + `. ` + "`stale`" + ` and ` + "`foreign`" + ` are decided without a request. Those of the last four rows are there from the start, at 0, for each writer and kind that it writes.
 
 ## Those of the libraries
 

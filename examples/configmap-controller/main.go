@@ -54,6 +54,7 @@ type controller struct {
 	configMaps cache.SharedIndexInformer
 	applier    *apply.Applier
 	writer     apply.Writer
+	again      func(name cache.ObjectName, after time.Duration)
 }
 
 func main() {
@@ -85,6 +86,7 @@ func main() {
 // run calls sync for every Greeting or ConfigMap that changes, by the name that both have, until the context ends.
 func (c *controller) run(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	c.again = queue.AddAfter
 	context.AfterFunc(ctx, queue.ShutDown)
 	changed := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
@@ -108,7 +110,7 @@ func (c *controller) run(ctx context.Context) {
 	}
 }
 
-// sync is one pass. An error means that it is to be tried again; everything else waits for an event.
+// sync is one pass. An error means that it is to be tried again; a refused write says itself when, or waits for an event.
 func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 	ref := apply.ObjectRef{Kind: configMap, NamespacedName: name.AsNamespacedName()}
 	found, exists, err := c.known.GetStore().GetByKey(name.String())
@@ -129,8 +131,11 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
 				WithName(name.Name).WithUID(greeting.GetUID()).WithController(true)),
 	})
-	if out.Retry() {
-		return out.Err
+	if out.RetryAfter > 0 {
+		c.again(name, out.RetryAfter) // It was refused, and the applier sends it again no sooner.
+	}
+	if out.Err != nil && out.Problem() == "" {
+		return nil // That should be over in a moment.
 	}
 	return c.report(ctx, greeting, out.Problem())
 }

@@ -9,9 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // Observer is told of every outcome, for metrics. It is called from many goroutines and must not block.
@@ -26,24 +28,38 @@ type Applier struct {
 	memo     *memo
 	written  *Written
 	observer Observer
-	// deleted has the versions of objects whose deletion was accepted, by their UIDs: a cache shows for a moment more
-	// what is gone already.
-	deleted *lru.Cache
+	// deletions has what became of the deletion of objects, by their UIDs.
+	deletions *lru.Cache
+	clock     clock.PassiveClock
 }
 
-// rememberedDeletions is how many deletions are remembered. It matters for moments.
-const rememberedDeletions = 1024
+// deletion is the end of one request to delete an object.
+type deletion struct {
+	// version is the resourceVersion that was to be deleted. A cache shows for a moment more what is gone already.
+	version string
+	// refused is nil when the deletion was accepted.
+	refused *refused
+}
+
+// rememberedDeletions is how many deletions are remembered. Who is forgotten is asked for once more.
+const rememberedDeletions = 4096
 
 // NewApplier returns an applier that remembers nothing yet. The observer may be nil.
-func NewApplier(observer Observer) *Applier {
-	return &Applier{memo: newMemo(), written: newWritten(), observer: observer, deleted: lru.New(rememberedDeletions)}
+func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observer, clock.RealClock{}) }
+
+// NewApplierWithClock is NewApplier with a clock of its own, which tells how long refusals stand.
+func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
+	return &Applier{
+		memo: newMemo(clock), written: newWritten(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
+	}
 }
 
 // Written tells which of this applier's own writes a cache has yet to show.
 func (a *Applier) Written() *Written { return a.written }
 
 // Sync brings one object in line with one writer's intent. It sends one apply, and none when the object is already
-// so or when the same intent was refused and nothing has changed since. Where a claim has to change hands, an edit of
+// so or when the same intent was refused and that still stands: a conflict until the object's ownership or the intent
+// changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a claim has to change hands, an edit of
 // managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	out := w.sync(ctx, a.memo, req)
@@ -54,8 +70,25 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	return out
 }
 
-// Note logs an outcome and tells the observer of it. Sync does so itself; it is for outcomes that a controller
-// decides on without asking a writer.
+// Refuse is for a write that a controller decides not to ask a writer for, for a reason that the refusal tells: the
+// object, as it was seen, is somebody else's. The outcome is what Sync would return: it has a wait, which grows as long as
+// the same is decided again.
+func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Object) Outcome {
+	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
+	what := memory{refused: &refused{err: refusal}}
+	if live != nil {
+		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
+	}
+	if a.memo.refuse(refusal.Writer, refusal.Object, what) {
+		out.Action = ActionRefused
+	}
+	out.RetryAfter = what.refused.left(a.clock.Now())
+	a.Note(ctx, out)
+	return out
+}
+
+// Note logs an outcome and tells the observer of it. Sync, Delete and Refuse do so themselves; it is for what a
+// controller finds in its way before it can ask for anything.
 func (a *Applier) Note(ctx context.Context, out Outcome) {
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
 	for _, change := range out.Claims {
@@ -66,6 +99,8 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		log.Info("Write refused", "class", ClassOf(out.Err), "err", out.Err)
 	case out.Err != nil:
 		log.V(4).Info("Not written", "class", ClassOf(out.Err), "err", out.Err)
+	case out.Action == ActionDeleted:
+		log.V(2).Info("Deleted")
 	case out.Action != ActionNone:
 		log.V(2).Info("Written", "resourceVersion", out.Live.GetResourceVersion())
 	}
@@ -77,18 +112,27 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 // Conflicts returns the conflicts that stand.
 func (a *Applier) Conflicts() []*ConflictError { return a.memo.conflicts() }
 
-// Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an
-// object that is already being deleted, or of which it has deleted this very version. The error, if any, is a *Refusal.
+// Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an object that is
+// already being deleted, or of which it has deleted this very version, or whose deletion was refused when the refusal still
+// stands. The outcome has no writer; its error, if any, is a *Refusal. An object that is gone is no error.
 func (a *Applier) Delete(
 	ctx context.Context, ref ObjectRef, live metav1.Object,
 	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
-) error {
+) Outcome {
+	out := Outcome{Object: ref, Action: ActionNone, Live: live}
 	if live.GetDeletionTimestamp() != nil {
-		return nil
+		return out
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	if before, known := a.deleted.Get(uid); known && before == version {
-		return nil
+	var before deletion
+	if known, ok := a.deletions.Get(uid); ok {
+		before = known.(deletion)
+	}
+	if before.refused == nil && before.version == version {
+		return out
+	}
+	if left := before.refused.left(a.clock.Now()); left > 0 && (ClassOf(before.refused.err) != ClassMoved || before.version == version) {
+		return a.deleted(ctx, out, before.refused)
 	}
 	background := metav1.DeletePropagationBackground
 	ctx, span := startSpan(ctx, SpanDelete, "", ref)
@@ -98,16 +142,29 @@ func (a *Applier) Delete(
 	})
 	if err == nil {
 		endAccepted(span, outcomeDeleted, "")
-		a.deleted.Add(uid, version)
-		klog.FromContext(ctx).V(2).Info("Deleted", "object", ref.String())
-		return nil
+		a.deletions.Add(uid, deletion{version: version})
+		out.Action = ActionDeleted
+		return a.deleted(ctx, out, nil)
 	}
-	refused := classify(err, fieldmanager.Writer{}, ref, live)
-	endRefused(span, refused)
-	if ClassOf(refused) == ClassGone {
-		return nil
+	now := &refused{err: classify(err, fieldmanager.Writer{}, ref, live)}
+	endRefused(span, now.err)
+	now.after(before.refused, a.clock.Now())
+	a.deletions.Add(uid, deletion{version: version, refused: now})
+	out.Action = ActionRefused
+	return a.deleted(ctx, out, now)
+}
+
+// deleted completes the outcome of a deletion. One that was refused since the object is gone is no error: the cache will
+// show it.
+func (a *Applier) deleted(ctx context.Context, out Outcome, refused *refused) Outcome {
+	if refused != nil {
+		out.Err, out.RetryAfter = refused.err, refused.left(a.clock.Now())
 	}
-	return refused
+	if ClassOf(out.Err) == ClassGone {
+		out.Action, out.Err = ActionNone, nil
+	}
+	a.Note(ctx, out)
+	return out
 }
 
 // Forget drops what is remembered of an object, for example when it has been deleted for good.

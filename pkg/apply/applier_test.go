@@ -31,7 +31,7 @@ func (o *observer) Observe(out apply.Outcome) {
 func TestObserverIsToldEveryOutcome(t *testing.T) {
 	watcher := &observer{}
 	b := newBench(t, content, (*server).target)
-	b.applier = apply.NewApplier(watcher)
+	b.applier = apply.NewApplierWithClock(watcher, b.clock)
 
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.sync(live, web("a:1"), 1)
@@ -39,12 +39,18 @@ func TestObserverIsToldEveryOutcome(t *testing.T) {
 	b.refuse = answered(t, "conflict")
 	b.sync(live, web("a:3"), 1)
 	b.sync(live, web("a:3"), 1)
-	b.sync(terminating(live.DeepCopy()), web("a:3"), 1)
-	b.applier.Note(t.Context(), apply.Outcome{Writer: "mine", Action: apply.ActionNone, Err: &apply.Refusal{Class: apply.ClassForeign}})
+	for range 2 {
+		b.sync(terminating(live.DeepCopy()), web("a:3"), 1)
+		b.applier.Refuse(t.Context(), &apply.Refusal{Class: apply.ClassForeign, Writer: "mine", Object: webRef}, live)
+	}
+	b.pass(apply.LongestWait)
+	b.applier.Refuse(t.Context(), &apply.Refusal{Class: apply.ClassForeign, Writer: "mine", Object: webRef}, live)
+	b.applier.Delete(t.Context(), webRef, live, (&deletion{}).send)
 
 	want := []string{
 		"content Created ", "content None ", "content Applied ", "content Refused Conflict", "content None Conflict",
-		"content None Gone", "mine None Foreign",
+		"content Refused Gone", "mine Refused Foreign", "content None Gone", "mine None Foreign", "mine Refused Foreign",
+		" Deleted ",
 	}
 	if diff := cmp.Diff(want, watcher.seen); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
@@ -118,8 +124,8 @@ func TestDeleteIsComparedToo(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
 	var sent deletion
-	if err := b.applier.Delete(t.Context(), webRef, live, sent.send); err != nil {
-		t.Fatal(err)
+	if out := b.applier.Delete(t.Context(), webRef, live, sent.send); out.Err != nil || out.Action != apply.ActionDeleted {
+		t.Fatal(out)
 	}
 	want := metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(liveUID), ResourceVersion: new("7")},
@@ -136,8 +142,8 @@ func TestDeleteIsComparedToo(t *testing.T) {
 func TestDeleteOfWhatIsGoing(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	sent := deletion{answer: errors.New("must not be asked")}
-	if err := b.applier.Delete(t.Context(), webRef, terminating(after(t, content.Name, web("a:1"))), sent.send); err != nil {
-		t.Error(err)
+	if out := b.applier.Delete(t.Context(), webRef, terminating(after(t, content.Name, web("a:1"))), sent.send); out.Err != nil || out.Action != apply.ActionNone {
+		t.Error(out)
 	}
 	if len(sent.names) != 0 {
 		t.Error("an object that is being deleted was deleted again")
@@ -145,7 +151,6 @@ func TestDeleteOfWhatIsGoing(t *testing.T) {
 }
 
 func TestRefusedDeletes(t *testing.T) {
-	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
 	for name, test := range map[string]struct {
 		answer error
@@ -158,14 +163,46 @@ func TestRefusedDeletes(t *testing.T) {
 		"no answer":    {context.DeadlineExceeded, apply.ClassTransient},
 	} {
 		t.Run(name, func(t *testing.T) {
+			b := newBench(t, content, (*server).target)
 			sent := deletion{answer: test.answer}
-			err := b.applier.Delete(t.Context(), webRef, live, sent.send)
-			if got := apply.ClassOf(err); got != test.want {
-				t.Fatalf("class %q (%v), want %q", got, err, test.want)
+			again := func(live *deployment, want int, why string) (out apply.Outcome) {
+				t.Helper()
+				out = b.applier.Delete(t.Context(), webRef, live, sent.send)
+				if len(sent.names) != want {
+					t.Errorf("%s: sent %d times, want %d", why, len(sent.names), want)
+				}
+				return out
 			}
-			if err != nil && !errors.Is(err, test.answer) {
+			out := again(live, 1, "at first")
+			if got := apply.ClassOf(out.Err); got != test.want {
+				t.Fatalf("class %q (%v), want %q", got, out.Err, test.want)
+			}
+			if out.Err != nil && !errors.Is(out.Err, test.answer) {
 				t.Error("the answer is not in the chain of errors")
 			}
+			wait := out.RetryAfter
+			b.pass(wait / 2)
+			out = again(live, 1, "in the wait")
+			if got := apply.ClassOf(out.Err); got != test.want || out.RetryAfter != wait-wait/2 {
+				t.Errorf("in the wait: class %q, after %s", got, out.RetryAfter)
+			}
+			newer := live.DeepCopy()
+			newer.ResourceVersion = "8"
+			want := 1
+			if test.want == apply.ClassMoved {
+				want = 2 // it may be the version that there is
+			}
+			again(newer, want, "another version")
+			b.pass(wait)
+			if out = again(newer, want+1, "after the wait"); out.RetryAfter != 2*wait {
+				t.Errorf("the second wait is %s, want %s", out.RetryAfter, 2*wait)
+			}
+			sent.answer = nil
+			b.pass(2 * wait)
+			if out = again(newer, want+2, "when it is allowed"); out.Action != apply.ActionDeleted {
+				t.Errorf("%s: %v", out.Action, out.Err)
+			}
+			again(newer, want+2, "the cache still shows it")
 		})
 	}
 }

@@ -19,24 +19,21 @@ import (
 // change brings an existing object in line.
 func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
 	if a.live.GetDeletionTimestamp() != nil && !a.LetGo {
-		return w.refuse(a, ClassGone, "it is being deleted")
+		return w.refuse(memo, a, ClassGone, "it is being deleted")
 	}
 	if w.target.Source != "" && a.Source.staleAgainst(a.live, w.target.Source) {
-		return w.refuse(a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
+		return w.refuse(memo, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
 			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
 	if w.own(a) == nil && a.Mine != nil && !a.Mine(a.live) {
-		return w.refuse(a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
+		return w.refuse(memo, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
 	}
-	// What is to be inherited changes who owns what, so neither what stands nor what was refused counts any more.
-	if a.Inherit == nil && a.last.object == identify(a.live.GetUID()) {
-		switch {
-		case a.last.refusal == nil && w.stands(a):
-			return a.out
-		case a.last.refusal != nil && a.last.claims == ownership.Standing(a.live, w.manager.Subresource):
-			a.out.Err = a.last.refusal
-			return w.take(ctx, memo, a)
-		}
+	if w.held(a) {
+		return w.take(ctx, memo, a)
+	}
+	// What is to be inherited changes who owns what, so what stands does not count any more.
+	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(a.live.GetUID()) && w.stands(a) {
+		return a.out
 	}
 	if err := w.claim(ctx, a); err != nil {
 		w.refused(memo, a, err)
@@ -52,7 +49,7 @@ func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A])
 	same, err := w.compare(ctx, a)
 	switch {
 	case err != nil:
-		return w.refuse(a, ClassTerminal, err.Error())
+		return w.refuse(memo, a, ClassTerminal, err.Error())
 	case same && !a.Confirm && w.own(a) == nil:
 		memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
 		return a.out

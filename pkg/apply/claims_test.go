@@ -86,7 +86,7 @@ func TestYield(t *testing.T) {
 
 	s.ends(s.sync(web("a:3"), later), apply.ActionNone, "")
 	s.expect("what is left to others is not written")
-	s.ends(s.sync(web("a:1"), nil), apply.ActionNone, apply.ClassStale)
+	s.ends(s.sync(web("a:1"), nil), apply.ActionRefused, apply.ClassStale)
 	s.expect("an older view")
 }
 
@@ -137,7 +137,11 @@ func TestYieldOfTheLastField(t *testing.T) {
 			if got := *s.stored.Spec.Replicas; got != 3 {
 				t.Errorf("%d replicas, want 3 as before", got)
 			}
-			s.ends(s.sync(scaled(0), leave), apply.ActionNone, map[bool]apply.Class{true: apply.ClassStale}[test.configure != nil])
+			if test.configure != nil {
+				s.ends(s.sync(scaled(0), leave), apply.ActionRefused, apply.ClassStale)
+			} else {
+				s.ends(s.sync(scaled(0), leave), apply.ActionNone, "")
+			}
 			s.expect("an older view of the same")
 		})
 	}

@@ -46,8 +46,13 @@ func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.
 
 func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	switch {
+	case unstorable(status):
+		return ClassTerminal
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
 		return ClassGone
+	case apierrors.IsUnexpectedServerError(err):
+		// No Status came, but what a load balancer says, or an API server that does not serve the resource yet.
+		return ClassTransient
 	case apierrors.IsNotFound(err):
 		return notFound(ref, status, live)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -59,20 +64,11 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 			return ClassMoved
 		}
 		return ClassInvalid
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsServiceUnavailable(err), apierrors.IsUnexpectedServerError(err):
-		return ClassTransient
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return ClassForbidden
-	case status.Code == http.StatusInternalServerError && status.Reason == metav1.StatusReasonUnknown:
-		// The API server answers an apply body with a duplicate list key or an unknown field by 500 without
-		// a reason. Every other 500 has one.
-		return ClassTerminal
-	case status.Code >= http.StatusInternalServerError:
-		return ClassTransient
-	case status.Code >= http.StatusBadRequest:
-		return ClassTerminal
 	default:
+		// Overload, time-outs, what etcd says, and whatever is not known here. To take a failure of the moment for a verdict
+		// would do more harm than to send a bad body again after waits.
 		return ClassTransient
 	}
 }

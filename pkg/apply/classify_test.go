@@ -49,6 +49,11 @@ func plain(code int) error {
 	return apierrors.NewGenericServerResponse(code, "PATCH", deployments, "web", "upstream connect error", 0, true)
 }
 
+// raw is an answer of etcd, as the API server hands it through.
+func raw(message string) error {
+	return apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message})
+}
+
 // failure is an answer with nothing but a code and a reason.
 func failure(code int32, reason metav1.StatusReason) error {
 	return apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"})
@@ -72,7 +77,7 @@ func TestClassesOfRecordedAnswers(t *testing.T) {
 		"duplicate-key":         apply.ClassTerminal,
 		"unknown-field":         apply.ClassTerminal,
 		"too-large":             apply.ClassTerminal,
-		"media-type":            apply.ClassTerminal,
+		"media-type":            apply.ClassTransient,
 		"webhook-down":          apply.ClassTransient,
 		"status-of-missing":     apply.ClassGone,
 		"namespace-missing":     apply.ClassGone,
@@ -109,18 +114,26 @@ func TestClassesOfOtherErrors(t *testing.T) {
 		"broken off":               {io.ErrUnexpectedEOF, apply.ClassTransient},
 		"404":                      {apierrors.NewNotFound(deployments, "web"), apply.ClassGone},
 		"404 of a reference":       {apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "web"), apply.ClassTransient},
-		"404 without a Status":     {plain(404), apply.ClassGone},
+		"404 without a Status":     {plain(404), apply.ClassTransient},
 		"410":                      {failure(410, metav1.StatusReasonGone), apply.ClassGone},
 		"409 AlreadyExists":        {apierrors.NewAlreadyExists(deployments, "web"), apply.ClassMoved},
-		"400":                      {apierrors.NewBadRequest("no"), apply.ClassTerminal},
-		"405":                      {apierrors.NewMethodNotSupported(deployments, "patch"), apply.ClassTerminal},
+		"400":                      {apierrors.NewBadRequest("no"), apply.ClassTransient},
+		"405":                      {apierrors.NewMethodNotSupported(deployments, "patch"), apply.ClassTransient},
 		"413":                      {apierrors.NewRequestEntityTooLargeError("limit is 1"), apply.ClassTerminal},
-		"wrapped":                  {fmt.Errorf("sending: %w", apierrors.NewBadRequest("no")), apply.ClassTerminal},
+		"413 without a Status":     {plain(413), apply.ClassTransient},
+		"wrapped":                  {fmt.Errorf("sending: %w", apierrors.NewUnauthorized("no")), apply.ClassForbidden},
 		"a Status without a code":  {failure(0, ""), apply.ClassTransient},
 		"422 without details":      {failure(422, metav1.StatusReasonInvalid), apply.ClassInvalid},
 		"409 without details":      {failure(409, metav1.StatusReasonConflict), apply.ClassMoved},
 		"403 without details":      {failure(403, metav1.StatusReasonForbidden), apply.ClassForbidden},
-		"500 with an empty reason": {failure(500, ""), apply.ClassTerminal},
+		"500 with an empty reason": {failure(500, ""), apply.ClassTransient},
+		"etcd without a leader":    {raw("etcdserver: leader changed"), apply.ClassTransient},
+		"etcd in a hurry":          {raw("etcdserver: request timed out"), apply.ClassTransient},
+		"etcd without space":       {raw("etcdserver: mvcc: database space exceeded"), apply.ClassTransient},
+		"a body that is not typed": {raw("failed to create typed patch object (a/b; v1, Kind=X): .spec: expected map, got x"), apply.ClassTerminal},
+		"an object that is not typed": {
+			raw("failed to create typed live object (a/b; v1, Kind=X): .spec: expected map, got x"), apply.ClassTransient,
+		},
 		"422 of a field that has no name": {
 			apierrors.FromObject(&metav1.Status{
 				Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: "no",

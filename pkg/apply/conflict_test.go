@@ -103,6 +103,7 @@ func TestConflictOnCreation(t *testing.T) {
 	}
 	b.expect(1, "the object was not seen yet")
 	b.refuse = nil
+	b.pass(apply.Policies()[apply.ClassMoved].FirstWait)
 	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.expect(1, "the object is gone")
 }
@@ -116,6 +117,7 @@ func TestGoneOnCreation(t *testing.T) {
 	}
 	b.expect(1, "it met what was about to go")
 	b.refuse = nil
+	b.pass(apply.Policies()[apply.ClassMoved].FirstWait)
 	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.expect(1, "no event would have told")
 }

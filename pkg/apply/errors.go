@@ -6,6 +6,7 @@ package apply
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +36,8 @@ const (
 	ClassForbidden Class = "Forbidden"
 	// ClassGone means that the object or its namespace is being deleted.
 	ClassGone Class = "Gone"
-	// ClassTransient means that the API server could not answer: overload, a time-out, a broken connection.
+	// ClassTransient means that the API server could not answer: overload, a time-out, a broken connection. An answer
+	// that is not recognised has this class as well.
 	ClassTransient Class = "Transient"
 )
 
@@ -45,36 +47,49 @@ type Retry string
 const (
 	// RetryOnChange waits until the object or the intent changes; an event will tell.
 	RetryOnChange Retry = "OnChange"
-	// RetrySoon tries again shortly, from a newer view.
+	// RetrySoon tries again as soon as there is a newer view of the object, and with back-off as long as there is none.
 	RetrySoon Retry = "Soon"
-	// RetryBackoff tries again with exponential back-off.
+	// RetryBackoff tries again with exponential back-off, and at once when the object or the intent changes.
 	RetryBackoff Retry = "Backoff"
 )
+
+// LongestWait bounds the wait before a refused write is sent again. No refusal but a conflict outlives it: whatever was in
+// the way may have gone without an event.
+const LongestWait = 10 * time.Minute
 
 // Policy is what follows from a class of refusal.
 type Policy struct {
 	// Retry says when the write is tried again.
 	Retry Retry
-	// Reason is the condition's and the event's reason; empty where the refusal is no news to the user.
+	// FirstWait is how long the write waits before it is sent again although nothing has changed. Each further wait is
+	// twice as long, up to LongestWait. Zero for RetryOnChange.
+	FirstWait time.Duration
+	// Reason is the reason of the condition and of the event.
 	Reason string
+	// Passes tells that the refusal goes away by itself as a rule, so that it is told only when the write is refused
+	// again after its first wait, see Refusal.Repeated.
+	Passes bool
 	// Event tells whether a Warning event is sent when the refusal first appears.
 	Event bool
 	// Outcome is the value of the metrics' label outcome.
 	Outcome string
 }
 
+// shortestWait is the first wait where the reason of a refusal may be over in a moment.
+const shortestWait = 200 * time.Millisecond
+
 // Policies has a row for every class.
 func Policies() map[Class]Policy {
 	return map[Class]Policy{
 		ClassConflict:  {Retry: RetryOnChange, Reason: "FieldManagerConflict", Event: true, Outcome: "conflict"},
-		ClassForeign:   {Retry: RetryOnChange, Reason: "ObjectNotOurs", Event: true, Outcome: "foreign"},
-		ClassStale:     {Retry: RetryOnChange, Outcome: "stale"},
-		ClassMoved:     {Retry: RetrySoon, Outcome: "moved"},
-		ClassInvalid:   {Retry: RetryOnChange, Reason: "Invalid", Event: true, Outcome: "invalid"},
-		ClassTerminal:  {Retry: RetryOnChange, Reason: "Unappliable", Event: true, Outcome: "terminal"},
-		ClassForbidden: {Retry: RetryBackoff, Reason: "Forbidden", Event: true, Outcome: "forbidden"},
-		ClassGone:      {Retry: RetryOnChange, Outcome: "gone"},
-		ClassTransient: {Retry: RetryBackoff, Outcome: "transient"},
+		ClassForeign:   {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "ObjectNotOurs", Event: true, Outcome: "foreign"},
+		ClassStale:     {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "NewerSource", Passes: true, Event: true, Outcome: "stale"},
+		ClassMoved:     {Retry: RetrySoon, FirstWait: time.Second, Reason: "ObjectChanging", Passes: true, Event: true, Outcome: "moved"},
+		ClassInvalid:   {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "Invalid", Event: true, Outcome: "invalid"},
+		ClassTerminal:  {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "Unappliable", Event: true, Outcome: "terminal"},
+		ClassForbidden: {Retry: RetryBackoff, FirstWait: shortestWait, Reason: "Forbidden", Event: true, Outcome: "forbidden"},
+		ClassGone:      {Retry: RetryBackoff, FirstWait: 30 * time.Second, Reason: "ObjectTerminating", Passes: true, Event: true, Outcome: "gone"},
+		ClassTransient: {Retry: RetryBackoff, FirstWait: shortestWait, Reason: "Retrying", Passes: true, Event: true, Outcome: "transient"},
 	}
 }
 
@@ -113,7 +128,12 @@ type Refusal struct {
 	Reason string
 	// Cause is the API server's answer; nil when the refusal is our own.
 	Cause error
+	// Repeated tells that the write was refused before, waited, and was refused again.
+	Repeated bool
 }
+
+// News tells whether the user should be told of the refusal: at once, or, where it passes as a rule, when it has not.
+func (e *Refusal) News() bool { return e.Repeated || !Policies()[e.Class].Passes }
 
 // Error implements error.
 func (e *Refusal) Error() string {

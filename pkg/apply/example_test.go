@@ -106,7 +106,7 @@ func ExampleNewTarget() {
 	sync(live, 1, "Good night")
 	// Output:
 	// Created  map[example.com/greeting:5f2c/2]
-	// None Stale map[example.com/greeting:5f2c/2]
+	// Refused Stale map[example.com/greeting:5f2c/2]
 }
 
 // A controller asks the store of its informer for the object, and ends the pass while that is behind.
@@ -128,6 +128,6 @@ func ExamplePolicies() {
 	}
 	// Output:
 	// Conflict: retry OnChange, reason "FieldManagerConflict"
-	// Moved: retry Soon, reason ""
+	// Moved: retry Soon, reason "ObjectChanging"
 	// Forbidden: retry Backoff, reason "Forbidden"
 }

@@ -5,13 +5,18 @@ package apply_test
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // refusals has, for each class that the API server can answer with, one of its answers.
@@ -47,41 +52,140 @@ func TestEveryClassOfTheAPIServerIsLookedAt(t *testing.T) {
 	}
 }
 
-// A refusal that only a change can undo costs no requests until there is one. One that passes by itself, or that a
-// newer view undoes, is tried again whenever the caller comes.
-func TestRefusedIntentIsHeldAsItsPolicySays(t *testing.T) {
+// A refusal stands for a while, in which the same costs no requests however often it is asked for, and then it is asked
+// for once more: after a wait that doubles and ends at ten minutes. Only a conflict stands until something changes.
+func TestRefusedIntentIsSentAgainAfterItsWait(t *testing.T) {
 	for class := range refusals {
 		t.Run(string(class), func(t *testing.T) {
 			b, live := refused(t, class)
-			held := apply.Policies()[class].Retry == apply.RetryOnChange
-			for range 3 {
+			wait := apply.Policies()[class].FirstWait
+			const day = 24 * time.Hour
+			if class == apply.ClassConflict {
+				for range 3 {
+					b.pass(day)
+					if out := b.sync(live, web("a:2"), 1); apply.ClassOf(out.Err) != class || out.Action != apply.ActionNone || out.RetryAfter != 0 {
+						t.Errorf("%s with class %s, again after %s", out.Action, apply.ClassOf(out.Err), out.RetryAfter)
+					}
+				}
+				b.expect(0, "a conflict stands")
+				return
+			}
+			for i := range 20 {
+				for range 3 {
+					b.pass(wait / 4)
+					if out := b.sync(live, web("a:2"), 1); apply.ClassOf(out.Err) != class || out.Action != apply.ActionNone || out.RetryAfter <= 0 {
+						t.Fatalf("in the wait: %s with class %s, again after %s", out.Action, apply.ClassOf(out.Err), out.RetryAfter)
+					}
+				}
+				b.expect(0, "in the wait")
+				b.pass(wait - 3*(wait/4))
 				out := b.sync(live, web("a:2"), 1)
-				if apply.ClassOf(out.Err) != class {
-					t.Errorf("class %s, want %s as before", apply.ClassOf(out.Err), class)
+				b.expect(1, "after the wait")
+				if wait = min(2*wait, apply.LongestWait); out.Action != apply.ActionRefused || out.RetryAfter != wait {
+					t.Fatalf("attempt %d: %s, again after %s, want %s", i, out.Action, out.RetryAfter, wait)
 				}
-				if held != (out.Action == apply.ActionNone) {
-					t.Errorf("action %s, the intent is held: %t", out.Action, held)
+				if refusal, ok := errors.AsType[*apply.Refusal](out.Err); !ok || !refusal.Repeated || out.Problem() == "" {
+					t.Fatalf("attempt %d is not told: %v", i, out.Err)
 				}
 			}
-			want := 3
-			if held {
-				want = 0
-			}
-			b.expect(want, "the same again")
+			b.refuse = nil
+			b.pass(wait)
+			b.settled(b.sync(live, web("a:2"), 1), apply.ActionApplied)
+			b.expect(1, "the last attempt")
 		})
 	}
 }
 
-// heldClasses are those which are held until something changes.
-func heldClasses() []apply.Class {
-	var held []apply.Class
-	for class := range refusals {
-		if apply.Policies()[class].Retry == apply.RetryOnChange {
-			held = append(held, class)
+// What is decided without a request is looked at again, and the looks inside a wait do not drive it up.
+func TestOwnRefusalsAreLookedAtAgain(t *testing.T) {
+	newer := after(t, content.Name, web("a:1"))
+	newer.Annotations = map[string]string{apply.SourceAnnotation: string(sourceUID) + "/9"}
+	for class, test := range map[apply.Class]struct {
+		live     *deployment
+		complete func(*apply.Request)
+	}{
+		apply.ClassGone:    {terminating(after(t, content.Name, web("a:1"))), func(*apply.Request) {}},
+		apply.ClassStale:   {newer, func(*apply.Request) {}},
+		apply.ClassForeign: {after(t, "them", web("a:1")), func(r *apply.Request) { r.Mine = func(metav1.Object) bool { return false } }},
+	} {
+		t.Run(string(class), func(t *testing.T) {
+			b := newBench(t, content, (*server).stamping)
+			sync := func() apply.Outcome {
+				req := apply.Request{Object: webRef, Live: test.live, Config: web("a:2"), Source: apply.Source{UID: sourceUID, Generation: 1}}
+				test.complete(&req)
+				return b.applier.Sync(t.Context(), b.writer, req)
+			}
+			wait := apply.Policies()[class].FirstWait
+			for range 15 {
+				out := sync()
+				if apply.ClassOf(out.Err) != class || out.Action != apply.ActionRefused || out.RetryAfter != wait {
+					t.Fatalf("%s with class %s, again after %s, want %s", out.Action, apply.ClassOf(out.Err), out.RetryAfter, wait)
+				}
+				b.pass(wait / 2)
+				if out = sync(); out.Action != apply.ActionNone || out.RetryAfter != wait-wait/2 {
+					t.Fatalf("in the wait: %s, again after %s", out.Action, out.RetryAfter)
+				}
+				b.pass(wait - wait/2)
+				wait = min(2*wait, apply.LongestWait)
+			}
+			b.expect(0, "nothing is sent")
+		})
+	}
+}
+
+// What changes inside a wait is sent at once, and a refusal of that neither prolongs the wait nor counts as a second one:
+// no number of events makes a writer wait longer.
+func TestEventsDoNotProlongTheWait(t *testing.T) {
+	b, live := refused(t, apply.ClassTransient)
+	left := apply.Policies()[apply.ClassTransient].FirstWait
+	for i := range 5 {
+		b.pass(time.Millisecond)
+		left -= time.Millisecond
+		live = live.DeepCopy()
+		live.Generation++
+		out := b.sync(live, web("a:2"), 1)
+		b.expect(1, "the object has changed")
+		refusal, _ := errors.AsType[*apply.Refusal](out.Err)
+		if out.RetryAfter != left || refusal.Repeated {
+			t.Errorf("change %d: again after %s, want %s; repeated: %t", i, out.RetryAfter, left, refusal.Repeated)
 		}
 	}
-	return held
 }
+
+// A write that takes longer to be refused than the first wait is long has its wait afterwards.
+func TestWaitBeginsWithTheAnswer(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	b.refuse = context.DeadlineExceeded
+	b.before = func() { b.pass(time.Minute) }
+	out := b.sync(nil, web("a:1"), 1)
+	if want := apply.Policies()[apply.ClassTransient].FirstWait; out.RetryAfter != want {
+		t.Errorf("again after %s, want %s", out.RetryAfter, want)
+	}
+}
+
+// A request for more than before, such as to confirm the object or to inherit claims, is another one.
+func TestHeldIntentIsTriedAgainForMore(t *testing.T) {
+	for name, more := range map[string]func(*apply.Request){
+		"to confirm": func(r *apply.Request) { r.Confirm = true },
+		"to take":    func(r *apply.Request) { r.Take = takes },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, live := refused(t, apply.ClassForbidden)
+			req := apply.Request{Object: webRef, Live: live, Config: web("a:2")}
+			more(&req)
+			b.applier.Sync(t.Context(), b.writer, req)
+			b.expect(1, name)
+			req.Config = web("a:2")
+			b.applier.Sync(t.Context(), b.writer, req)
+			b.expect(0, "again")
+		})
+	}
+}
+
+func takes(ownership.Owner, fieldpath.Path) bool { return true }
+
+// heldClasses are those which are held while nothing changes.
+func heldClasses() []apply.Class { return slices.Collect(maps.Keys(refusals)) }
 
 func TestHeldIntentIsTriedAgainAfter(t *testing.T) {
 	for name, change := range map[string]func(live *deployment, want *configuration){
@@ -122,6 +226,9 @@ func TestHeldIntentStaysHeldAfter(t *testing.T) {
 		"a restart of the watch": func(live *deployment) { live.ResourceVersion = "99" },
 	} {
 		for _, class := range heldClasses() {
+			if class == apply.ClassMoved {
+				continue // Any other version may be the one that there is.
+			}
 			t.Run(name+" "+string(class), func(t *testing.T) {
 				b, live := refused(t, class)
 				changed := live.DeepCopy()
@@ -162,11 +269,10 @@ func TestRefusedCreationIsHeld(t *testing.T) {
 			b.sync(nil, web("a:1"), 1)
 			b.expect(1, "the first attempt")
 			b.sync(nil, web("a:1"), 1)
-			// A conflict of a creation is one with an object that was not seen yet, and so is that it is gone.
-			held := apply.Policies()[class].Retry == apply.RetryOnChange && class != apply.ClassConflict && class != apply.ClassGone
-			if calls := len(b.sent()); held != (calls == 0) {
-				t.Errorf("%d requests were sent for the same again, it is held: %t", calls, held)
-			}
+			b.expect(0, "the same again")
+			b.pass(apply.LongestWait)
+			b.sync(nil, web("a:1"), 1)
+			b.expect(1, "after the wait")
 
 			b.refuse = nil
 			live := b.settled(b.sync(nil, web("a:2"), 2), apply.ActionCreated)

@@ -80,12 +80,12 @@ func TestMine(t *testing.T) {
 	}
 	theirs := after(t, "somebody", web("a:1"))
 	out := sync(theirs, false)
-	if apply.ClassOf(out.Err) != apply.ClassForeign || out.Action != apply.ActionNone || out.Live != metav1.Object(theirs) {
-		t.Errorf("theirs: %s with error %v, want None with class Foreign", out.Action, out.Err)
+	if apply.ClassOf(out.Err) != apply.ClassForeign || out.Action != apply.ActionRefused || out.Live != metav1.Object(theirs) {
+		t.Errorf("theirs: %s with error %v, want Refused with class Foreign", out.Action, out.Err)
 	}
 	b.expect(0, "an object of somebody else's")
-	if out.Retry() || !strings.Contains(out.Problem(), "something else") {
-		t.Errorf("retry %t, problem %q", out.Retry(), out.Problem())
+	if out.RetryAfter == 0 || !strings.Contains(out.Problem(), "something else") {
+		t.Errorf("again after %s, problem %q", out.RetryAfter, out.Problem())
 	}
 	b.settled(sync(after(t, content.Name, web("a:1")), false), apply.ActionApplied)
 	b.expect(1, "an object of which the writer owns something")
@@ -96,15 +96,16 @@ func TestMine(t *testing.T) {
 func TestWhatFollowsFromAnOutcome(t *testing.T) {
 	for class, policy := range apply.Policies() {
 		out := apply.Outcome{Err: &apply.Refusal{Class: class, Reason: "because"}}
-		if got, want := out.Retry(), policy.Retry == apply.RetrySoon || policy.Retry == apply.RetryBackoff; got != want {
-			t.Errorf("%s: retry %t", class, got)
-		}
-		if got, want := strings.Contains(out.Problem(), "because"), policy.Reason != ""; got != want {
+		if got, want := strings.Contains(out.Problem(), "because"), !policy.Passes; got != want {
 			t.Errorf("%s: problem %q", class, out.Problem())
 		}
+		out = apply.Outcome{Err: &apply.Refusal{Class: class, Reason: "because", Repeated: true}}
+		if !strings.Contains(out.Problem(), "because") {
+			t.Errorf("%s, again: problem %q", class, out.Problem())
+		}
 	}
-	if out := (apply.Outcome{}); out.Retry() || out.Problem() != "" {
-		t.Errorf("all is well: retry %t, problem %q", out.Retry(), out.Problem())
+	if out := (apply.Outcome{}); out.Problem() != "" {
+		t.Errorf("all is well: problem %q", out.Problem())
 	}
 }
 

@@ -9,18 +9,22 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
 // memo remembers, for each writer and object, the last intent and what became of it.
 type memo struct {
+	clock clock.PassiveClock
+
 	mu sync.Mutex
 	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
 	entries map[ObjectRef][]remembered
 }
 
-// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small: 64 bytes.
+// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small: 56 bytes.
 type remembered struct {
 	writer string
 	memory
@@ -34,8 +38,61 @@ type memory struct {
 	intent digest
 	// claims is that of ownership.Settled after a success, and of ownership.Standing at a refusal.
 	claims uint64
-	// refusal is nil after a success.
-	refusal error
+	// refused is nil after a success.
+	refused *refused
+}
+
+// refused is a refusal that is remembered, and how long it stands.
+type refused struct {
+	err error
+	// until is when the write is sent again although nothing has changed; zero for a conflict, which waits for a change.
+	until time.Time
+	// wait is how long the wait is that ends then.
+	wait time.Duration
+	// asked is what was asked for beside the intent.
+	asked asked
+	// version is the resourceVersion that the write was bound to; empty for a creation.
+	version string
+}
+
+// asked is what a request asks for beside its intent, as far as it changes what is sent.
+type asked struct{ inherit, take, confirm bool }
+
+// left returns what is left of the wait; 0 when there is none, or when it is over.
+func (r *refused) left(now time.Time) time.Duration {
+	if r == nil || r.until.IsZero() {
+		return 0
+	}
+	return max(0, r.until.Sub(now))
+}
+
+// after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
+// long it stands. What comes before the end of a wait, because something has changed or was looked at again, neither
+// prolongs the wait nor repeats the refusal; so no event drives the waits up. fresh tells that it begins a wait.
+func (r *refused) after(before *refused, now time.Time) (fresh bool) {
+	refusal, ok := errors.AsType[*Refusal](r.err)
+	if !ok {
+		return true
+	}
+	policy := Policies()[refusal.Class]
+	if policy.Retry == RetryOnChange {
+		return true
+	}
+	r.wait = policy.FirstWait
+	if before != nil && !before.until.IsZero() {
+		last, _ := errors.AsType[*Refusal](before.err)
+		switch waits := now.Before(before.until); {
+		case waits && last.Class == refusal.Class:
+			r.until, r.wait, refusal.Repeated = before.until, before.wait, last.Repeated
+			return false
+		case waits:
+			r.wait, refusal.Repeated = max(r.wait, before.wait), last.Repeated
+		default:
+			r.wait, refusal.Repeated = min(max(r.wait, 2*before.wait), LongestWait), true
+		}
+	}
+	r.until = now.Add(r.wait)
+	return true
 }
 
 // digest identifies a configuration, as it was rendered.
@@ -52,7 +109,9 @@ var seed = maphash.MakeSeed()
 // identify returns a number for an object that has this UID. It is never 0.
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
-func newMemo() *memo { return &memo{entries: map[ObjectRef][]remembered{}} }
+func newMemo(clock clock.PassiveClock) *memo {
+	return &memo{clock: clock, entries: map[ObjectRef][]remembered{}}
+}
 
 func (m *memo) recall(writer string, ref ObjectRef) (memory, bool) {
 	m.mu.Lock()
@@ -71,6 +130,17 @@ func (m *memo) remember(writer string, ref ObjectRef, what memory) {
 		return
 	}
 	m.entries[ref] = append(m.entries[ref], remembered{writer, what})
+}
+
+// refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
+func (m *memo) refuse(writer string, ref ObjectRef, what memory) (fresh bool) {
+	var before *refused
+	if last, _ := m.recall(writer, ref); last.object == what.object && last.intent == what.intent {
+		before = last.refused
+	}
+	fresh = what.refused.after(before, m.clock.Now())
+	m.remember(writer, ref, what)
+	return fresh
 }
 
 func (m *memo) forget(writer string, ref ObjectRef) {
@@ -94,8 +164,10 @@ func (m *memo) conflicts() []*ConflictError {
 	var standing []*ConflictError
 	for _, entries := range m.entries {
 		for i := range entries {
-			if conflict, ok := errors.AsType[*ConflictError](entries[i].refusal); ok {
-				standing = append(standing, conflict)
+			if r := entries[i].refused; r != nil {
+				if conflict, ok := errors.AsType[*ConflictError](r.err); ok {
+					standing = append(standing, conflict)
+				}
 			}
 		}
 	}

@@ -194,11 +194,11 @@ func TestRefusedEdits(t *testing.T) {
 				}
 
 				s.refuse, s.requests = nil, nil
-				again := try()
-				if held := apply.Policies()[class].Retry == apply.RetryOnChange; held != (len(s.requests) == 0) {
-					t.Errorf("requests %q, it is held: %t", s.requests, held)
-				} else if !held && again.Err != nil {
-					t.Errorf("tried again: %v", again.Err)
+				s.ends(try(), apply.ActionNone, class)
+				s.expect("in the wait")
+				s.clock.SetTime(s.clock.Now().Add(out.RetryAfter))
+				if again := try(); again.Err != nil || len(s.requests) == 0 {
+					t.Errorf("tried again: %v, after the requests %q", again.Err, s.requests)
 				}
 			})
 		}

@@ -23,6 +23,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2/ktesting"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -81,6 +82,8 @@ type server struct {
 	t *testing.T
 	// refuse is the answer, if set.
 	refuse error
+	// before, if set, is called before each answer.
+	before func()
 
 	mu       sync.Mutex
 	calls    []call
@@ -128,6 +131,9 @@ func (s *server) apply(_ context.Context, namespace string, config *configuratio
 	// Above all: not forced.
 	if diff := cmp.Diff(metav1.ApplyOptions{FieldManager: options.FieldManager}, options); diff != "" {
 		s.t.Errorf("the apply has more options than its manager (-want +got):\n%s", diff)
+	}
+	if s.before != nil {
+		s.before()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,12 +230,14 @@ type bench struct {
 	*server
 	applier *apply.Applier
 	writer  apply.Writer
+	clock   *clocktesting.FakePassiveClock
 }
 
 func newBench(t *testing.T, manager fieldmanager.Writer, build func(*server) target) *bench {
 	t.Helper()
 	s := newServer(t)
-	return &bench{server: s, applier: apply.NewApplier(nil), writer: newWriter(t, manager, build(s))}
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	return &bench{server: s, applier: apply.NewApplierWithClock(nil, clock), writer: newWriter(t, manager, build(s)), clock: clock}
 }
 
 func newWriter(t *testing.T, manager fieldmanager.Writer, to target) apply.Writer {
@@ -240,6 +248,9 @@ func newWriter(t *testing.T, manager fieldmanager.Writer, to target) apply.Write
 	}
 	return w
 }
+
+// pass lets time pass.
+func (b *bench) pass(time time.Duration) { b.clock.SetTime(b.clock.Now().Add(time)) }
 
 // sync hands an intent to the writer. The live object may be nil; it must come out as it went in.
 func (b *bench) sync(live *deployment, want *configuration, generation int64) apply.Outcome {

@@ -79,7 +79,7 @@ func TestSourceGate(t *testing.T) {
 				b, live := meet(t, test.absent, test.live)
 				out := b.sync(live, web(content.image), ours.Generation)
 				if test.stale {
-					if out.Action != apply.ActionNone || apply.ClassOf(out.Err) != apply.ClassStale {
+					if out.Action != apply.ActionRefused || apply.ClassOf(out.Err) != apply.ClassStale {
 						t.Fatalf("%s with error %v, want class Stale", out.Action, out.Err)
 					}
 					b.expect(0, "a stale view")

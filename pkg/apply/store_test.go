@@ -37,6 +37,7 @@ type store struct {
 	// refuse, if set, is asked before each request; an error is the answer.
 	refuse func(request string) error
 
+	clock    *clocktesting.FakePassiveClock
 	stored   *deployment // nil for none
 	version  int
 	requests []string
@@ -47,11 +48,12 @@ const editor = "ownership"
 
 func newStore(t *testing.T, manager fieldmanager.Writer, configure func(*target)) *store {
 	t.Helper()
-	s := &store{t: t, applier: apply.NewApplier(nil), version: 100}
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	s := &store{t: t, applier: apply.NewApplierWithClock(nil, clock), clock: clock, version: 100}
 	to := target{
 		Apply: s.apply, Extract: appsv1ac.ExtractDeployment, Schema: converter,
 		Edits: apply.Edits[*deployment]{
-			Manager: editor, Send: s.edit, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)),
+			Manager: editor, Send: s.edit, Clock: clock,
 		},
 	}
 	if configure != nil {

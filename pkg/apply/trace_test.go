@@ -79,15 +79,15 @@ func TestSpans(t *testing.T) {
 	b.refuse = context.DeadlineExceeded
 	sync(live, web("a:4"))
 	var sent deletion
-	if err := b.applier.Delete(ctx, webRef, live, sent.send); err != nil {
-		t.Fatal(err)
+	if out := b.applier.Delete(ctx, webRef, live, sent.send); out.Err != nil {
+		t.Fatal(out.Err)
 	}
-	if err := b.applier.Delete(ctx, webRef, live, sent.send); err != nil { // The second is not sent.
-		t.Fatal(err)
+	if out := b.applier.Delete(ctx, webRef, live, sent.send); out.Err != nil { // The second is not sent.
+		t.Fatal(out.Err)
 	}
 	other := live.DeepCopy()
 	other.UID, sent.answer = "other", answered(t, "forbidden")
-	if err := b.applier.Delete(ctx, webRef, other, sent.send); err == nil {
+	if out := b.applier.Delete(ctx, webRef, other, sent.send); out.Err == nil {
 		t.Fatal("accepted")
 	}
 

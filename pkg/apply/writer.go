@@ -6,7 +6,9 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,7 +127,10 @@ const (
 	ActionApplied Action = "Applied"
 	// ActionClaimed means that fields changed hands and that the object then was as the intent wants it.
 	ActionClaimed Action = "Claimed"
-	// ActionRefused means that a request was refused, or would have been.
+	// ActionDeleted means that the deletion of the object, or the eviction of the pod, was accepted.
+	ActionDeleted Action = "Deleted"
+	// ActionRefused means that a request was refused, or was not sent because it must not be. While the refusal stands the
+	// action is ActionNone.
 	ActionRefused Action = "Refused"
 )
 
@@ -146,26 +151,28 @@ type Outcome struct {
 	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
 	// nothing was to be left, and when the object does not exist.
 	Left *fieldpath.Set
-}
-
-// Retry tells whether the same is to be tried again although nothing has told of a change, with back-off. Anything else
-// that went wrong waits for a change of the object or of the intent.
-func (o Outcome) Retry() bool {
-	return o.Err != nil && Policies()[ClassOf(o.Err)].Retry != RetryOnChange
+	// RetryAfter is when to ask again although nothing has changed: until then nothing is sent, since the refusal stands.
+	// Zero for a success and for a conflict, which waits for a change.
+	RetryAfter time.Duration
 }
 
 // Problem is what to tell the user of the outcome, for humans, on one line. It is empty when all is well, and when what
-// is in the way passes by itself.
+// is in the way should pass by itself and has not had the time to.
 func (o Outcome) Problem() string {
-	if o.Err == nil || Policies()[ClassOf(o.Err)].Reason == "" {
+	if refusal, ok := errors.AsType[*Refusal](o.Err); o.Err == nil || ok && !refusal.News() {
 		return ""
 	}
 	return o.Err.Error()
 }
 
-// Wrote tells whether the object was changed.
+// Wrote tells whether the object was changed by a write; it is not when it was deleted.
 func (o Outcome) Wrote() bool {
-	return len(o.Claims) > 0 || o.Action != ActionNone && o.Action != ActionRefused
+	switch o.Action {
+	case ActionNone, ActionRefused, ActionDeleted:
+		return len(o.Claims) > 0
+	default:
+		return true
+	}
 }
 
 type writer[L metav1.Object, A Configuration[A]] struct {
@@ -217,15 +224,63 @@ type attempt[L, A any] struct {
 	empty bool
 	// last is what became of the same intent before.
 	last memory
-	out  Outcome
+	// now is when the request was made.
+	now time.Time
+	out Outcome
+}
+
+// asked is what is asked for beside the intent.
+func (a *attempt[L, A]) asked() asked {
+	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm}
+}
+
+// version is the resourceVersion of the object that was seen last; empty when there was none.
+func (a *attempt[L, A]) version() string {
+	if a.out.Live == nil {
+		return ""
+	}
+	return a.out.Live.GetResourceVersion()
+}
+
+// held tells whether the same was refused before and the refusal stands; it is the outcome then.
+func (w *writer[L, A]) held(a *attempt[L, A]) bool {
+	last := a.last.refused
+	if last == nil {
+		return false
+	}
+	asked := a.asked()
+	switch ClassOf(last.err) {
+	case ClassForeign, ClassStale:
+		return false // That was decided without a request, and would be again.
+	case ClassConflict:
+		// To take what is contested needs no other answer.
+		asked.take, asked.confirm = last.asked.take, last.asked.confirm
+	case ClassMoved:
+		if last.version != a.version() {
+			return false
+		}
+	}
+	var object, claims uint64
+	if a.Live != nil {
+		object, claims = identify(a.Live.GetUID()), ownership.Standing(a.Live, w.manager.Subresource)
+	}
+	if a.last.object != object || a.last.claims != claims || last.asked != asked {
+		return false
+	}
+	left := last.left(a.now)
+	if left == 0 && !last.until.IsZero() {
+		return false
+	}
+	a.out.Err, a.out.RetryAfter = last.err, left
+	return true
 }
 
 func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcome {
 	a := &attempt[L, A]{Request: req, out: Outcome{
 		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}}
+	}, now: memo.clock.Now()}
 	if err := w.prepare(a); err != nil {
-		return w.refuse(a, ClassTerminal, err.Error())
+		return w.refuse(memo, a, ClassTerminal, err.Error())
 	}
 	if last, _ := memo.recall(w.manager.Name, req.Object); last.intent == a.intent {
 		a.last = last
@@ -271,8 +326,7 @@ func (a *attempt[L, A]) digest() error {
 
 // create writes an object that does not exist.
 func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	if a.last.refusal != nil && a.last.object == 0 {
-		a.out.Err = a.last.refusal
+	if w.held(a) {
 		return a.out
 	}
 	if a.empty {
@@ -317,24 +371,29 @@ func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
 	memo.remember(w.manager.Name, a.Object, memory{object: identify(a.live.GetUID()), intent: a.intent, claims: w.settled(a)})
 }
 
-// refused ends an attempt that the API server has refused. A refusal that only a change of the object or of the intent
-// can undo is remembered.
+// refused ends an attempt that the API server has refused. The refusal is remembered for as long as it stands.
 func (w *writer[L, A]) refused(memo *memo, a *attempt[L, A], refusal error) Outcome {
 	a.out.Action, a.out.Err = ActionRefused, refusal
-	if Policies()[ClassOf(refusal)].Retry != RetryOnChange {
-		memo.forget(w.manager.Name, a.Object)
-		return a.out
-	}
-	what := memory{intent: a.intent, refusal: refusal}
-	if a.out.Live != nil {
-		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
-	}
-	memo.remember(w.manager.Name, a.Object, what)
+	w.hold(memo, a)
 	return a.out
 }
 
 // refuse ends an attempt without a request.
-func (w *writer[L, A]) refuse(a *attempt[L, A], class Class, reason string) Outcome {
+func (w *writer[L, A]) refuse(memo *memo, a *attempt[L, A], class Class, reason string) Outcome {
 	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: reason}
+	if w.hold(memo, a) {
+		a.out.Action = ActionRefused
+	}
 	return a.out
+}
+
+// hold remembers the refusal that an attempt has ended with. fresh tells that it was not remembered already.
+func (w *writer[L, A]) hold(memo *memo, a *attempt[L, A]) (fresh bool) {
+	what := memory{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
+	if a.out.Live != nil {
+		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
+	}
+	fresh = memo.refuse(w.manager.Name, a.Object, what)
+	a.out.RetryAfter = what.refused.left(memo.clock.Now())
+	return fresh
 }

@@ -47,8 +47,8 @@ func TestMixedUpRequestsAreTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.request.Object = webRef
 			out := b.applier.Sync(t.Context(), test.writer, test.request)
-			if apply.ClassOf(out.Err) != apply.ClassTerminal || out.Action != apply.ActionNone {
-				t.Fatalf("%s with error %v, want None with class Terminal", out.Action, out.Err)
+			if apply.ClassOf(out.Err) != apply.ClassTerminal || out.Action == apply.ActionApplied {
+				t.Fatalf("%s with error %v, want class Terminal", out.Action, out.Err)
 			}
 			if !strings.Contains(out.Err.Error(), test.want) {
 				t.Errorf("%v does not tell of %s", out.Err, test.want)
@@ -68,8 +68,8 @@ func TestTerminatingObjectsAreLeftAlone(t *testing.T) {
 	live := terminating(after(t, content.Name, web("a:1")))
 	for _, image := range []string{"a:1", "a:2"} {
 		out := b.sync(live, web(image), 1)
-		if apply.ClassOf(out.Err) != apply.ClassGone || out.Action != apply.ActionNone || out.Live != metav1.Object(live) {
-			t.Errorf("image %s: %s with error %v, want None with class Gone", image, out.Action, out.Err)
+		if apply.ClassOf(out.Err) != apply.ClassGone || out.Action != apply.ActionRefused || out.Live != metav1.Object(live) {
+			t.Errorf("image %s: %s with error %v, want Refused with class Gone", image, out.Action, out.Err)
 		}
 	}
 	b.expect(0, "an object that is going")

@@ -32,10 +32,10 @@ import (
 const (
 	// DefaultWorkers is the number of MCPServers that are worked on at a time, when Config names none.
 	DefaultWorkers = 8
-	// minBackoff and maxBackoff bound the wait before a write that failed for a reason of the moment is
-	// tried again.
+	// minBackoff and maxBackoff bound the wait before an MCPServer is looked at again that could not be looked at. How long a
+	// refused write waits is for package apply to say.
 	minBackoff = 200 * time.Millisecond
-	maxBackoff = 5 * time.Minute
+	maxBackoff = apply.LongestWait
 	// catchUpCheck is when to look again whether the cache shows our own last write. The event that brings
 	// it wakes the key as well; this is for the case that the two are told in another order.
 	catchUpCheck = time.Second
@@ -88,6 +88,7 @@ type Controller struct {
 	outages    *outages
 	paces      *paces
 	rollouts   *rolloutsSeen
+	unreported unreported
 }
 
 // New returns a controller that has not started to watch.
@@ -123,7 +124,7 @@ func New(config Config) (*Controller, error) {
 		config:  config,
 		caches:  caches,
 		clients: clients,
-		applier: apply.NewApplier(config.Observer),
+		applier: apply.NewApplierWithClock(config.Observer, config.Clock),
 		tracer:  config.Tracer.Tracer(instrumentation),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
@@ -208,7 +209,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.traced(klog.NewContext(watching, logger), key) {
-	case retrySoon, retryBackoff:
+	case retryBackoff:
 		c.queue.AddAfter(key, c.retries.next(key))
 	case retryCatchUp:
 		c.queue.AddAfter(key, catchUpCheck)

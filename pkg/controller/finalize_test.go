@@ -232,7 +232,7 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 	})
 }
 
-// Without the finalizer nothing is made that could be left behind.
+// Without the finalizer nothing is made that could be left behind, and the status tells why.
 func TestNoFinalizerNoChildren(t *testing.T) {
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
 		o.before = func(w write) error {
@@ -247,10 +247,19 @@ func TestNoFinalizerNoChildren(t *testing.T) {
 		if len(got) < 2 {
 			t.Errorf("writes %v, want the finalizer more than once", got)
 		}
+		statuses := 0
 		for _, w := range got {
-			if w != "apply MCPServer/web freehold-finalizer" {
+			switch w {
+			case "apply MCPServer/web freehold-finalizer":
+			case "apply MCPServer/web/status freehold-status":
+				statuses++
+			default:
 				t.Errorf("%s without a finalizer", w)
 			}
+		}
+		if status, reason, message := o.condition("web", v1beta1.ConditionApplied); statuses != 1 || status != metav1.ConditionFalse ||
+			reason != "Forbidden" || !strings.HasPrefix(message, "mcpserver.toolhive.stacklok.dev/web: ") {
+			t.Errorf("after %d writes of the status Applied is %s because of %s: %s", statuses, status, reason, message)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -43,22 +44,23 @@ func notices(problems []render.Problem) []status.Finding {
 	return found
 }
 
-// refusals turns refused writes of children into conditions. Refusals that pass by themselves, and those of
-// the MCPServer itself, which its status could not tell anyway, are left to logs and metrics.
-func (p *pass) refusals() []status.Finding {
-	var found []status.Finding
+// refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
+// One that has only just come about is left to logs and metrics.
+func (p *pass) refusals() (found, delays []status.Finding) {
 	for _, err := range p.refused {
-		var refusal *apply.Refusal
-		if !errors.As(err, &refusal) {
+		refusal, ok := errors.AsType[*apply.Refusal](err)
+		if !ok || !refusal.News() {
 			continue
 		}
-		reason := apply.Policies()[refusal.Class].Reason
-		if reason == "" {
-			continue
-		}
+		policy := apply.Policies()[refusal.Class]
 		f := status.Finding{
-			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: reason,
+			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason,
 			Message: fmt.Sprintf("%s: %s", refusal.Object, refusal.Reason),
+		}
+		if policy.Passes {
+			f.Message = p.delayed(refusal)
+			delays = append(delays, f)
+			continue
 		}
 		if refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign {
 			f.Condition = v1beta1.ConditionFieldsOwned
@@ -68,7 +70,47 @@ func (p *pass) refusals() []status.Finding {
 		}
 		found = append(found, f)
 	}
-	return found
+	return found, delays
+}
+
+// delayed tells of a write that is held back by what passes by itself as a rule, and what to look at when it does not. The
+// text stays the same while it is the same that is in the way: what API servers and networks say differs from one attempt
+// to the next, and each difference would be a write of the status.
+func (p *pass) delayed(refusal *apply.Refusal) string {
+	switch refusal.Class {
+	case apply.ClassMoved:
+		return fmt.Sprintf("%s: it changes, comes or goes whenever Freehold writes it. Freehold goes on trying, every %s at the "+
+			"latest. If this lasts, find out who keeps writing it: %s",
+			refusal.Object, longestWait, p.show(refusal.Object, "yaml", "--show-managed-fields"))
+	case apply.ClassGone:
+		return fmt.Sprintf("%s: it is being deleted, or its namespace is. Freehold makes it anew when it is gone. If it stays, "+
+			"look at its finalizers: %s", refusal.Object, p.show(refusal.Object, "jsonpath={.metadata.finalizers}"))
+	case apply.ClassStale:
+		return fmt.Sprintf("%s: %s. Freehold does not write over it. Either another operator that is further ahead is running, "+
+			"or the annotation %s was set from outside", refusal.Object, refusal.Reason, apply.SourceAnnotation)
+	default:
+		return fmt.Sprintf("%s: the API server does not accept the write for now (%s). Freehold goes on trying, every %s at the "+
+			"latest. If this lasts, look at the API server, its etcd and its admission webhooks; the operator's log has the whole "+
+			"answer", refusal.Object, shortAnswer(refusal), longestWait)
+	}
+}
+
+// show is the command that prints an object.
+func (p *pass) show(ref apply.ObjectRef, format string, more ...string) string {
+	return shell.Command(append([]string{"kubectl", "get", "-n", p.key.Namespace, ref.String(), "-o", format}, more...)...)
+}
+
+// longestWait is how messages name apply.LongestWait.
+const longestWait = "ten minutes"
+
+// shortAnswer is the API server's answer in words that do not differ between attempts.
+func shortAnswer(refusal *apply.Refusal) string {
+	var answer apierrors.APIStatus
+	if !errors.As(refusal, &answer) {
+		return "no answer"
+	}
+	s := answer.Status()
+	return strings.TrimSpace(fmt.Sprintf("code %d %s", s.Code, s.Reason))
 }
 
 // describe tells a conflict in one line: the first contested field, who holds it, and the two ways out.

@@ -34,26 +34,49 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 		t.Run(string(class), func(t *testing.T) {
 			refusal := refusalOf(class)
 			// What is not told of comes first, and must not hide what is.
-			silent := refusalOf(apply.ClassStale)
-			p := &pass{refused: []error{errors.New("of another kind"), &silent, &refusal}, server: newServer("web")}
-			got := p.refusals()
-			if policy.Reason == "" {
-				if len(got) != 0 {
-					t.Errorf("%v is told of what passes by itself", got)
-				}
-				return
+			momentary := refusalOf(apply.ClassTransient)
+			p := &pass{key: key("web"), refused: []error{errors.New("of another kind"), &momentary, &refusal}, server: newServer("web")}
+			if found, delays := p.refusals(); policy.Passes && len(found)+len(delays) > 0 {
+				t.Errorf("%v and %v are told of what may be over in a moment", found, delays)
+			}
+			refusal.Repeated = true
+			found, delays := p.refusals()
+			if policy.Passes {
+				found, delays = delays, found
+			}
+			if len(found) != 1 || len(delays) > 0 {
+				t.Fatalf("findings %v and %v, want one", found, delays)
 			}
 			want := status.Finding{
-				Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason,
-				Message: "deployment.apps/web: why",
+				Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason, Message: found[0].Message,
 			}
 			if class == apply.ClassConflict || class == apply.ClassForeign {
 				want.Condition = v1beta1.ConditionFieldsOwned
 			}
-			if diff := cmp.Diff([]status.Finding{want}, got); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, found[0]); diff != "" {
+				t.Errorf("finding (-want +got):\n%s", diff)
+			}
+			if !strings.HasPrefix(found[0].Message, "deployment.apps/web: ") || strings.Contains(found[0].Message, "\n") {
+				t.Errorf("message %q", found[0].Message)
 			}
 		})
+	}
+}
+
+// What a network says of an answer that did not come, and what etcd says, is never twice the same. What is told is.
+func TestDelaysAreToldInTheSameWords(t *testing.T) {
+	tell := func(cause error) string {
+		refusal := refusalOf(apply.ClassTransient)
+		refusal.Reason, refusal.Cause, refusal.Repeated = cause.Error(), cause, true
+		p := &pass{key: key("web"), refused: []error{&refusal}, server: newServer("web")}
+		_, delays := p.refusals()
+		return delays[0].Message
+	}
+	if one, other := tell(errors.New("read tcp 10.0.0.1:41234: connection reset")), tell(errors.New("read tcp 10.0.0.1:40321: connection reset")); one != other {
+		t.Errorf("%q and %q", one, other)
+	}
+	if one, other := tell(etcdError("leader changed")), tell(etcdError("request timed out")); one != other {
+		t.Errorf("%q and %q", one, other)
 	}
 }
 
@@ -71,7 +94,7 @@ func TestConflictsAreDescribed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pass{server: newServer("web"), refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
-			got := p.refusals()
+			got, _ := p.refusals()
 			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
 				t.Errorf("findings %v, want one with %q", got, test.want)
 			}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/klog/v2"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -46,14 +46,16 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", backend, "proxy", proxy)
 	p.rollouts.note(p.key, set, tierStates{backend, proxy})
-	observation.Unapplied, observation.Refusals = slices.ContainsFunc(p.refused, p.concernsPods), p.refusals()
+	p.tellRefusals(observation)
 	wait := p.rollouts.wait(p.key, now, backend, proxy)
 	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)
 	switch {
 	case p.server.Status.Phase == "" || news > 0:
 		return true // That is to be told whatever becomes of the pods, and another pass may not know it.
-	case p.overtaken:
-		return false // The write that lost a race is made again at once, and what it brings about is the news.
+	case len(observation.Delays) > 0:
+		return true
+	case slices.ContainsFunc(p.refused, isMomentary):
+		return false // A write that lost a race, or got no answer, is made again at once, and what it brings about is the news.
 	case wait > 0:
 		p.wakeAfter(wait)
 		return false
@@ -71,12 +73,17 @@ func (p *pass) driver() rollout.Driver {
 // replace lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
 func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.State) {
-	ref, sent := childRef(podKind, pod.Namespace, pod.Name), false
-	err := p.applier.Delete(ctx, ref, pod, p.clients.eviction(pod.Namespace, &sent))
-	budget, refused := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
+	ref := childRef(podKind, pod.Namespace, pod.Name)
+	out := p.applier.Delete(ctx, ref, pod, p.clients.eviction(pod.Namespace))
+	detail, budget := apply.BudgetInTheWay(out.Err)
 	switch {
-	case err == nil && !sent: // The cache does not show it yet.
-	case err == nil:
+	case budget:
+		// It will be allowed some time, which nothing tells.
+		p.wakeAfter(out.RetryAfter)
+		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, rollout.ReasonBudget, pod.Name, detail
+	case out.Err != nil:
+		p.take(out)
+	case out.Action == apply.ActionDeleted:
 		if p.config.Recorder != nil {
 			// Events that are about other pods are other events, whatever the version of the MCPServer.
 			p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
@@ -84,13 +91,47 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 			}, corev1.EventTypeNormal, status.ReasonReplacingPod, status.ActionRollOut,
 				"Pod %s has an earlier template and is evicted", pod.Name)
 		}
-	case refused:
-		// It will be allowed some time, which nothing tells.
-		p.retryAs(retryBackoff)
-		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, rollout.ReasonBudget, pod.Name, budget.Message
-	default:
-		p.take(apply.Outcome{Object: ref, Action: apply.ActionRefused, Err: err})
 	}
+}
+
+// isNews tells whether the user is to be told of a refusal by now.
+func isNews(err error) bool {
+	refusal, ok := errors.AsType[*apply.Refusal](err)
+	return ok && refusal.News()
+}
+
+// isUnanswered tells whether a refusal says nothing about what was asked for: another answer may come without any change.
+func isUnanswered(err error) bool {
+	switch apply.ClassOf(err) {
+	case apply.ClassMoved, apply.ClassTransient, apply.ClassForbidden:
+		return true
+	}
+	return false
+}
+
+// tellRefusals adds to an observation what was refused, and what follows from it for the pods and for what is told of them.
+func (p *pass) tellRefusals(observation *status.Observation) {
+	observation.Refusals, observation.Delays = p.refusals()
+	observation.Unapplied = slices.ContainsFunc(p.refused, p.concernsPods)
+	observation.Unwritten = slices.ContainsFunc(p.refused, p.isDue) ||
+		slices.ContainsFunc(p.refused, isMomentary) && meta.IsStatusConditionFalse(p.server.Status.Conditions, v1beta1.ConditionReady)
+	for _, err := range p.refused {
+		class := apply.ClassOf(err)
+		observation.Unsettled = observation.Unsettled || apply.Policies()[class].Passes
+		observation.Forbidden = observation.Forbidden || class == apply.ClassForbidden
+	}
+}
+
+// isMomentary tells whether a refusal should be over when the write is made again, which is at once.
+func isMomentary(err error) bool {
+	class := apply.ClassOf(err)
+	return !isNews(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
+}
+
+// isDue tells whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
+// MCPServer of which the status tells already.
+func (p *pass) isDue(err error) bool {
+	return isNews(err) || p.server.Status.ObservedGeneration != p.server.Generation
 }
 
 // concernsPods tells whether pods are not as they should be because of a refusal.
@@ -99,8 +140,8 @@ func (p *pass) concernsPods(err error) bool {
 	if !errors.As(err, &refusal) || refusal.Object.Kind != vocabulary.Deployment && refusal.Object.Kind != vocabulary.StatefulSet {
 		return false
 	}
-	if apply.Policies()[refusal.Class].Retry == apply.RetrySoon && p.server.Status.ObservedGeneration == p.server.Generation {
-		return false // A race was lost, and the spec is what it was.
+	if !p.isDue(err) {
+		return false // A race was lost, or an answer, and the spec is what it was.
 	}
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {

@@ -31,7 +31,6 @@ const (
 	retryNever retry = iota
 	// retryCatchUp waits for the cache.
 	retryCatchUp
-	retrySoon
 	retryBackoff
 )
 
@@ -54,9 +53,9 @@ type pass struct {
 	takeover takingOver
 	// reporting tells that the status is being written.
 	reporting bool
-	// overtaken tells that an object had changed when it was written, so that its writer is not done.
-	overtaken bool
-	retry     retry
+	// blocked tells that the finalizer is refused, so that no child is written.
+	blocked bool
+	retry   retry
 	// wake is when to look again in any case; 0 for not.
 	wake time.Duration
 }
@@ -82,9 +81,9 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	defer p.trace(ctx)
 	if server.DeletionTimestamp != nil {
 		p.finalize(ctx)
-		return p.retry
+	} else {
+		p.run(ctx)
 	}
-	p.run(ctx)
 	if p.wake > 0 {
 		// A wake-up that comes sooner takes its place; whoever is then looked at asks for what is left of the wait.
 		c.queue.AddAfter(key, p.wake)
@@ -98,6 +97,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.adoptions.forget(key)
 	c.outages.forget(key)
 	c.rollouts.forget(key)
+	c.unreported.forget(key)
 	c.paces.leave(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
@@ -128,7 +128,10 @@ func (p *pass) run(ctx context.Context) {
 		Confirm: p.adoptions.due(p.key, unowned),
 	})
 	if out.Err != nil && apply.ClassOf(out.Err) != apply.ClassConflict {
-		return // children without a finalizer could be left behind
+		if !slices.ContainsFunc(p.refused, isNews) {
+			return // It should be over in a moment.
+		}
+		p.blocked = true // Children without a finalizer could be left behind. What keeps them from being written is told.
 	}
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.adoptions.confirm(p.key, unowned)
@@ -178,19 +181,19 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 				p.takeover.replicas = append(p.takeover.replicas, t.writer)
 			}
 		}
-		p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
-		for _, t := range p.tiers() {
-			p.scale(ctx, t, result)
+		if !p.blocked {
+			p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
+			for _, t := range p.tiers() {
+				p.scale(ctx, t, result)
+			}
+			p.restart(ctx)
+			p.prune(ctx, result.Absent)
 		}
-		p.restart(ctx)
-		p.prune(ctx, result.Absent)
 		observation.Notices = append(observation.Notices, p.cappings()...)
-		observation.Requests = p.resolution.findings(p.retry == retryNever && !p.made)
+		observation.Requests = p.resolution.findings(!p.blocked && !p.made && !slices.ContainsFunc(p.refused, isUnanswered))
 		observation.URL = render.URL(p.server)
 	}
 	observation.Notices = append(observation.Notices, p.progress()...)
-	observation.Refusals = p.refusals()
-	observation.Unsettled = p.overtaken
 	return observation, true
 }
 
@@ -217,11 +220,10 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	req.Live = p.object(req.Object)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
 	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Live) {
-		out := apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live, Err: &apply.Refusal{
+		out := p.applier.Refuse(ctx, &apply.Refusal{
 			Class: apply.ClassForeign, Writer: manager, Object: req.Object,
 			Reason: "an object of that name exists and was not made for this MCPServer; rename or delete one of them",
-		}}
-		p.applier.Note(ctx, out)
+		}, req.Live)
 		p.take(out)
 		return out
 	}
@@ -244,16 +246,11 @@ func (p *pass) take(out apply.Outcome) {
 	p.made = p.made || out.Action == apply.ActionCreated
 	p.resolution.note(out)
 	p.announce(out)
-	if out.Err == nil {
-		return
+	if out.RetryAfter > 0 {
+		p.wakeAfter(out.RetryAfter)
 	}
-	p.refused = append(p.refused, out.Err)
-	switch apply.Policies()[apply.ClassOf(out.Err)].Retry {
-	case apply.RetrySoon:
-		p.overtaken = true
-		p.retryAs(retrySoon)
-	case apply.RetryBackoff:
-		p.retryAs(retryBackoff)
+	if out.Err != nil {
+		p.refused = append(p.refused, out.Err)
 	}
 }
 
@@ -281,9 +278,7 @@ func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
 }
 
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
-	if err := p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)); err != nil {
-		p.take(apply.Outcome{Object: ref, Action: apply.ActionRefused, Err: err})
-	}
+	p.take(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
 }
 
 // report writes the status, if it differs, and tells what is new in it.
@@ -299,9 +294,11 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	if !p.followRollouts(ctx, &observation) {
 		return
 	}
+	observation.Unreported = p.unreported.of(p.key)
 	next := status.Compute(observation, p.config.Clock.Now())
 	p.reporting = true
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
+	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(status.News(p.server.Status, next))
 	}

@@ -66,10 +66,9 @@ func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name s
 	}
 }
 
-// eviction returns what sends the eviction of a pod, and notes that it was called.
-func (c *clients) eviction(namespace string, sent *bool) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
+// eviction returns what sends the eviction of a pod.
+func (c *clients) eviction(namespace string) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
-		*sent = true
 		return c.evict(ctx, namespace, name, options)
 	}
 }

@@ -32,14 +32,19 @@ const (
 	StuckRollouts = prefix + "_stuck_rollouts"
 )
 
-// Outcomes of intents that sent no request or whose requests were all accepted. The others are those of apply.Policies.
+// Outcomes of intents that sent no request or whose requests were all accepted, and of deletions that were. The others are
+// those of apply.Policies.
 const (
 	OutcomeUnchanged = "unchanged"
 	OutcomeHeld      = "held"
 	OutcomeCreated   = "created"
 	OutcomeApplied   = "applied"
 	OutcomeClaimed   = "claimed"
+	OutcomeDeleted   = "deleted"
 )
+
+// writerNone is the value of the label writer for deletions and evictions, which have no field manager.
+const writerNone = "none"
 
 // States of a takeover.
 const (
@@ -141,7 +146,7 @@ func Families() []Family {
 		},
 		{
 			Name: Writes, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Intents by writer, kind of object and outcome. Only the outcomes unchanged and held sent no request.",
+			Help:   "Intents by writer, kind of object and outcome. Deletions and evictions have the writer none. The outcomes unchanged, held, foreign and stale sent no request.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "what became of the intent", Values: outcomes()}},
 		},
 	}
@@ -160,7 +165,8 @@ func writerLabel() Label {
 		names[writer.Name] = true
 	}
 	delete(names, vocabulary.Ownership) // it edits claims for the others, and is counted under their names
-	return Label{Name: "writer", Meaning: "field manager", Values: slices.Sorted(maps.Keys(names))}
+	names[writerNone] = true
+	return Label{Name: "writer", Meaning: "field manager; `none` for deletions and evictions", Values: slices.Sorted(maps.Keys(names))}
 }
 
 func tierLabel() Label {
@@ -184,11 +190,12 @@ func kindLabel() Label {
 	for _, writer := range vocabulary.Registry().Writers() {
 		kinds[writer.Kind.Kind] = true
 	}
+	kinds["Pod"] = true // some are deleted, and evicted
 	return Label{Name: "kind", Meaning: "of the object", Values: slices.Sorted(maps.Keys(kinds))}
 }
 
 func outcomes() []string {
-	all := []string{OutcomeUnchanged, OutcomeHeld, OutcomeCreated, OutcomeApplied, OutcomeClaimed}
+	all := []string{OutcomeUnchanged, OutcomeHeld, OutcomeCreated, OutcomeApplied, OutcomeClaimed, OutcomeDeleted}
 	for _, policy := range apply.Policies() {
 		all = append(all, policy.Outcome)
 	}

@@ -100,7 +100,7 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 			continue
 		}
 		out := apply.Outcome{Writer: w.Name, Object: apply.ObjectRef{Kind: w.Kind}}
-		for _, action := range []apply.Action{apply.ActionNone, apply.ActionCreated, apply.ActionApplied, apply.ActionClaimed} {
+		for _, action := range []apply.Action{apply.ActionNone, apply.ActionCreated, apply.ActionApplied, apply.ActionClaimed, apply.ActionDeleted} {
 			out.Action = action
 			observer.Observe(out)
 		}

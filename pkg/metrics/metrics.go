@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,11 @@ func startRefusals(policies map[apply.Class]apply.Policy) {
 			writes.WithLabelValues(writer.Name, writer.Kind.Kind, policy.Outcome)
 		}
 	}
+	for _, kind := range kindLabel().Values {
+		for _, policy := range policies {
+			writes.WithLabelValues(writerNone, kind, policy.Outcome)
+		}
+	}
 }
 
 // Observe implements apply.Observer.
@@ -185,11 +191,14 @@ func (o Outcomes) Observe(out apply.Outcome) {
 		outcome = OutcomeApplied
 	case out.Action == apply.ActionClaimed:
 		outcome = OutcomeClaimed
+	case out.Action == apply.ActionDeleted:
+		outcome = OutcomeDeleted
 	default:
 		outcome = OutcomeUnchanged
 	}
-	writes.WithLabelValues(out.Writer, out.Object.Kind.Kind, outcome).Inc()
+	writer := cmp.Or(out.Writer, writerNone)
+	writes.WithLabelValues(writer, out.Object.Kind.Kind, outcome).Inc()
 	for _, change := range out.Claims {
-		claims.WithLabelValues(out.Writer, out.Object.Kind.Kind, causeValue(change.Cause)).Inc()
+		claims.WithLabelValues(writer, out.Object.Kind.Kind, causeValue(change.Cause)).Inc()
 	}
 }

@@ -33,6 +33,8 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 	expect("created")
 	tell(apply.ActionApplied, nil)
 	expect("applied")
+	tell(apply.ActionDeleted, nil)
+	expect("deleted")
 	for class, policy := range apply.Policies() {
 		tell(apply.ActionRefused, &apply.Refusal{Class: class})
 		expect(policy.Outcome)

@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,7 +101,9 @@ func firstStart(previous v1beta1.MCPServerStatus) bool {
 }
 
 func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []metav1.Condition {
-	set := conditionSet{previous: o.Server.Status.Conditions, generation: o.Server.Generation, now: now}
+	set := conditionSet{
+		previous: o.Server.Status.Conditions, unreported: o.Unreported, generation: o.Server.Generation, now: now,
+	}
 	for _, f := range progress(o, next) {
 		set.add(f)
 	}
@@ -114,13 +117,15 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.keep(v1beta1.ConditionFieldsTaken)
 		set.keep(v1beta1.ConditionFieldsYielded)
 	} else {
-		set.clear(o.Unsettled, Finding{
+		owned := Finding{
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
 			"Every field that Freehold sets is its own",
-		})
+		}
+		contested := meta.IsStatusConditionFalse(o.Server.Status.Conditions, owned.Condition)
+		set.clear(o.Unsettled || o.Forbidden && contested, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
 	}
-	for _, group := range [][]Finding{o.Notices, o.Requests, o.Refusals, o.Invalid} {
+	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Delays), o.Invalid} {
 		set.override(group)
 	}
 	return set.sorted()
@@ -129,6 +134,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 // conditionSet collects conditions of distinct types.
 type conditionSet struct {
 	previous   []metav1.Condition
+	unreported []metav1.Condition
 	generation int64
 	now        time.Time
 	collected  []metav1.Condition
@@ -140,8 +146,11 @@ func (s *conditionSet) add(f Finding) {
 		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: printable.Text(f.Message),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
 	}
-	if before := meta.FindStatusCondition(s.previous, f.Condition); before != nil && before.Status == f.Status {
-		condition.LastTransitionTime = before.LastTransitionTime
+	for _, known := range [][]metav1.Condition{s.previous, s.unreported} {
+		if before := meta.FindStatusCondition(known, f.Condition); before != nil && before.Status == f.Status {
+			condition.LastTransitionTime = before.LastTransitionTime
+			break
+		}
 	}
 	for i := range s.collected {
 		if s.collected[i].Type == f.Condition {
@@ -175,13 +184,17 @@ func (s *conditionSet) override(findings []Finding) {
 	}
 }
 
-// clear sets a condition to its good state; but while not everything is settled, what was bad before stays so.
+// clear sets a condition to its good state; but while not everything is settled it stays what it was, also in telling of
+// which generation that is.
 func (s *conditionSet) clear(unsettled bool, good Finding) {
-	if unsettled && meta.IsStatusConditionFalse(s.previous, good.Condition) {
+	switch {
+	case !unsettled:
+		s.add(good)
+	case meta.FindStatusCondition(s.previous, good.Condition) != nil:
 		s.keep(good.Condition)
-		return
+	default:
+		s.add(Finding{good.Condition, metav1.ConditionUnknown, ReasonUnsettled, "Not every write has had an answer yet"})
 	}
-	s.add(good)
 }
 
 // keep carries a previous condition on.

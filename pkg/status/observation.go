@@ -26,10 +26,20 @@ type Observation struct {
 	Notices []Finding
 	// Requests are conditions that tell what became of what the MCPServer's author asks for beside its spec.
 	Requests []Finding
-	// Refusals are writes of children that were refused and that the user should know of.
+	// Refusals are writes that the API server has refused, or that must not be made, and that the user should know of.
 	Refusals []Finding
-	// Unsettled tells that a write is to be tried again soon, so that bad news of before may still hold.
+	// Delays are writes that are held back by what passes by itself as a rule and has not passed: no answer, an object that
+	// keeps changing or is being deleted.
+	Delays []Finding
+	// Unsettled tells that a write is held back by such a thing, whether it is told already or not. So what was told before
+	// may still hold, and nothing is known to be well.
 	Unsettled bool
+	// Forbidden tells that a write was forbidden, so that nothing is known of who owns what it names.
+	Forbidden bool
+	// Unwritten tells that a write of the present generation was refused, for whatever reason.
+	Unwritten bool
+	// Unreported are conditions that were computed before and have not been written. They tell since when they hold.
+	Unreported []metav1.Condition
 	// Deployment of the proxy; nil when it does not exist.
 	Deployment *appsv1.Deployment
 	// StatefulSet of the backend; nil when it does not exist.

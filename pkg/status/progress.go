@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,12 +22,17 @@ const (
 	ReasonRolledOut  = "RolledOut"
 	ReasonReconciled = "Reconciled"
 	ReasonNotStalled = "NotStalled"
+	// ReasonNotApplied is that of Ready while a write of the present generation has had no answer; one that is refused has
+	// the reason of its refusal.
+	ReasonNotApplied = "NotApplied"
+	// ReasonUnsettled is that of conditions about writes before all of them have had an answer.
+	ReasonUnsettled = "Unsettled"
 	// ReasonReplacingPod is that of the event that tells of a pod which is evicted.
 	ReasonReplacingPod = "ReplacingPod"
 )
 
 // progress are the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is
-// True when what the present generation asks for serves, and nothing earlier does. Reconciling is True while that is on its
+// True when every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that is on its
 // way, or waits for whoever holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
 // messages stay the same while nothing is news: each write costs a request.
 func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
@@ -39,6 +45,8 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, cause.Reason, cause.Message
 	}
 	switch {
+	case next.Phase == v1beta1.PhaseReady && o.Unwritten:
+		ready.Reason, ready.Message = o.unwritten()
 	case next.Phase == v1beta1.PhaseReady && o.serves():
 		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonReady
 	case next.Phase == v1beta1.PhaseReady:
@@ -52,6 +60,9 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 		if hold := o.hold(); hold != nil {
 			reconciling.Reason, reconciling.Message = hold.state.Reason, hold.String()
 		}
+		if len(o.Delays) > 0 {
+			reconciling.Reason, reconciling.Message = o.Delays[0].Reason, o.Delays[0].Message
+		}
 	}
 	if !o.serves() {
 		rolledOut.Status, rolledOut.Reason = metav1.ConditionFalse, ReasonRollingOut
@@ -60,6 +71,14 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 		}
 	}
 	return []Finding{ready, reconciling, stalled, rolledOut}
+}
+
+// unwritten tells why an MCPServer that serves is not as its spec asks for.
+func (o Observation) unwritten() (reason, message string) {
+	if known := slices.Concat(o.Refusals, o.Delays); len(known) > 0 {
+		return known[0].Reason, fmt.Sprintf("Not everything that the spec asks for is written, see the condition %s", known[0].Condition)
+	}
+	return ReasonNotApplied, "Not everything that the spec asks for is written yet"
 }
 
 // stall is what is wrong and does not go away by itself: a spec that cannot be used, a write that was refused, or a
