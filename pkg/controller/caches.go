@@ -10,8 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -46,7 +45,7 @@ type scope struct {
 }
 
 func newCaches(
-	core kubernetes.Interface, servers versioned.Interface,
+	core kubernetes.Interface, servers versioned.Interface, registry *fieldmanager.Registry,
 	namespaces []string, resync time.Duration,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
@@ -58,7 +57,7 @@ func newCaches(
 	}
 	c := &caches{byNamespace: map[string]*scope{}}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, trimmer{}, packer, namespace, resync)
+		s, err := newScope(core, servers, trimmer{registry}, packer, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -151,44 +150,21 @@ func (c *caches) scope(namespace string) *scope {
 // serves tells whether there is an MCPServer.
 func (c *caches) serves(key cache.ObjectName) bool { return c.packed(serverRef(key)) != nil }
 
-// serverOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
-func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool) {
-	s := c.scope(namespace)
-	if s == nil {
-		return "", false
-	}
-	// Objects without a controller and with another source are rare, and the parts of what is packed are at hand: this takes
-	// less than an index of all would take of the memory.
-	items, err := s.serverStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return "", false
-	}
-	for _, item := range items {
-		if server, ok := item.(*packed); ok && server.part(partUID) == string(uid) {
-			return server.part(partName), true
-		}
-	}
-	return "", false
-}
-
 // server returns an MCPServer, or nil when there is none.
-func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
-	server, _ := c.object(serverRef(key)).(*v1beta1.MCPServer)
-	return server
+func (c *caches) server(key cache.ObjectName) (*v1beta1.MCPServer, error) {
+	found, err := c.object(serverRef(key))
+	server, _ := found.(*v1beta1.MCPServer)
+	return server, err
 }
 
-// object returns an MCPServer or an object made for one, or whatever else has its name, or nil when there is none.
-func (c *caches) object(ref apply.ObjectRef) metav1.Object {
+// object returns an MCPServer or an object made for one, or whatever else has its name, or nil when there is none. One that
+// cannot be decoded is an error: it is there.
+func (c *caches) object(ref apply.ObjectRef) (metav1.Object, error) {
 	found := c.packed(ref)
 	if found == nil {
-		return nil
+		return nil, nil
 	}
-	obj, err := found.unpack(ref.Kind)
-	if err != nil {
-		utilruntime.HandleError(err)
-		return nil
-	}
-	return obj
+	return found.unpack(ref.Kind)
 }
 
 func (c *caches) packed(ref apply.ObjectRef) *packed {
@@ -224,4 +200,12 @@ func (c *caches) version(ref apply.ObjectRef) string {
 		return ""
 	}
 	return store.LastStoreSyncResourceVersion()
+}
+
+func groupOf(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return gv.Group
 }

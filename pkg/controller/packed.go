@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -245,20 +245,16 @@ func (p *packer) pods(transform cache.TransformFunc) cache.TransformFunc {
 	}
 }
 
-// unpackPods returns pods that a cache holds. One that cannot be decoded is left out.
-func unpackPods(items []*packedPod) []*corev1.Pod {
-	pods := make([]*corev1.Pod, 0, len(items))
-	for _, found := range items {
-		whole, err := found.unpack(podKind)
-		if err != nil {
-			utilruntime.HandleError(err)
-			continue
-		}
+// unpackPods returns pods that a cache holds. One that cannot be decoded is left out, and the error tells of it.
+func unpackPods(items []*packedPod) (pods []*corev1.Pod, err error) {
+	for _, item := range items {
+		whole, broken := item.unpack(podKind)
 		if pod, ok := whole.(*corev1.Pod); ok {
 			pods = append(pods, pod)
 		}
+		err = errors.Join(err, broken)
 	}
-	return pods
+	return pods, err
 }
 
 // inflater inflates the content of one object at a time.

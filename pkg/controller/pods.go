@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
@@ -137,10 +138,10 @@ func (c *caches) replicaSets(namespace string, deployment types.UID) []replicaSe
 
 // proxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
 // ReplicaSet's event brings the MCPServer back.
-func (c *caches) proxyPods(namespace string, deployment types.UID) []*corev1.Pod {
+func (c *caches) proxyPods(namespace string, deployment types.UID) ([]*corev1.Pod, error) {
 	s := c.scope(namespace)
 	if s == nil {
-		return nil
+		return nil, nil
 	}
 	var found []*packedPod
 	for _, set := range c.replicaSets(namespace, deployment) {
@@ -150,24 +151,24 @@ func (c *caches) proxyPods(namespace string, deployment types.UID) []*corev1.Pod
 }
 
 // backendPods returns the pods of a StatefulSet.
-func (c *caches) backendPods(namespace string, set types.UID) []*corev1.Pod {
+func (c *caches) backendPods(namespace string, set types.UID) ([]*corev1.Pod, error) {
 	s := c.scope(namespace)
 	if s == nil {
-		return nil
+		return nil, nil
 	}
 	return unpackPods(controlledBy[*packedPod](s.backendStore, set))
 }
 
 // unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not know it yet, or the ReplicaSet went before its pods.
-func (c *caches) unplacedProxyPods(server cache.ObjectName) []*corev1.Pod {
+func (c *caches) unplacedProxyPods(server cache.ObjectName) ([]*corev1.Pod, error) {
 	s := c.scope(server.Namespace)
 	if s == nil {
-		return nil
+		return nil, nil
 	}
 	items, err := s.proxyStore.GetIndexer().ByIndex(cache.NamespaceIndex, server.Namespace)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var unplaced []*packedPod
 	for _, item := range items {
@@ -179,7 +180,8 @@ func (c *caches) unplacedProxyPods(server cache.ObjectName) []*corev1.Pod {
 			unplaced = append(unplaced, pod)
 		}
 	}
-	return slices.DeleteFunc(unpackPods(unplaced), func(pod *corev1.Pod) bool { return render.ServerOf(pod.Labels) != server.Name })
+	pods, err := unpackPods(unplaced)
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return render.ServerOf(pod.Labels) != server.Name }), err
 }
 
 func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
@@ -229,7 +231,11 @@ func (r replicaSet) server() cache.ObjectName {
 
 func labelled(pod *packedPod) cache.ObjectName {
 	server := cache.ObjectName{Namespace: pod.part(partNamespace)}
-	for _, whole := range unpackPods([]*packedPod{pod}) {
+	pods, err := unpackPods([]*packedPod{pod})
+	if err != nil {
+		utilruntime.HandleError(err)
+	}
+	for _, whole := range pods {
 		server.Name = render.ServerOf(whole.Labels)
 	}
 	return server
@@ -270,7 +276,7 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 func (p *pass) deployment() *appsv1.Deployment {
 	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
 	found, ok := p.object(ref).(*appsv1.Deployment)
-	if !ok || !p.mine(ref, found) {
+	if !ok || !p.mine(found) {
 		return nil
 	}
 	return found
@@ -279,7 +285,7 @@ func (p *pass) deployment() *appsv1.Deployment {
 // proxyPods returns the pods of the MCPServer's proxy.
 func (p *pass) proxyPods() []*corev1.Pod {
 	if deployment := p.deployment(); deployment != nil {
-		return p.caches.proxyPods(deployment.Namespace, deployment.UID)
+		return p.podsOf(deployment, p.caches.proxyPods)
 	}
 	return nil
 }
@@ -287,7 +293,26 @@ func (p *pass) proxyPods() []*corev1.Pod {
 // backendPods returns the pods of the MCPServer's backend.
 func (p *pass) backendPods() []*corev1.Pod {
 	if set := p.statefulSet(); set != nil {
-		return p.caches.backendPods(set.Namespace, set.UID)
+		return p.podsOf(set, p.caches.backendPods)
 	}
 	return nil
+}
+
+// unplacedProxyPods returns the pods that may be the MCPServer's proxies, see there.
+func (p *pass) unplacedProxyPods() []*corev1.Pod {
+	pods, err := p.caches.unplacedProxyPods(p.key)
+	p.broken(childRef(podKind, p.key.Namespace, p.key.Name), err)
+	return pods
+}
+
+// podsOf returns the pods of a workload, as the pass saw them first.
+func (p *pass) podsOf(workload metav1.Object, in func(namespace string, workload types.UID) ([]*corev1.Pod, error)) []*corev1.Pod {
+	pods, known := p.pods[workload.GetUID()]
+	if !known {
+		var err error
+		pods, err = in(workload.GetNamespace(), workload.GetUID())
+		p.broken(childRef(podKind, p.key.Namespace, workload.GetName()), err)
+		p.pods[workload.GetUID()] = pods
+	}
+	return pods
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -53,6 +54,10 @@ type pass struct {
 	takeover takingOver
 	// reporting tells that the status is being written.
 	reporting bool
+	// pods are those of workloads, as this pass saw them first.
+	pods map[types.UID][]*corev1.Pod
+	// undecoded are objects that the caches hold and that cannot be decoded.
+	undecoded map[apply.ObjectRef]error
 	// blocked tells that the finalizer is refused, so that no child is written.
 	blocked bool
 	retry   retry
@@ -68,22 +73,31 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
 	}
-	server := c.caches.server(key)
+	server, err := c.caches.server(key)
+	if err != nil {
+		c.undecodable(ctx, serverRef(key), err)
+		return retryBackoff
+	}
 	if server == nil {
 		c.forget(ctx, key)
-		c.wakeNeighbours(key)
 		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
 	p := &pass{
 		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
-		resolution: newResolution(server),
+		resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
 	}
 	defer p.trace(ctx)
-	if server.DeletionTimestamp != nil {
+	switch p.read(); {
+	case len(p.undecoded) > 0: // What is not known cannot be decided on.
+	case server.DeletionTimestamp != nil:
 		p.finalize(ctx)
-	} else {
+	default:
 		p.run(ctx)
+	}
+	for ref, err := range p.undecoded {
+		c.undecodable(ctx, ref, err)
+		p.retryAs(retryBackoff)
 	}
 	if p.wake > 0 {
 		// A wake-up that comes sooner takes its place; whoever is then looked at asks for what is left of the wait.
@@ -220,9 +234,10 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	req.Live = p.object(req.Object)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Object, req.Live) {
+	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Live) {
 		out := p.applier.Refuse(ctx, &apply.Refusal{
-			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: p.foreign(req.Object, req.Live),
+			Class: apply.ClassForeign, Writer: manager, Object: req.Object,
+			Reason: "an object of that name exists and was not made for this MCPServer; rename or delete one of them",
 		}, req.Live)
 		p.take(out)
 		return out
@@ -271,7 +286,7 @@ func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
 		switch {
 		case live == nil:
 			p.applier.Forget(ref)
-		case p.mine(ref, live):
+		case p.mine(live):
 			p.delete(ctx, ref, live)
 		}
 	}
@@ -326,17 +341,40 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == vocabulary.MCPServer {
 		return p.server
 	}
-	live := p.caches.object(ref)
+	live, err := p.caches.object(ref)
+	p.broken(ref, err)
 	if live != nil {
 		p.live[ref] = live
 	}
 	return live
 }
 
+// mine tells whether an object was made for this MCPServer: it controls it, or an MCPServer of its name did, or
+// nobody does and the object bears our marks; then somebody took the reference away. ToolHive's StatefulSets have no
+// reference, and the Services in front of them one to the StatefulSet.
+func (p *pass) mine(live metav1.Object) bool {
+	controller := metav1.GetControllerOf(live)
+	if controller != nil && controller.Kind == vocabulary.StatefulSet.Kind && groupOf(controller.APIVersion) == vocabulary.StatefulSet.Group {
+		set := p.object(childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name)))
+		return set != nil && set.GetUID() == controller.UID && p.bearsMarks(live)
+	}
+	if controller != nil {
+		return isMCPServer(*controller) && controller.Name == p.key.Name
+	}
+	return p.bearsMarks(live)
+}
+
+// bearsMarks tells whether Freehold has written an object, or ToolHive has written it for an MCPServer of this name.
+func (p *pass) bearsMarks(live metav1.Object) bool {
+	trim := trimmer{p.clients.registry}
+	return trim.writtenBy(live, p.clients.registry.Knows) ||
+		trim.writtenBy(live, vocabulary.IsToolHive) && render.ServerOf(live.GetLabels()) == p.key.Name
+}
+
 func (p *pass) statefulSet() *appsv1.StatefulSet {
 	ref := childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
 	found, ok := p.object(ref).(*appsv1.StatefulSet)
-	if !ok || !p.mine(ref, found) {
+	if !ok || !p.mine(found) {
 		return nil
 	}
 	return found

@@ -76,7 +76,7 @@ type takingOver struct {
 // untaken tells whether a child is still ToolHive's.
 func (p *pass) untaken(ref apply.ObjectRef) bool {
 	live := p.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && p.mine(ref, live) && !p.wasTakenOver()
+	return live != nil && takeover.Untaken(ref, live) && p.mine(live) && !p.wasTakenOver()
 }
 
 // wasTakenOver tells that it was done with, once and for all.
@@ -88,7 +88,7 @@ func (p *pass) wasTakenOver() bool {
 func (p *pass) survey() (untaken int) {
 	for _, ref := range children(p.key) {
 		live := p.object(ref)
-		if live == nil || !takeover.Held(live, "") || !p.mine(ref, live) {
+		if live == nil || !takeover.Held(live, "") || !p.mine(live) {
 			continue
 		}
 		if p.untaken(ref) {
@@ -109,7 +109,7 @@ func (c *Controller) resumeTakeovers() {
 			if err != nil {
 				continue
 			}
-			if server := c.caches.server(name); server != nil && isTakingOver(server) {
+			if server, err := c.caches.server(name); err == nil && server != nil && isTakingOver(server) {
 				c.paces.enter(name, true)
 			}
 		}
@@ -231,7 +231,7 @@ func (p *pass) proxiesReplaced() bool {
 		return false
 	}
 	// A pod may outlive its ReplicaSet, and its runner writes as long as it lives.
-	return !slices.ContainsFunc(append(p.proxyPods(), p.caches.unplacedProxyPods(p.key)...), func(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(append(p.proxyPods(), p.unplacedProxyPods()...), func(pod *corev1.Pod) bool {
 		_, theirs := pod.Annotations[v1beta1.AnnotationGeneration]
 		return theirs
 	})
