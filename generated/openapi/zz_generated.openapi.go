@@ -141,7 +141,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPServer(ref common.ReferenceCallba
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is what the user asks for.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerSpec"),
 						},
 					},
@@ -599,7 +598,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServer(ref common.ReferenceCallbac
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is what the user asks for.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerSpec"),
 						},
 					},
@@ -800,7 +798,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 					},
 					"serviceAccount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "serviceAccount is the name of an existing ServiceAccount for the MCP server's pod. When unset, one called <name>-sa is made.",
+							Description: "serviceAccount is the name of an existing ServiceAccount for the MCP server's pod. When unset, one called <name>-sa is made. When empty, podTemplateSpec chooses it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -90,11 +90,28 @@ type message interface {
 // serverMessage is an MCPServer, whose wire format is JSON, as a message.
 type serverMessage struct{ *v1beta1.MCPServer }
 
+// packedServer is an MCPServer with what was found out when it was read from the API server, and what its JSON does not
+// tell any more.
+type packedServer struct {
+	*v1beta1.MCPServer
+	UnknownFields []string `json:"unknownFields,omitempty"`
+	Malformed     string   `json:"malformed,omitempty"`
+}
+
 // Marshal implements message.
-func (m serverMessage) Marshal() ([]byte, error) { return json.Marshal(m.MCPServer) }
+func (m serverMessage) Marshal() ([]byte, error) {
+	return json.Marshal(packedServer{m.MCPServer, m.Spec.UnknownFields, m.Spec.Malformed})
+}
 
 // Unmarshal implements message.
-func (m serverMessage) Unmarshal(content []byte) error { return json.Unmarshal(content, m.MCPServer) }
+func (m serverMessage) Unmarshal(content []byte) error {
+	read := packedServer{MCPServer: m.MCPServer}
+	if err := json.Unmarshal(content, &read); err != nil {
+		return err
+	}
+	m.Spec.UnknownFields, m.Spec.Malformed = read.UnknownFields, read.Malformed
+	return nil
+}
 
 // newMessage makes an empty object of each kind that is packed.
 var newMessage = map[schema.GroupKind]func() message{

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
@@ -84,6 +85,23 @@ func TestInformersCanReadWhatIsPacked(t *testing.T) {
 }
 
 // The first object of a kind is new when it is seen first. What comes later of it is in all the others as well.
+// TestPackingKeepsWhatAnMCPServerLost: fields that were dropped when it was read stay known as dropped.
+func TestPackingKeepsWhatAnMCPServerLost(t *testing.T) {
+	want := newServer("web")
+	want.Spec.UnknownFields, want.Spec.Malformed = []string{"sessionStorage.tls", "later"}, "proxyPort is of type string"
+	item, err := packing(t)(want.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := item.(*packed).unpack(vocabulary.MCPServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.(*v1beta1.MCPServer)); diff != "" {
+		t.Errorf("MCPServer (-want +got):\n%s", diff)
+	}
+}
+
 func TestPackingLearnsHowObjectsGrow(t *testing.T) {
 	p, err := newPacker()
 	if err != nil {

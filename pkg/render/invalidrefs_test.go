@@ -321,6 +321,38 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// TestUnknownFieldsFailClosed: a spec of which something was dropped when it was read is not rendered.
+func TestUnknownFieldsFailClosed(t *testing.T) {
+	const next = " The MCP server could run with less protection than its spec asks for, so no object is written. " +
+		"Upgrade Freehold to a version that supports the CRD in this cluster, or "
+	for name, c := range map[string]struct {
+		change func(*v1beta1.MCPServerSpec)
+		reason string
+		want   []string
+	}{
+		"none": {change: func(*v1beta1.MCPServerSpec) {}},
+		"one": {
+			func(s *v1beta1.MCPServerSpec) { s.UnknownFields = []string{"sessionStorage.tls"} }, "UnknownField",
+			[]string{`This version of Freehold does not know "spec.sessionStorage.tls".` + next + "remove the field."},
+		},
+		"many": {
+			func(s *v1beta1.MCPServerSpec) { s.UnknownFields = []string{"a", "b", "c", "d", "e", "f", "g"} }, "UnknownField",
+			[]string{`This version of Freehold does not know "spec.a", "spec.b", "spec.c", "spec.d", "spec.e" (+2 more).` + next +
+				"remove these fields."},
+		},
+		"another type": {
+			func(s *v1beta1.MCPServerSpec) { s.Malformed = "proxyPort is of type string, not int32" }, "MalformedSpec",
+			[]string{`This version of Freehold cannot read the spec: "proxyPort is of type string, not int32".` + next + "correct the value."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer()
+			c.change(&server.Spec)
+			checkProblems(t, Input{Server: server}, v1beta1.ConditionSpecValid, c.reason, c.want)
+		})
+	}
+}
+
 // TestCharactersOfConfigMaps: a character that no apply carries can come from a ConfigMap too.
 func TestCharactersOfConfigMaps(t *testing.T) {
 	server := newServer(func(s *v1beta1.MCPServer) {

@@ -5,6 +5,10 @@ package render
 
 // Reasons of condition SpecValid that keep an MCPServer from being rendered.
 const (
+	// ReasonUnknownField is a field that the CRD in the cluster has and this version of Freehold does not.
+	ReasonUnknownField = "UnknownField"
+	// ReasonMalformedSpec is a value of another type than this version of Freehold expects.
+	ReasonMalformedSpec = "MalformedSpec"
 	// ReasonInvalidName is a name from which the names of Services, labels or pods cannot be made.
 	ReasonInvalidName = "InvalidName"
 	// ReasonInvalidImage is an image that is missing or cannot be passed to the proxyrunner.

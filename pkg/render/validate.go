@@ -22,6 +22,7 @@ const maxStatefulSetName = content.LabelValueMaxLength - 11
 // validate finds what cannot work, before anything is written: what the API server would refuse, as far as
 // that is cheap to tell, and what it would take and the proxyrunner or the kubelet would fail on.
 func (r *renderer) validate() {
+	r.validateRead()
 	r.problems = append(r.problems, UnsupportedReferences(r.server)...)
 	r.validateName()
 	r.validateImage()
@@ -32,6 +33,34 @@ func (r *renderer) validate() {
 	r.validateVolumes()
 	r.validateOverrides()
 	r.validateSessionStorage()
+}
+
+// namedFields is how many unknown fields a message names.
+const namedFields = 5
+
+// validateRead refuses a spec that was not read as it is stored. Nobody can tell what a field that is not known protects.
+func (r *renderer) validateRead() {
+	const next = "The MCP server could run with less protection than its spec asks for, so no object is written. " +
+		"Upgrade Freehold to a version that supports the CRD in this cluster, or "
+	spec := &r.server.Spec
+	if count := len(spec.UnknownFields); count > 0 {
+		var fields []string
+		for _, field := range spec.UnknownFields[:min(count, namedFields)] {
+			fields = append(fields, quote("spec."+field))
+		}
+		names, what := strings.Join(fields, ", "), "remove the field."
+		if count > 1 {
+			what = "remove these fields."
+		}
+		if count > namedFields {
+			names += fmt.Sprintf(" (+%d more)", count-namedFields)
+		}
+		r.invalidSpec(ReasonUnknownField, "This version of Freehold does not know %s. %s%s", names, next, what)
+	}
+	if spec.Malformed != "" {
+		r.invalidSpec(ReasonMalformedSpec, "This version of Freehold cannot read the spec: %s. %scorrect the value.",
+			quote(spec.Malformed), next)
+	}
 }
 
 func (r *renderer) validateName() {

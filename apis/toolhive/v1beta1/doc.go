@@ -4,7 +4,7 @@
 // Package v1beta1 contains the stored version of ToolHive's MCPServer API.
 //
 // The schema is upstream's, field by field; a parity test compares the two. The package imports nothing
-// but k8s.io/apimachinery, so that depending on these types stays cheap.
+// but k8s.io/apimachinery and its JSON decoder, so that depending on these types stays cheap.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

@@ -126,7 +126,7 @@ type MCPServerSpec struct {
 	Secrets []SecretRef `json:"secrets,omitempty"`
 
 	// serviceAccount is the name of an existing ServiceAccount for the MCP server's pod. When unset, one
-	// called <name>-sa is made.
+	// called <name>-sa is made. When empty, podTemplateSpec chooses it.
 	// +optional
 	ServiceAccount *string `json:"serviceAccount,omitempty"`
 
@@ -221,6 +221,15 @@ type MCPServerSpec struct {
 	// rateLimiting limits the rate of requests. It needs sessionStorage with provider redis.
 	// +optional
 	RateLimiting *RateLimitConfig `json:"rateLimiting,omitempty"`
+
+	// UnknownFields are the paths, below spec, of fields that this type does not have or that were given twice.
+	// UnmarshalJSON sets it; it is no part of the API.
+	// +listType=atomic
+	UnknownFields []string `json:"-"`
+
+	// Malformed says what of the spec could not be read into this type; empty for nothing. UnmarshalJSON sets it; it is
+	// no part of the API.
+	Malformed string `json:"-"`
 }
 
 // EnvVar is a plain environment variable.

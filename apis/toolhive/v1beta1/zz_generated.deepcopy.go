@@ -384,6 +384,11 @@ func (in *MCPServerSpec) DeepCopyInto(out *MCPServerSpec) {
 		*out = new(RateLimitConfig)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.UnknownFields != nil {
+		in, out := &in.UnknownFields, &out.UnknownFields
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 

@@ -42,7 +42,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerSpec
-      default: {}
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus
@@ -186,7 +185,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerSpec
-      default: {}
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus

@@ -40,7 +40,7 @@ type MCPServerSpecApplyConfiguration struct {
 	// secrets are keys of Secrets given to the MCP server's container as environment variables.
 	Secrets []SecretRefApplyConfiguration `json:"secrets,omitempty"`
 	// serviceAccount is the name of an existing ServiceAccount for the MCP server's pod. When unset, one
-	// called <name>-sa is made.
+	// called <name>-sa is made. When empty, podTemplateSpec chooses it.
 	ServiceAccount *string `json:"serviceAccount,omitempty"`
 	// permissionProfile is the network permission profile recorded in the RunConfig. Kubernetes does not
 	// enforce it.

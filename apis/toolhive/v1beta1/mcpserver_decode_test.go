@@ -1,0 +1,124 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+)
+
+// TestUnknownFieldsOfASpecAreRecorded: a field that a newer CRD has is not dropped without a trace, at whatever depth.
+func TestUnknownFieldsOfASpecAreRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec      string
+		unknown   []string
+		malformed string
+	}{
+		"none":          {spec: `{"image":"i","podTemplateSpec":{"spec":{"anything":1}},"resources":{"limits":{"cpu":"1"}}}`},
+		"null":          {spec: `null`},
+		"at the top":    {spec: `{"image":"i","maxRequestBodySize":"1Mi"}`, unknown: []string{"maxRequestBodySize"}},
+		"in the middle": {spec: `{"sessionStorage":{"provider":"redis","tls":{"a":1}}}`, unknown: []string{"sessionStorage.tls"}},
+		"in a list":     {spec: `{"env":[{"name":"A"},{"name":"B","from":1}]}`, unknown: []string{"env[1].from"}},
+		"several": {
+			spec:    `{"b":1,"image":"i","a":{},"authzConfig":{"type":"inline","strict":true}}`,
+			unknown: []string{"b", "a", "authzConfig.strict"},
+		},
+		"in other letters": {spec: `{"Image":"i"}`, unknown: []string{"Image"}},
+		"given twice":      {spec: `{"image":"i","image":"j"}`, unknown: []string{"image"}},
+		"another type": {
+			spec:      `{"image":"i","proxyPort":"http","transport":"sse"}`,
+			malformed: "proxyPort is of type string, not int32",
+		},
+		"no object": {spec: `[]`, malformed: "json: cannot unmarshal array into Go value of type v1beta1.plain"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &MCPServer{}
+			server.Spec.UnknownFields, server.Spec.Malformed = []string{"of another"}, "in another"
+			if c.spec == "null" {
+				server = &MCPServer{}
+			}
+			text := `{"metadata":{"name":"web"},"spec":` + c.spec + `,"status":{"phase":"Ready","later":1}}`
+			if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), server); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.unknown, server.Spec.UnknownFields); diff != "" {
+				t.Errorf("unknown (-want +got):\n%s", diff)
+			}
+			if server.Spec.Malformed != c.malformed {
+				t.Errorf("malformed: got %q, want %q", server.Spec.Malformed, c.malformed)
+			}
+			if server.Name != "web" || server.Status.Phase != PhaseReady {
+				t.Errorf("the rest was not read: %+v", server)
+			}
+			if diff := cmp.Diff(server, server.DeepCopy()); diff != "" {
+				t.Errorf("copy (-want +got):\n%s", diff)
+			}
+			encoded, err := json.Marshal(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, notes := range []string{"UnknownFields", "Malformed"} {
+				if strings.Contains(string(encoded), notes) {
+					t.Errorf("%s is encoded: %s", notes, encoded)
+				}
+			}
+		})
+	}
+}
+
+// TestOneUnreadableSpecLeavesTheListReadable: the others of a list are read as they are.
+func TestOneUnreadableSpecLeavesTheListReadable(t *testing.T) {
+	list := &MCPServerList{}
+	text := `{"items":[{"metadata":{"name":"a"},"spec":{"image":5}},{"metadata":{"name":"b"},"spec":{"image":"i"}},` +
+		`{"metadata":{"name":"c"},"spec":"x"}]}`
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), list); err != nil {
+		t.Fatal(err)
+	}
+	var got []bool
+	for i := range list.Items {
+		got = append(got, list.Items[i].Spec.Malformed != "")
+	}
+	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
+		t.Errorf("malformed (-want +got):\n%s", diff)
+	}
+	if list.Items[1].Spec.Image != "i" {
+		t.Errorf("got %+v", list.Items[1].Spec)
+	}
+}
+
+// TestUnknownFieldsAreRecordedOfADynamicClientsObject: the plugin reads MCPServers without types, and converts them.
+func TestUnknownFieldsAreRecordedOfADynamicClientsObject(t *testing.T) {
+	object := map[string]any{
+		"metadata": map[string]any{"name": "web"},
+		"spec":     map[string]any{"image": "i", "sessionStorage": map[string]any{"tls": map[string]any{}}},
+	}
+	server := &MCPServer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, server); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"sessionStorage.tls"}, server.Spec.UnknownFields); diff != "" || server.Spec.Image != "i" {
+		t.Errorf("got %+v; unknown (-want +got):\n%s", server.Spec, diff)
+	}
+}
+
+// BenchmarkDecode is the cost of reading one MCPServer from the API server.
+func BenchmarkDecode(b *testing.B) {
+	text := []byte(`{"apiVersion":"toolhive.stacklok.dev/v1beta1","kind":"MCPServer","metadata":{"name":"web","namespace":"tools",` +
+		`"uid":"3a1","resourceVersion":"17","generation":3},"spec":{"image":"example.com/web:1","transport":"streamable-http",` +
+		`"proxyMode":"streamable-http","proxyPort":8080,"mcpPort":9000,"sessionAffinity":"ClientIP","args":["--a","--b"],` +
+		`"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}},` +
+		`"podTemplateSpec":{"spec":{"nodeSelector":{"a":"b"},"tolerations":[{"key":"k","operator":"Exists"}]}}},` +
+		`"status":{"phase":"Ready","url":"http://mcp-web-proxy.tools.svc.cluster.local:8080/mcp","observedGeneration":3}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &MCPServer{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
