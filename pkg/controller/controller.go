@@ -86,7 +86,7 @@ type Controller struct {
 	adoptions  adoptions
 	caps       *caps
 	outages    *outages
-	paces      *paces
+	takeovers  *takeoverLimiter
 	rollouts   *rolloutsSeen
 	unreported unreported
 }
@@ -133,7 +133,7 @@ func New(config Config) (*Controller, error) {
 		outages:  newOutages(),
 		rollouts: newRolloutsSeen(),
 	}
-	c.paces = newPaces(config.TakeoversAtOnce, c.queue.Add)
+	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
 	if err := c.addHandlers(); err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func New(config Config) (*Controller, error) {
 // Conflicts returns the disagreements with other field managers that stand.
 func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
 
-// Takeovers returns how many MCPServers of ToolHive's are being taken over, and how many wait for it.
-func (c *Controller) Takeovers() Takeovers { return c.paces.count() }
+// Takeovers returns how many MCPServers of ToolHive's are being taken over, wait for that, or do not get on with it.
+func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
 func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.rollouts.onDeleteSets() }

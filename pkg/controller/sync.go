@@ -90,7 +90,9 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	defer p.trace(ctx)
 	switch p.read(); {
 	case len(p.undecoded) > 0: // What is not known cannot be decided on.
+		c.takeovers.interrupt(key)
 	case server.DeletionTimestamp != nil:
+		c.takeovers.release(key) // Somebody else's finalizer may keep it for long.
 		p.finalize(ctx)
 	default:
 		p.run(ctx)
@@ -113,7 +115,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.outages.forget(key)
 	c.rollouts.forget(key)
 	c.unreported.forget(key)
-	c.paces.leave(key)
+	c.takeovers.release(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		c.applier.Forget(ref)
@@ -132,10 +134,10 @@ func (c *Controller) caughtUp(key cache.ObjectName) bool {
 }
 
 func (p *pass) run(ctx context.Context) {
-	if !p.admit(ctx) {
+	defer p.releaseTakeoverSlot()
+	if !p.mayReconcile(ctx) {
 		return
 	}
-	defer p.makeRoom()
 	unowned := p.unowned()
 	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
 		Object:  serverRef(p.key),

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -21,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -40,12 +37,6 @@ const (
 
 // DefaultTakeoversAtOnce is how many MCPServers of a namespace are taken over at a time, when Config names no number.
 const DefaultTakeoversAtOnce = 3
-
-// Reasons for which an MCPServer is not taken over.
-const (
-	ReasonNeedsApproval  = "NeedsApproval"
-	ReasonCannotTakeOver = "CannotTakeOver"
-)
 
 // takingOver is what one pass has to do with objects that ToolHive has made.
 //
@@ -71,6 +62,8 @@ type takingOver struct {
 	intruded bool
 	// unrendered tells that the spec has become one that nothing can be rendered from.
 	unrendered bool
+	// underWay tells that the pass goes on with a takeover, queued that it waits for its turn instead.
+	underWay, queued bool
 }
 
 // untaken tells whether a child is still ToolHive's.
@@ -99,81 +92,6 @@ func (p *pass) survey() (untaken int) {
 	}
 	p.takeover.begun = isTakingOver(p.server) || ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
 	return untaken
-}
-
-// resumeTakeovers counts the takeovers that were begun, before others may begin.
-func (c *Controller) resumeTakeovers() {
-	for _, s := range c.caches.byNamespace {
-		for _, key := range s.serverStore.GetStore().ListKeys() {
-			name, err := cache.ParseObjectName(key)
-			if err != nil {
-				continue
-			}
-			if server, err := c.caches.server(name); err == nil && server != nil && isTakingOver(server) {
-				c.paces.enter(name, true)
-			}
-		}
-	}
-}
-
-// isTakingOver tells whether a takeover was begun and not ended.
-func isTakingOver(server *v1beta1.MCPServer) bool {
-	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
-	return condition != nil && condition.Reason == status.ReasonTakingOver
-}
-
-// admit tells whether the pass may go on; if it is not to touch what ToolHive has made, it says so, if it may.
-func (p *pass) admit(ctx context.Context) bool {
-	if p.survey() == 0 && (p.takeover.begun || !takeover.Held(p.server, "")) {
-		return true
-	}
-	switch {
-	case p.takeover.begun:
-		// Whatever the mode is by now: half of it would be the worst.
-		p.paces.enter(p.key, true)
-		return true
-	case p.config.Takeover == TakeoverOff:
-		return false
-	case p.config.Takeover == TakeoverManual && p.server.Annotations[vocabulary.Takeover] != vocabulary.TakeoverApproved:
-		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is. "+
-			"To let Freehold take it over: %s", p.approval()))
-		return false
-	}
-	input, known := p.input(ctx)
-	if !known {
-		return false
-	}
-	if _, err := render.Render(input, p.config.Options); err != nil {
-		p.tellTakeover(ctx, ReasonCannotTakeOver, fmt.Sprintf("ToolHive has made this MCPServer, and it is left as it is: %v", err))
-		return false
-	}
-	return p.paces.enter(p.key, false)
-}
-
-// approval is the command that lets Freehold take the MCPServer over.
-func (p *pass) approval() string {
-	return shell.Command("kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String(),
-		"--overwrite", vocabulary.Takeover+"="+vocabulary.TakeoverApproved)
-}
-
-// makeRoom lets others be taken over when this one is, or is held up by something that does not pass by itself.
-func (p *pass) makeRoom() {
-	heldUp := p.takeover.unrendered || slices.ContainsFunc(p.refused, func(err error) bool {
-		return apply.Policies()[apply.ClassOf(err)].Retry != apply.RetrySoon
-	})
-	if heldUp || len(p.refused) == 0 && len(p.takeover.waiting) == 0 && !p.anyUntaken() {
-		p.paces.leave(p.key)
-	}
-}
-
-// tellTakeover writes the one condition, and nothing else, to an MCPServer that is left as it is.
-func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
-	finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	config, news := status.Notice(p.server, finding, p.config.Clock.Now())
-	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: config})
-	if out.Err == nil && out.Action != apply.ActionNone {
-		p.tell(news)
-	}
 }
 
 // waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has.
@@ -231,10 +149,19 @@ func (p *pass) proxiesReplaced() bool {
 		return false
 	}
 	// A pod may outlive its ReplicaSet, and its runner writes as long as it lives.
-	return !slices.ContainsFunc(append(p.proxyPods(), p.unplacedProxyPods()...), func(pod *corev1.Pod) bool {
-		_, theirs := pod.Annotations[v1beta1.AnnotationGeneration]
-		return theirs
-	})
+	return len(p.toolHivesProxies()) == 0
+}
+
+// toolHivesProxies are the pods of proxies that were made from ToolHive's template: only that tells its generation.
+func (p *pass) toolHivesProxies() (found []*corev1.Pod) {
+	for _, pods := range [][]*corev1.Pod{p.proxyPods(), p.unplacedProxyPods()} {
+		for _, pod := range pods {
+			if _, theirs := pod.Annotations[v1beta1.AnnotationGeneration]; theirs {
+				found = append(found, pod)
+			}
+		}
+	}
+	return found
 }
 
 // inheritance is how claims on an object pass to our writers.
@@ -325,7 +252,7 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 // progress is the condition about the takeover; none for an MCPServer that Freehold has made.
 func (p *pass) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
-	switch before := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionTakenOver); {
+	switch before := takenOver(p.server); {
 	case len(p.takeover.waiting) > 0:
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, p.takeover.waiting[0]
 		if more := len(p.takeover.waiting) - 1; more > 0 {

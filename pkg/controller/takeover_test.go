@@ -267,9 +267,7 @@ func TestTakeoverOfWhatBecameInvalidMakesRoom(t *testing.T) {
 		if len(begun) != 1 {
 			t.Fatalf("%v were begun, want one", begun)
 		}
-		change(o.apiServer, begun[0], func(server *v1beta1.MCPServer) {
-			server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "issuer"}
-		})
+		change(o.apiServer, begun[0], makeUnrenderable)
 		o.rest()
 		if both := o.begun(names); len(both) != 2 {
 			t.Errorf("%v were begun: the other one waits", both)
@@ -285,7 +283,7 @@ func TestTakeoverOfWhatIsGoneMakesRoom(t *testing.T) {
 		remove[*v1beta1.MCPServer](o.apiServer, begun[0])
 		o.rest()
 		o.expectTakeovers("one is gone", Takeovers{Active: 1})
-		if o.Takeovers().Waiting != 0 || o.paces.active["shop"][cache.NewObjectName("shop", begun[0])] {
+		if _, counts := o.takeovers.queue("shop").active[cache.NewObjectName("shop", begun[0])]; counts {
 			t.Error("the one that is gone still counts")
 		}
 	})

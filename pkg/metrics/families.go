@@ -48,8 +48,9 @@ const writerNone = "none"
 
 // States of a takeover.
 const (
-	stateActive  = "active"
-	stateWaiting = "waiting"
+	stateActive    = "active"
+	stateWaiting   = "waiting"
+	stateSuspended = "suspended"
 )
 
 // Type is that of a metric, as Prometheus calls it.
@@ -141,8 +142,8 @@ func Families() []Family {
 		},
 		{
 			Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
-			Help:   "MCPServers that ToolHive has made, by state: active are being taken over, waiting wait for their turn.",
-			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateWaiting}}},
+			Help:   "MCPServers that ToolHive has made, by state: active are being taken over, waiting wait for their turn, suspended were begun and do not get on.",
+			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateSuspended, stateWaiting}}},
 		},
 		{
 			Name: Writes, Type: Counter, Stability: metrics.ALPHA,

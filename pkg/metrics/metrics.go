@@ -29,7 +29,7 @@ import (
 type Source interface {
 	// Conflicts returns the disagreements with other field managers that stand.
 	Conflicts() []*apply.ConflictError
-	// Takeovers returns how many MCPServers of ToolHive's are being taken over, and how many wait for it.
+	// Takeovers returns how many MCPServers of ToolHive's are being taken over, wait for that, or do not get on with it.
 	Takeovers() controller.Takeovers
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
@@ -92,6 +92,7 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	takeovers := (*source).Takeovers()
 	tell(c.takeovers, takeovers.Active, stateActive)
 	tell(c.takeovers, takeovers.Waiting, stateWaiting)
+	tell(c.takeovers, takeovers.Suspended, stateSuspended)
 	for _, set := range (*source).OnDeleteBackends() {
 		tell(c.onDelete, 1, set.Namespace, set.Name)
 	}

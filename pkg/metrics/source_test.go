@@ -73,10 +73,10 @@ func TestGaugesAskTheController(t *testing.T) {
 	expect("no controller", Takeovers, map[string]float64{})
 	expect("no controller", OnDelete, map[string]float64{})
 
-	SetSource(source{takeovers: controller.Takeovers{Active: 3, Waiting: 7}, onDelete: []types.NamespacedName{
+	SetSource(source{takeovers: controller.Takeovers{Active: 3, Waiting: 7, Suspended: 2}, onDelete: []types.NamespacedName{
 		{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"},
 	}})
-	expect("a controller", Takeovers, map[string]float64{"/active": 3, "/waiting": 7})
+	expect("a controller", Takeovers, map[string]float64{"/active": 3, "/suspended": 2, "/waiting": 7})
 	expect("a controller", OnDelete, map[string]float64{"/a/x": 1, "/b/x": 1})
 
 	web := types.NamespacedName{Namespace: "a", Name: "web"}
@@ -93,6 +93,6 @@ func TestGaugesAskTheController(t *testing.T) {
 
 	SetSource(source{})
 	expect("none is stuck", StuckRollouts, map[string]float64{})
-	expect("it is all over", Takeovers, map[string]float64{"/active": 0, "/waiting": 0})
+	expect("it is all over", Takeovers, map[string]float64{"/active": 0, "/suspended": 0, "/waiting": 0})
 	expect("it is all over", OnDelete, map[string]float64{})
 }

@@ -45,13 +45,13 @@ func TestTakeoversAreGauged(t *testing.T) {
 	SetSource(nil)
 	expect("without a controller", map[string]float64{})
 
-	now := source{takeovers: controller.Takeovers{Active: 3, Waiting: 7}}
+	now := source{takeovers: controller.Takeovers{Active: 3, Waiting: 7, Suspended: 2}}
 	SetSource(&now)
-	expect("some are under way", map[string]float64{"active": 3, "waiting": 7})
+	expect("some are under way", map[string]float64{"active": 3, "suspended": 2, "waiting": 7})
 	now.takeovers = controller.Takeovers{Active: 1}
-	expect("nobody waits", map[string]float64{"active": 1, "waiting": 0})
+	expect("nobody waits", map[string]float64{"active": 1, "suspended": 0, "waiting": 0})
 	now.takeovers = controller.Takeovers{}
-	expect("all are done", map[string]float64{"active": 0, "waiting": 0})
+	expect("all are done", map[string]float64{"active": 0, "suspended": 0, "waiting": 0})
 }
 
 // What was inherited from ToolHive counts by itself.

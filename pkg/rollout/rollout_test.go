@@ -309,3 +309,26 @@ func check(t *testing.T, state rollout.State, wake time.Duration, want string, s
 		t.Errorf("%v since %v", state, state.Since)
 	}
 }
+
+// Each pod counts until it is ready and of the present template, also while there is none in its place.
+func TestOutdated(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  *appsv1.StatefulSet
+		pods []*corev1.Pod
+		want int
+	}{
+		"all are new":      {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new")}, 0},
+		"one is old":       {set(), []*corev1.Pod{pod("web-0", "old"), pod("web-1", "new")}, 1},
+		"one is missing":   {set(), []*corev1.Pod{pod("web-1", "new")}, 1},
+		"one is not ready": {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new", unready(time.Minute))}, 1},
+		"one is leaving":   {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new", leaving)}, 1},
+		"one too many":     {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new"), pod("web-2", "old")}, 1},
+		"none is there":    {set(), nil, 2},
+		"not looked at yet": {set(func(s *appsv1.StatefulSet) { s.Generation++ }),
+			[]*corev1.Pod{pod("web-0", "new"), pod("web-1", "new")}, 2},
+	} {
+		if got := rollout.Outdated(c.set, c.pods); got != c.want {
+			t.Errorf("%s: %d are outdated, want %d", name, got, c.want)
+		}
+	}
+}

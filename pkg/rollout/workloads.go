@@ -50,6 +50,21 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 	return state, wake
 }
 
+// Outdated returns how many pods of a StatefulSet are still to be replaced, to be made or to become ready, before all are
+// ready and of its present template.
+func Outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) int {
+	outdated := max(int(count(set.Spec.Replicas)), len(pods))
+	if !observed(set) {
+		return outdated
+	}
+	for _, pod := range pods {
+		if isReady(pod) && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
+			outdated--
+		}
+	}
+	return outdated
+}
+
 // Driver is who replaces the pods of a StatefulSet under OnDelete.
 type Driver struct {
 	// Driven tells that Replace is carried out.

@@ -55,6 +55,15 @@ const (
 	ReasonTakenOver  = "TakenOver"
 )
 
+// ReasonWaiting is the reason of the condition TakenOver while an MCPServer waits for its turn.
+const ReasonWaiting = "Waiting"
+
+// isWaiting reports whether a condition says that an MCPServer waits for its turn. In a large installation there are many,
+// and an event for each would say nothing that the condition does not.
+func isWaiting(c metav1.Condition) bool {
+	return c.Type == v1beta1.ConditionTakenOver && c.Reason == ReasonWaiting
+}
+
 // isProgress tells whether a condition is about a takeover that goes as it should.
 func isProgress(c metav1.Condition) bool {
 	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == ReasonTakingOver || c.Reason == ReasonTakenOver)
@@ -67,6 +76,9 @@ func News(previous, next v1beta1.MCPServerStatus) []Event {
 	var events []Event
 	for _, c := range next.Conditions {
 		before := meta.FindStatusCondition(previous.Conditions, c.Type)
+		if isWaiting(c) {
+			continue
+		}
 		if isProgress(c) {
 			if before == nil || before.Reason != c.Reason {
 				events = append(events, Event{Type: corev1.EventTypeNormal, Reason: c.Reason, Action: actionTakeOver, Note: c.Message})
