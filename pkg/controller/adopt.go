@@ -22,6 +22,16 @@ import (
 // that the MCPServer still is as this cache has it. Built-in controllers read the owner anew for the same reason.
 type adoptions struct {
 	confirmed sync.Map // cache.ObjectName -> what unowned returned
+	// orphaned are the MCPServers whose children were seen to be asked to stay behind.
+	orphaned sync.Map // cache.ObjectName -> struct{}
+}
+
+// orphans notes that the garbage collector was asked to leave the MCPServer's children behind, and asked reports it.
+func (a *adoptions) orphans(server cache.ObjectName) { a.orphaned.Store(server, struct{}{}) }
+
+func (a *adoptions) asked(server cache.ObjectName) bool {
+	_, asked := a.orphaned.Load(server)
+	return asked
 }
 
 // due tells whether the MCPServer is to be confirmed for these children.
@@ -34,7 +44,10 @@ func (a *adoptions) confirm(server cache.ObjectName, unowned string) {
 	a.confirmed.Store(server, unowned)
 }
 
-func (a *adoptions) forget(server cache.ObjectName) { a.confirmed.Delete(server) }
+func (a *adoptions) forget(server cache.ObjectName) {
+	a.confirmed.Delete(server)
+	a.orphaned.Delete(server)
+}
 
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.
 func (p *pass) unowned() string {
@@ -44,7 +57,7 @@ func (p *pass) unowned() string {
 		if p.untaken(ref) && p.waitsFor(ref) != "" {
 			continue
 		}
-		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.mine(live) {
+		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.mine(ref, live) {
 			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -18,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -45,7 +45,7 @@ type scope struct {
 }
 
 func newCaches(
-	core kubernetes.Interface, servers versioned.Interface, registry *fieldmanager.Registry,
+	core kubernetes.Interface, servers versioned.Interface,
 	namespaces []string, resync time.Duration,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
@@ -57,7 +57,7 @@ func newCaches(
 	}
 	c := &caches{byNamespace: map[string]*scope{}}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, trimmer{registry}, packer, namespace, resync)
+		s, err := newScope(core, servers, trimmer{}, packer, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -150,6 +150,26 @@ func (c *caches) scope(namespace string) *scope {
 // serves tells whether there is an MCPServer.
 func (c *caches) serves(key cache.ObjectName) bool { return c.packed(serverRef(key)) != nil }
 
+// serverOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
+func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool) {
+	s := c.scope(namespace)
+	if s == nil {
+		return "", false
+	}
+	// Objects without a controller and with another source are rare, and the parts of what is packed are at hand: this takes
+	// less than an index of all would take of the memory.
+	items, err := s.serverStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return "", false
+	}
+	for _, item := range items {
+		if server, ok := item.(*packed); ok && server.part(partUID) == string(uid) {
+			return server.part(partName), true
+		}
+	}
+	return "", false
+}
+
 // server returns an MCPServer, or nil when there is none.
 func (c *caches) server(key cache.ObjectName) (*v1beta1.MCPServer, error) {
 	found, err := c.object(serverRef(key))
@@ -200,12 +220,4 @@ func (c *caches) version(ref apply.ObjectRef) string {
 		return ""
 	}
 	return store.LastStoreSyncResourceVersion()
-}
-
-func groupOf(apiVersion string) string {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return ""
-	}
-	return gv.Group
 }

@@ -116,7 +116,7 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	caches, err := newCaches(config.Core, config.Servers, registry, config.Namespaces, config.Resync)
+	caches, err := newCaches(config.Core, config.Servers, config.Namespaces, config.Resync)
 	if err != nil {
 		return nil, err
 	}

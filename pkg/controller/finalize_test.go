@@ -288,3 +288,89 @@ func exists[L runtime.Object](s *apiServer, name string) bool {
 	_, ok := get[L](s, name)
 	return ok
 }
+
+// Children none of which has a reference stay, and nobody knows why: the operator was not there to see it. It says so, and how
+// to delete them. A user who was seen to ask for it is not told.
+func TestChildrenLeftBehindAreTold(t *testing.T) {
+	for name, seen := range map[string]bool{"the operator was down": false, "the operator was there": true} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.events.heard()
+				if seen {
+					markDeleted(o.apiServer, "web", metav1.FinalizerOrphanDependents)
+					o.rest()
+				}
+				o.before = func(w write) error {
+					if w.verb == "apply" && w.kind != "MCPServer" {
+						return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+					}
+					return nil
+				}
+				orphanAll(o.apiServer, "web")
+				o.rest()
+				o.took()
+				o.events.heard()
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+					server.DeletionTimestamp, server.Finalizers = &metav1.Time{Time: bubbleStart}, []string{v1beta1.Finalizer}
+				})
+				<-time.After(2 * maxBackoff)
+				o.rest()
+				for _, w := range o.took() {
+					if w != "apply MCPServer/web freehold-finalizer" {
+						t.Errorf("%s, although none of the children has a reference", w)
+					}
+				}
+				if exists[*v1beta1.MCPServer](o.apiServer, "web") {
+					t.Error("the MCPServer is still there")
+				}
+				told := slices.DeleteFunc(o.events.heard(), func(e string) bool { return !strings.Contains(e, "ChildrenLeftBehind") })
+				switch {
+				case seen && len(told) > 0:
+					t.Errorf("told of what was asked for: %v", told)
+				case !seen && (len(told) != 1 || !strings.Contains(told[0], "Warning") || !strings.Contains(told[0],
+					"kubectl delete -n shop configmap/web-runconfig deployment.apps/web role.rbac.authorization.k8s.io/web-proxy-runner ")):
+					t.Errorf("told %v", told)
+				}
+			})
+		})
+	}
+}
+
+// An event has room for so many names. The log has all of them.
+func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
+	events := &recorder{}
+	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, key: key(strings.Repeat("w", 63)), server: newServer("web")}
+	p.tellLeftBehind(t.Context(), children(p.key))
+	told := events.heard()
+	if len(told) != 1 || len(told[0]) > 1024 || !strings.Contains(told[0], " more objects, which the operator's log names)") {
+		t.Errorf("told %v", told)
+	}
+}
+
+// What a predecessor left behind and was never taken in hand for this MCPServer is not deleted with it: it may have been
+// asked to stay.
+func TestDeletionLeavesWhatAPredecessorLeft(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.before = func(w write) error {
+			if w.verb == "apply" && w.kind == "ConfigMap" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		change(o.apiServer, "web-runconfig", func(child *corev1.ConfigMap) {
+			child.OwnerReferences = nil
+			child.Annotations["freehold.dev/source"] = "predecessor/3"
+		})
+		o.rest()
+		o.took()
+		o.events.heard()
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		o.expect([]string{"apply MCPServer/web freehold-finalizer"}, "a child of a predecessor")
+		if told := o.events.heard(); len(told) != 1 || !strings.Contains(told[0], "kubectl delete -n shop configmap/web-runconfig") {
+			t.Errorf("told %v", told)
+		}
+	})
+}

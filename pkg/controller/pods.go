@@ -276,7 +276,7 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 func (p *pass) deployment() *appsv1.Deployment {
 	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
 	found, ok := p.object(ref).(*appsv1.Deployment)
-	if !ok || !p.mine(found) {
+	if !ok || !p.mine(ref, found) {
 		return nil
 	}
 	return found

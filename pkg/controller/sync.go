@@ -80,6 +80,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	if server == nil {
 		c.forget(ctx, key)
+		c.wakeNeighbours(key)
 		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
@@ -236,10 +237,9 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	req.Live = p.object(req.Object)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Live) {
+	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Object, req.Live) {
 		out := p.applier.Refuse(ctx, &apply.Refusal{
-			Class: apply.ClassForeign, Writer: manager, Object: req.Object,
-			Reason: "an object of that name exists and was not made for this MCPServer; rename or delete one of them",
+			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: p.foreign(req.Object, req.Live),
 		}, req.Live)
 		p.take(out)
 		return out
@@ -288,7 +288,7 @@ func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
 		switch {
 		case live == nil:
 			p.applier.Forget(ref)
-		case p.mine(live):
+		case p.mine(ref, live):
 			p.delete(ctx, ref, live)
 		}
 	}
@@ -351,32 +351,10 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	return live
 }
 
-// mine tells whether an object was made for this MCPServer: it controls it, or an MCPServer of its name did, or
-// nobody does and the object bears our marks; then somebody took the reference away. ToolHive's StatefulSets have no
-// reference, and the Services in front of them one to the StatefulSet.
-func (p *pass) mine(live metav1.Object) bool {
-	controller := metav1.GetControllerOf(live)
-	if controller != nil && controller.Kind == vocabulary.StatefulSet.Kind && groupOf(controller.APIVersion) == vocabulary.StatefulSet.Group {
-		set := p.object(childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name)))
-		return set != nil && set.GetUID() == controller.UID && p.bearsMarks(live)
-	}
-	if controller != nil {
-		return isMCPServer(*controller) && controller.Name == p.key.Name
-	}
-	return p.bearsMarks(live)
-}
-
-// bearsMarks tells whether Freehold has written an object, or ToolHive has written it for an MCPServer of this name.
-func (p *pass) bearsMarks(live metav1.Object) bool {
-	trim := trimmer{p.clients.registry}
-	return trim.writtenBy(live, p.clients.registry.Knows) ||
-		trim.writtenBy(live, vocabulary.IsToolHive) && render.ServerOf(live.GetLabels()) == p.key.Name
-}
-
 func (p *pass) statefulSet() *appsv1.StatefulSet {
 	ref := childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
 	found, ok := p.object(ref).(*appsv1.StatefulSet)
-	if !ok || !p.mine(found) {
+	if !ok || !p.mine(ref, found) {
 		return nil
 	}
 	return found

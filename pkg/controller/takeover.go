@@ -69,7 +69,7 @@ type takingOver struct {
 // untaken tells whether a child is still ToolHive's.
 func (p *pass) untaken(ref apply.ObjectRef) bool {
 	live := p.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && p.mine(live) && !p.wasTakenOver()
+	return live != nil && takeover.Untaken(ref, live) && p.mine(ref, live) && !p.wasTakenOver()
 }
 
 // wasTakenOver tells that it was done with, once and for all.
@@ -81,7 +81,7 @@ func (p *pass) wasTakenOver() bool {
 func (p *pass) survey() (untaken int) {
 	for _, ref := range children(p.key) {
 		live := p.object(ref)
-		if live == nil || !takeover.Held(live, "") || !p.mine(live) {
+		if live == nil || !takeover.Held(live, "") || !p.mine(ref, live) {
 			continue
 		}
 		if p.untaken(ref) {

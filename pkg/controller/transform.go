@@ -4,30 +4,26 @@
 package controller
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // trimmer makes the caches small. The informers see every object of a kind, since an object that stands in
 // the way of a child has no label to select it by; what is not an MCPServer's is reduced to its identity.
-type trimmer struct{ registry *fieldmanager.Registry }
+type trimmer struct{}
 
 // whole is a cache.TransformFunc that leaves an object as it is.
 func whole(obj any) (any, error) { return obj, nil }
 
 // child is a cache.TransformFunc for the kinds that are made for MCPServers.
-func (t trimmer) child(obj any) (any, error) {
+func (trimmer) child(obj any) (any, error) {
 	accessor, ok := obj.(metav1.Object)
-	if !ok || t.ours(accessor) {
+	if !ok || inventory.MayBelong(accessor) {
 		return obj, nil
 	}
 	identity := metav1.ObjectMeta{
@@ -57,20 +53,9 @@ func (t trimmer) child(obj any) (any, error) {
 	return obj, nil
 }
 
-// ours tells whether the object is, or was, made for some MCPServer, by Freehold or by ToolHive.
-func (t trimmer) ours(obj metav1.Object) bool {
-	return slices.ContainsFunc(obj.GetOwnerReferences(), isMCPServer) ||
-		t.writtenBy(obj, t.registry.Knows) || t.writtenBy(obj, vocabulary.IsToolHive)
-}
-
-// writtenBy tells whether one of the field managers has an entry on the object.
-func (trimmer) writtenBy(obj metav1.Object, manager func(name string) bool) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })
-}
-
 // pod is a cache.TransformFunc that keeps of a pod its controller, what a status is computed from, what restarts of the proxy
 // and takeovers look at, and which ConfigMaps and ServiceAccount it uses.
-func (t trimmer) pod(obj any) (any, error) {
+func (trimmer) pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
@@ -133,8 +118,4 @@ func slimContainer(container *corev1.ContainerStatus) corev1.ContainerStatus {
 		}
 	}
 	return slim
-}
-
-func isMCPServer(ref metav1.OwnerReference) bool {
-	return ref.Kind == v1beta1.MCPServerKind && groupOf(ref.APIVersion) == toolhive.GroupName
 }

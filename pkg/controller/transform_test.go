@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -63,7 +64,7 @@ func kinds(meta metav1.ObjectMeta, full bool) map[string]runtime.Object {
 }
 
 func TestTrimmerReducesForeignObjectsToTheirIdentity(t *testing.T) {
-	trim := trimmer{vocabulary.Registry()}
+	trim := trimmer{}
 	want := kinds(light(), false)
 	objects := kinds(heavy(), true)
 	if len(objects) != len(affixes) {
@@ -81,13 +82,17 @@ func TestTrimmerReducesForeignObjectsToTheirIdentity(t *testing.T) {
 }
 
 func TestTrimmerKeepsOursWhole(t *testing.T) {
-	trim := trimmer{vocabulary.Registry()}
+	trim := trimmer{}
 	for name, mark := range map[string]func(*metav1.ObjectMeta){
 		"owned by an MCPServer": func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web"})
 		},
 		"owned by an MCPServer of the older version": func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1alpha1", Kind: "MCPServer", Name: "web"}}
+		},
+		"made from an MCPServer, and nothing else is known of it": func(m *metav1.ObjectMeta) {
+			m.Annotations = map[string]string{apply.SourceAnnotation: "server-web/1"}
+			m.ManagedFields, m.OwnerReferences = nil, nil
 		},
 		"written by one of our managers": func(m *metav1.ObjectMeta) {
 			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: vocabulary.Access})
@@ -108,23 +113,8 @@ func TestTrimmerKeepsOursWhole(t *testing.T) {
 	}
 }
 
-func TestTrimmerTellsMCPServersFromOthers(t *testing.T) {
-	trim := trimmer{vocabulary.Registry()}
-	for name, ref := range map[string]metav1.OwnerReference{
-		"another group":        {APIVersion: "example.com/v1", Kind: "MCPServer"},
-		"another kind":         {APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPRegistry"},
-		"no group":             {APIVersion: "v1", Kind: "MCPServer"},
-		"no version at all":    {APIVersion: "toolhive.stacklok.dev/v1/v2", Kind: "MCPServer"},
-		"a group that ends so": {APIVersion: "nottoolhive.stacklok.dev/v1", Kind: "MCPServer"},
-	} {
-		if trim.ours(&metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref}}) {
-			t.Errorf("%s: taken for ours", name)
-		}
-	}
-}
-
 func TestTrimmerLeavesOtherThingsAlone(t *testing.T) {
-	trim := trimmer{vocabulary.Registry()}
+	trim := trimmer{}
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
 	secret := &corev1.Secret{ObjectMeta: heavy(), Data: map[string][]byte{"a": nil}}
 	for _, obj := range []any{gone, secret, "text", nil} {

@@ -29,6 +29,14 @@ const (
 	appProxy = "mcpserver"
 )
 
+// ServerNamed returns the name of the MCPServer that the labels of a child tell; it is empty when they tell none.
+func ServerNamed(labels map[string]string) string {
+	if name := labels[labelName]; name != "" {
+		return name
+	}
+	return labels[labelServer]
+}
+
 // ProxySelector are the labels that select the proxy's pods; the proxy's own objects carry them as well.
 func ProxySelector(name string) map[string]string {
 	return map[string]string{

@@ -5,14 +5,17 @@ package cluster
 
 import (
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -78,12 +81,13 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 	}
 	family := &Family{}
 	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.StatefulSet })]
+	owner := c.owner(server, backend)
 	for i, object := range found {
 		switch {
 		case unreadable[i]:
 			family.Unreadable = append(family.Unreadable, refs[i])
 		case object == nil:
-		case madeFor(object, server, backend):
+		case owner.Whose(refs[i].Kind, object).Mine:
 			family.Children = append(family.Children, object)
 		default:
 			family.Strangers = append(family.Strangers, refs[i])
@@ -92,28 +96,24 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 	return family, nil
 }
 
-// madeFor tells whether an object is a child of the MCPServer: it is controlled by it or by one of its name, as after
-// the MCPServer was made anew; or by nobody, and an annotation, or a manager of ToolHive's and a label, tell that it was
-// made for the MCPServer; or by the backend's StatefulSet, which controls the Services that ToolHive's runner makes.
-func madeFor(object *unstructured.Unstructured, server metav1.Object, backend *unstructured.Unstructured) bool {
-	controller := metav1.GetControllerOf(object)
-	switch {
-	case controller == nil:
-		source, ok := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
-		return ok && source.UID == server.GetUID() || ofToolHive(object, server)
-	case controller.Kind == vocabulary.StatefulSet.Kind:
-		return backend != nil && controller.UID == backend.GetUID() && ofToolHive(object, server)
-	default:
-		return controller.Kind == vocabulary.MCPServer.Kind && controller.Name == server.GetName()
+// owner is the MCPServer with what inventory has to know of its namespace, which is read when it is needed.
+func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured) inventory.Owner {
+	owner := inventory.Owner{Server: server}
+	names := sync.OnceValues(func() (map[types.UID]string, error) {
+		servers, err := c.Servers(server.GetNamespace())
+		found := map[types.UID]string{}
+		for _, s := range servers {
+			found[s.UID] = s.Name
+		}
+		return found, err
+	})
+	owner.Living = func(uid types.UID) (string, bool) {
+		found, err := names()
+		name, ok := found[uid]
+		return name, ok || err != nil // A user who may not list MCPServers cannot tell: it may be another one's.
 	}
-}
-
-// ofToolHive tells whether ToolHive has made an object for an MCPServer of this name, or Freehold has taken it over and
-// was interrupted.
-func ofToolHive(object *unstructured.Unstructured, server metav1.Object) bool {
-	return render.ServerOf(object.GetLabels()) == server.GetName() &&
-		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			class := vocabulary.ClassOf(e.Manager, "")
-			return class == vocabulary.ClassToolHive || class == vocabulary.ClassFreehold
-		})
+	if backend != nil && owner.Whose(vocabulary.StatefulSet, backend).Mine {
+		owner.Backend = backend
+	}
+	return owner
 }

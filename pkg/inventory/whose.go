@@ -1,0 +1,125 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/apis/toolhive"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// Owner is an MCPServer, and what has to be known beside an object to tell whether it is a child of it.
+type Owner struct {
+	// Server is the MCPServer.
+	Server metav1.Object
+	// Backend is the MCPServer's StatefulSet; nil for none. ToolHive's runner makes it the controller of Services.
+	Backend metav1.Object
+	// Living returns the name of the MCPServer of the namespace that has a UID; ok is false when there is none.
+	Living func(uid types.UID) (name string, ok bool)
+}
+
+// Verdict is whose an object is.
+type Verdict struct {
+	// Mine reports whether it is the Owner's.
+	Mine bool
+	// Other is the name of the MCPServer for which it was made, if that can be told and it is not the Owner. That one may be
+	// gone.
+	Other string
+}
+
+var (
+	mine    = Verdict{Mine: true}
+	unknown = Verdict{}
+)
+
+// Whose decides whether an object of a kind, which has the name of one of the Owner's children, is that child. It is
+//
+//   - if its controller is the MCPServer, or a predecessor of the same name;
+//   - if it has no controller and its source annotation names the MCPServer;
+//   - if ToolHive wrote it, and its labels name the MCPServer, and its controller is the MCPServer's StatefulSet or it has none;
+//   - if it is an orphan: it has no controller, its source is no living MCPServer, and its labels name the MCPServer, where
+//     that kind has such a label.
+func (o Owner) Whose(kind schema.GroupKind, object metav1.Object) Verdict {
+	named := render.ServerNamed(object.GetLabels())
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		switch {
+		case IsMCPServer(*controller):
+			return o.verdict(controller.UID == o.Server.GetUID() || controller.Name == o.Server.GetName(), controller.Name)
+		case o.Backend != nil && controller.UID == o.Backend.GetUID():
+			return o.verdict(named == o.Server.GetName() && (writtenByFreehold(object) || writtenByToolHive(object)), named)
+		default:
+			return unknown
+		}
+	}
+	source, stamped := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
+	if stamped {
+		if source.UID == o.Server.GetUID() {
+			return mine
+		}
+		if name, ok := o.Living(source.UID); ok {
+			return Verdict{Other: name}
+		}
+	}
+	switch {
+	case named == o.Server.GetName():
+		return o.verdict(stamped || writtenByFreehold(object) || writtenByToolHive(object), "")
+	case named != "":
+		return Verdict{Other: named}
+	default:
+		return o.verdict(!hasName(kind) && (stamped || writtenByFreehold(object)), "")
+	}
+}
+
+func (o Owner) verdict(is bool, other string) Verdict {
+	switch {
+	case is:
+		return mine
+	case other != o.Server.GetName():
+		return Verdict{Other: other}
+	default:
+		return unknown
+	}
+}
+
+// MayBelong reports whether an object may be a child of any MCPServer: one that is not, whatever its name, can be known by its
+// identity alone.
+func MayBelong(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), IsMCPServer) ||
+		object.GetAnnotations()[apply.SourceAnnotation] != "" ||
+		writtenByFreehold(object) || writtenByToolHive(object)
+}
+
+// IsMCPServer reports whether an owner reference is one to an MCPServer, of whatever version.
+func IsMCPServer(ref metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == toolhive.GroupName && ref.Kind == v1beta1.MCPServerKind
+}
+
+// hasName reports whether children of a kind have a label that names their MCPServer. The kinds that have none are those whose
+// names cannot meet: their suffixes differ.
+func hasName(kind schema.GroupKind) bool {
+	switch kind {
+	case vocabulary.ServiceAccount, vocabulary.Role, vocabulary.RoleBinding:
+		return false
+	}
+	return true
+}
+
+var registry = vocabulary.Registry()
+
+func writtenByFreehold(object metav1.Object) bool { return writtenBy(object, registry.Knows) }
+
+func writtenByToolHive(object metav1.Object) bool { return writtenBy(object, vocabulary.IsToolHive) }
+
+func writtenBy(object metav1.Object, manager func(name string) bool) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })
+}

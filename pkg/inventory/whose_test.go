@@ -1,0 +1,166 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// The living MCPServers of the namespace are a, a-proxy and other; their UIDs are their names.
+func owner(name string) inventory.Owner {
+	return inventory.Owner{
+		Server:  &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}},
+		Backend: &metav1.ObjectMeta{UID: types.UID("set-of-" + name)},
+		Living: func(uid types.UID) (string, bool) {
+			return string(uid), uid == "a" || uid == "a-proxy" || uid == "other"
+		},
+	}
+}
+
+type option func(*metav1.ObjectMeta)
+
+func object(options ...option) *metav1.ObjectMeta {
+	made := &metav1.ObjectMeta{}
+	for _, o := range options {
+		o(made)
+	}
+	return made
+}
+
+func controlledBy(apiVersion, kind, name string, uid types.UID) option {
+	return func(m *metav1.ObjectMeta) {
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true)})
+	}
+}
+
+func controlledByServer(name string, uid types.UID) option {
+	return controlledBy("toolhive.stacklok.dev/v1beta1", "MCPServer", name, uid)
+}
+
+func from(uid string) option {
+	return func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{apply.SourceAnnotation: uid + "/1"} }
+}
+
+func named(name string) option {
+	return func(m *metav1.ObjectMeta) { m.Labels = render.ProxySelector(name) }
+}
+
+func writtenBy(manager string) option {
+	return func(m *metav1.ObjectMeta) {
+		m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager})
+	}
+}
+
+func TestWhose(t *testing.T) {
+	freehold, toolhive := writtenBy(vocabulary.Service), writtenBy(vocabulary.ToolHiveRunner)
+	mine, nobodys := inventory.Verdict{Mine: true}, inventory.Verdict{}
+	others := func(name string) inventory.Verdict { return inventory.Verdict{Other: name} }
+	for name, c := range map[string]struct {
+		kind schema.GroupKind
+		is   *metav1.ObjectMeta
+		want inventory.Verdict
+	}{
+		"the MCPServer controls it":             {vocabulary.ServiceKind, object(controlledByServer("a-proxy", "a-proxy")), mine},
+		"in the older version":                  {vocabulary.ServiceKind, object(controlledBy("toolhive.stacklok.dev/v1alpha1", "MCPServer", "a-proxy", "a-proxy")), mine},
+		"a predecessor controls it":             {vocabulary.ServiceKind, object(controlledByServer("a-proxy", "gone")), mine},
+		"another MCPServer controls it":         {vocabulary.ServiceKind, object(controlledByServer("a", "a"), from("a-proxy"), named("a-proxy"), freehold), others("a")},
+		"another kind's MCPServer controls it":  {vocabulary.ServiceKind, object(controlledBy("example.com/v1", "MCPServer", "a-proxy", "x"), from("a-proxy")), nobodys},
+		"a Deployment controls it":              {vocabulary.ServiceKind, object(controlledBy("apps/v1", "Deployment", "a-proxy", "x"), named("a-proxy"), freehold), nobodys},
+		"an owner that is no controller":        {vocabulary.ServiceKind, object(func(m *metav1.ObjectMeta) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x", Kind: "Team"}} }, from("a-proxy")), mine},
+		"made from it":                          {vocabulary.ServiceKind, object(from("a-proxy")), mine},
+		"made from it, without managedFields":   {vocabulary.Deployment, object(from("a-proxy"), named("a-proxy")), mine},
+		"made from another":                     {vocabulary.ServiceKind, object(from("a"), freehold), others("a")},
+		"made from another, labels say this":    {vocabulary.ServiceKind, object(from("a"), named("a-proxy"), freehold), others("a")},
+		"an orphan of this one":                 {vocabulary.ServiceKind, object(from("gone"), named("a-proxy"), freehold), mine},
+		"an orphan without managedFields":       {vocabulary.ServiceKind, object(from("gone"), named("a-proxy")), mine},
+		"an orphan of another":                  {vocabulary.ServiceKind, object(from("gone"), named("a"), freehold), others("a")},
+		"an orphan of one that is gone as well": {vocabulary.ServiceKind, object(from("gone"), named("past"), freehold), others("past")},
+		"an orphan that nobody can tell":        {vocabulary.ServiceKind, object(from("gone"), freehold), nobodys},
+		"an orphan of a kind without names":     {vocabulary.Role, object(from("gone"), freehold), mine},
+		"a RunConfig of another":                {vocabulary.ConfigMap, object(from("gone"), func(m *metav1.ObjectMeta) { m.Labels = map[string]string{"toolhive.stacklok.io/mcp-server": "a"} }), others("a")},
+		"written by Freehold, without a source": {vocabulary.ServiceKind, object(named("a-proxy"), freehold), mine},
+		"of another, without a source":          {vocabulary.ServiceKind, object(named("a"), freehold), others("a")},
+		"a Role without a source":               {vocabulary.Role, object(writtenBy(vocabulary.Access)), mine},
+		"a Role of somebody else":               {vocabulary.Role, object(writtenBy("kubectl")), nobodys},
+		"just an entry of Freehold's":           {vocabulary.ServiceKind, object(freehold), nobodys},
+		"just the labels":                       {vocabulary.ServiceKind, object(named("a-proxy")), nobodys},
+		"just a source that cannot be read":     {vocabulary.ServiceKind, object(func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{apply.SourceAnnotation: "a-proxy"} }), nobodys},
+		"ToolHive's, by its labels":             {vocabulary.StatefulSet, object(named("a-proxy"), toolhive), mine},
+		"ToolHive's, of another":                {vocabulary.ServiceKind, object(named("a"), toolhive), others("a")},
+		"ToolHive's, of a kind without names":   {vocabulary.Role, object(toolhive), nobodys},
+		"ToolHive's, behind the StatefulSet":    {vocabulary.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), toolhive), mine},
+		"half taken over":                       {vocabulary.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), freehold), mine},
+		"behind a StatefulSet of another":       {vocabulary.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a", "set-of-a"), named("a-proxy"), toolhive), nobodys},
+		"nothing at all":                        {vocabulary.ServiceKind, object(), nobodys},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, owner("a-proxy").Whose(c.kind, c.is)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if c.want.Mine && !inventory.MayBelong(c.is) {
+				t.Error("the caches would not keep it")
+			}
+		})
+	}
+}
+
+// Whatever is written on an object, no two MCPServers own it, and who does not is told of who does.
+func TestNoObjectBelongsToTwo(t *testing.T) {
+	kinds := []schema.GroupKind{vocabulary.ServiceKind, vocabulary.Deployment, vocabulary.ConfigMap}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"a", "a-proxy", "past"})
+		uid := rapid.SampledFrom([]string{"a", "a-proxy", "other", "gone"})
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		var options []option
+		if rapid.Bool().Draw(t, "controlled") {
+			who := name.Draw(t, "controller")
+			options = append(options, controlledByServer(who, types.UID(who)))
+		}
+		if rapid.Bool().Draw(t, "sourced") {
+			options = append(options, from(uid.Draw(t, "source")))
+		}
+		if rapid.Bool().Draw(t, "labelled") {
+			options = append(options, named(name.Draw(t, "label")))
+		}
+		for _, manager := range []string{vocabulary.Service, vocabulary.ToolHiveOperator, "kubectl"} {
+			if rapid.Bool().Draw(t, manager) {
+				options = append(options, writtenBy(manager))
+			}
+		}
+		is := object(options...)
+		first, second := owner("a").Whose(kind, is), owner("a-proxy").Whose(kind, is)
+		if first.Mine && second.Mine {
+			t.Fatalf("%+v belongs to both", is)
+		}
+		if first.Mine && second.Other != "a" || second.Mine && first.Other != "a-proxy" {
+			t.Fatalf("%+v: a is told %+v, a-proxy %+v", is, first, second)
+		}
+	})
+}
+
+func TestIsMCPServer(t *testing.T) {
+	for name, ref := range map[string]metav1.OwnerReference{
+		"another group":        {APIVersion: "example.com/v1", Kind: "MCPServer"},
+		"another kind":         {APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPRegistry"},
+		"no group":             {APIVersion: "v1", Kind: "MCPServer"},
+		"no version at all":    {APIVersion: "toolhive.stacklok.dev/v1/v2", Kind: "MCPServer"},
+		"a group that ends so": {APIVersion: "nottoolhive.stacklok.dev/v1", Kind: "MCPServer"},
+	} {
+		if inventory.IsMCPServer(ref) {
+			t.Errorf("%s: taken for an MCPServer", name)
+		}
+	}
+}
