@@ -79,7 +79,8 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
 	}
-	if a.memo.refuse(refusal.Writer, refusal.Object, what) {
+	// Apart from what the writer itself knows of the object, for the one to whom it does belong.
+	if a.memo.refuse("not for "+refusal.Writer, refusal.Object, what) {
 		out.Action = ActionRefused
 	}
 	out.RetryAfter = what.refused.left(a.clock.Now())

@@ -148,7 +148,7 @@ func holderOf(owner ownership.Owner) string {
 func (p *pass) toolHiveManagers() (managers []string) {
 	for _, ref := range children(p.key) {
 		live := p.object(ref)
-		if live == nil {
+		if live == nil || !p.mine(ref, live) {
 			continue
 		}
 		for _, entry := range live.GetManagedFields() {

@@ -49,10 +49,18 @@ func (p *pass) foreign(ref apply.ObjectRef, live metav1.Object) string {
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.
 func (c *Controller) wakeNeighbours(server cache.ObjectName) {
 	for _, ref := range children(server) {
-		for _, name := range candidates(ref.Kind, ref.Name) {
-			if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.serves(neighbour) {
-				c.queue.Add(neighbour)
-			}
+		for _, neighbour := range c.neighbours(server, ref) {
+			c.queue.Add(neighbour)
 		}
 	}
+}
+
+// neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
+func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
+	for _, name := range candidates(child.Kind, child.Name) {
+		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.serves(neighbour) {
+			found = append(found, neighbour)
+		}
+	}
+	return found
 }

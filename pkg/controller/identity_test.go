@@ -235,3 +235,38 @@ func found[L runtime.Object](o *operating, name string) metav1.Object {
 	}
 	return access(child)
 }
+
+// What one MCPServer is told of an object does not make the other one forget what it knows: its conflict costs no requests.
+func TestNamesThatMeetAreRememberedApart(t *testing.T) {
+	operate(t, []runtime.Object{newServer("a")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("a")
+		o.add(newServer("a-proxy"))
+		o.rest()
+		o.add(newServer("a-proxy-proxy"))
+		o.rest()
+		change(o.apiServer, "mcp-a-proxy", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "theirs"} })
+		o.rest()
+		if _, reason, _ := o.condition("a", v1beta1.ConditionFieldsOwned); reason != "FieldManagerConflict" {
+			t.Fatalf("a tells of %s", reason)
+		}
+		o.took()
+		for range 3 {
+			for _, name := range []string{"a-proxy", "a", "a-proxy-proxy"} {
+				o.queue.Add(key(name))
+				o.rest()
+			}
+		}
+		o.expect(nil, "looks at a conflict that stands, and at an object of another")
+		if !strings.Contains(o.foreignTo("a-proxy"), "MCPServer a:") || !strings.Contains(o.foreignTo("a-proxy-proxy"), "MCPServer a-proxy:") {
+			t.Errorf("a-proxy tells %q, a-proxy-proxy %q", o.foreignTo("a-proxy"), o.foreignTo("a-proxy-proxy"))
+		}
+		// One that goes forgets nothing of the other's.
+		markDeleted(o.apiServer, "a-proxy-proxy")
+		markDeleted(o.apiServer, "a-proxy")
+		o.rest()
+		o.took()
+		o.queue.Add(key("a"))
+		o.rest()
+		o.expect(nil, "a conflict that stands, when the other one is gone")
+	})
+}

@@ -119,6 +119,9 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.takeovers.release(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
+		if len(c.neighbours(key, ref)) > 0 {
+			continue // It may be another one's, who is to know it still.
+		}
 		c.applier.Forget(ref)
 		c.caps.forget(ref)
 	}

@@ -75,6 +75,12 @@ func resetFields(t *testing.T, space *harness.Space, server string, part harness
 // restoreCopy deletes an object and makes it anew from a copy, with labels, annotations and owner references.
 func restoreCopy(t *testing.T, space *harness.Space, server string, part harness.Part) {
 	t.Helper()
+	restoreWith(t, space, server, part, func(*unstructured.Unstructured) {})
+}
+
+// restoreWith is restoreCopy with a change of the copy.
+func restoreWith(t *testing.T, space *harness.Space, server string, part harness.Part, change func(*unstructured.Unstructured)) {
+	t.Helper()
 	restored := space.MustObject(t, part, server)
 	background := metav1.DeletePropagationBackground
 	err := space.Objects(part).Delete(t.Context(), restored.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
@@ -89,6 +95,7 @@ func restoreCopy(t *testing.T, space *harness.Space, server string, part harness
 		unstructured.RemoveNestedField(restored.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(restored.Object, "spec", "clusterIPs")
 	}
+	change(restored)
 	harness.Eventually(t, "the copy is there", func(ctx context.Context) error {
 		_, err := space.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
 		return err
