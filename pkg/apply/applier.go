@@ -62,6 +62,9 @@ func (a *Applier) Written() *Written { return a.written }
 // changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a claim has to change hands, an edit of
 // managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
+	if req.Aside != nil {
+		a.memo.setAside(w.Name(), req.Object, req.Aside.Conflict)
+	}
 	out := w.sync(ctx, a.memo, req)
 	if out.Wrote() {
 		a.written.record(req.Object, out.Live)

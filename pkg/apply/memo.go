@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,14 @@ type memo struct {
 	mu sync.Mutex
 	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
 	entries map[ObjectRef][]remembered
+	// aside are the conflicts about what is left out of intents whose rest is written. There are few.
+	aside map[place]*ConflictError
+}
+
+// place is a writer's part of an object.
+type place struct {
+	writer string
+	object ObjectRef
 }
 
 // remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small: 56 bytes.
@@ -110,7 +119,18 @@ var seed = maphash.MakeSeed()
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
 func newMemo(clock clock.PassiveClock) *memo {
-	return &memo{clock: clock, entries: map[ObjectRef][]remembered{}}
+	return &memo{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
+}
+
+// setAside remembers a conflict about what is left out, or that there is none.
+func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if conflict == nil {
+		delete(m.aside, place{writer, ref})
+		return
+	}
+	m.aside[place{writer, ref}] = conflict
 }
 
 func (m *memo) recall(writer string, ref ObjectRef) (memory, bool) {
@@ -155,9 +175,10 @@ func (m *memo) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
+	maps.DeleteFunc(m.aside, func(at place, _ *ConflictError) bool { return at.object == ref })
 }
 
-// conflicts returns the refusals that are conflicts.
+// conflicts returns the conflicts that stand: refusals, and what is left out for one.
 func (m *memo) conflicts() []*ConflictError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,6 +191,9 @@ func (m *memo) conflicts() []*ConflictError {
 				}
 			}
 		}
+	}
+	for _, conflict := range m.aside {
+		standing = append(standing, conflict)
 	}
 	return standing
 }

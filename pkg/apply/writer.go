@@ -71,6 +71,10 @@ type Writer interface {
 	Name() string
 	// sync brings one object in line with an intent.
 	sync(ctx context.Context, memo *memo, req Request) Outcome
+	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
+	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
+	heldAlone(req Request) ([]FieldConflict, error)
+	takeHeld(ctx context.Context, memo *memo, req Request) Outcome
 }
 
 // Request is one intent and the object that it is about.
@@ -92,6 +96,10 @@ type Request struct {
 	// Yield tells, by their paths, which fields the writer leaves to others. It does not name them, and those of them
 	// that it owns it gives up: their values stay. An object that does not exist is created with them. Nil for none.
 	Yield func(path fieldpath.Path) bool
+	// Aside is what the intent leaves out because others hold it, as SetAside has found it in Live; the rest is written.
+	// Whatever the API server still finds contested, Live does not show yet: that is ClassMoved. Nil means that one
+	// contested field holds the writer up.
+	Aside *Aside
 	// Take tells which contested fields are taken from their owners. Nil for none.
 	Take func(from ownership.Owner, path fieldpath.Path) bool
 	// Unset are the paths of fields that are to go, with all below them, although the writer never owned them: what the
@@ -302,11 +310,21 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
 		}
 	}
+	a.setAside()
 	a.rendered = a.want
 	if err := a.digest(); err != nil || a.Live == nil || a.Yield == nil || a.empty && w.own(a) == nil {
 		return err
 	}
 	return w.leave(a)
+}
+
+// setAside makes the request yield what it is to set aside.
+func (a *attempt[L, A]) setAside() {
+	if a.Aside == nil || a.Aside.Conflict == nil {
+		return
+	}
+	aside, yield := a.Aside, a.Yield
+	a.Yield = func(path fieldpath.Path) bool { return aside.leaves(path) || yield != nil && yield(path) }
 }
 
 // maxEmpty is how long the encoding of a configuration without fields can be, in bytes: its object's kind, name and
@@ -353,6 +371,10 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
 		refusal := classify(err, w.manager, a.Object, a.out.Live)
+		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Aside != nil {
+			conflict.Class = ClassMoved
+			refusal = &conflict.Refusal
+		}
 		endRefused(span, refusal)
 		return w.refused(memo, a, refusal)
 	}

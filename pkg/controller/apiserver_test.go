@@ -47,6 +47,8 @@ type apiServer struct {
 	servers *versionedfake.Clientset
 	// before, if set, is asked before each write; an error is the answer.
 	before func(write) error
+	// after, if set, is asked after each apply and each edit of managedFields; an error is the answer although it was made.
+	after func(write) error
 
 	scheme            *runtime.Scheme
 	tracker           clienttesting.ObjectTracker
@@ -154,6 +156,9 @@ func (s *apiServer) patch(action clienttesting.Action) (bool, runtime.Object, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj, err := s.apply(patch, body)
+	if err == nil && s.after != nil {
+		err = s.after(w)
+	}
 	if err != nil {
 		return true, nil, err
 	}

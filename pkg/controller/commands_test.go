@@ -4,15 +4,20 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/printable"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
+	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 const annotateWeb = "kubectl annotate -n shop mcpserver.toolhive.stacklok.dev/web"
@@ -24,6 +29,13 @@ func contestedWeb(paths ...string) *apply.ConflictError {
 	}
 	return conflict
 }
+
+func passFor(server *v1beta1.MCPServer) *pass {
+	return &pass{server: server, key: key("web"), resolution: newResolution(server)}
+}
+
+// carriedOut is what is remembered of a request to take.
+func carriedOut(take string) string { return request.Record{Request: request.Digest(take)}.String() }
 
 // The commands that settle a conflict name each field; one that yields keeps what is left to others already, and one
 // that asks for the same as before asks anew.
@@ -61,7 +73,7 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
 			server.Annotations = test.annotations
-			p := &pass{server: server, key: key("web")}
+			p := passFor(server)
 			message := p.describe(test.conflict)
 			for _, part := range []string{
 				"To take it: " + annotateWeb + " --overwrite 'freehold.dev/take=" + test.take + "'. ",
@@ -78,8 +90,9 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 // A request to take is carried out once. The same text again is no new request.
 func TestCommandThatTakesOnceMore(t *testing.T) {
 	server := newServer("web")
-	server.Annotations = map[string]string{vocabulary.Take: "deployment.apps/web:.spec.replicas"}
-	p := &pass{server: server, key: key("web")}
+	const asked = "deployment.apps/web:.spec.replicas"
+	server.Annotations = map[string]string{vocabulary.Take: asked, vocabulary.TakeRecord: carriedOut(asked)}
+	p := passFor(server)
 	want := "To take it: " + annotateWeb + " freehold.dev/take- && " +
 		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
 	if message := p.describe(contestedWeb(".spec.replicas")); !strings.Contains(message, want) {
@@ -94,8 +107,12 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		text = strings.TrimRight(text, "\n")
 		field, before := ".spec["+text+"]", `.metadata.annotations["`+text+`"]`
 		server := newServer("web")
-		server.Annotations = map[string]string{vocabulary.Yield: before, vocabulary.Take: "deployment.apps/web:" + field}
-		p := &pass{server: server, key: keyIn("-n"+text, "web")}
+		asked := "deployment.apps/web:" + field
+		server.Annotations = map[string]string{
+			vocabulary.Yield: before, vocabulary.Take: asked, vocabulary.TakeRecord: carriedOut(asked),
+		}
+		p := passFor(server)
+		p.key = keyIn("-n"+text, "web")
 		object := serverRef(p.key).String()
 		message := printable.Text(p.describe(contestedWeb(field)))
 		take := between(t, message, "To take it: ", ". To leave it to them: ")
@@ -132,4 +149,64 @@ func between(t *testing.T, text, begin, end string) string {
 		t.Fatalf("there is nothing between %q and %q in %s", begin, end, text)
 	}
 	return found
+}
+
+// However many fields are contested, the message is short, and its commands settle all of them.
+func TestMessageAboutManyFieldsIsShort(t *testing.T) {
+	var paths []string
+	for i := range 140 {
+		paths = append(paths, fmt.Sprintf(`.spec.template.spec.containers[name="mcp"].env[name="VARIABLE_%d"].value`, i))
+	}
+	const env = `deployment.apps/web:.spec.template.spec.containers[name="mcp"].env`
+	message := passFor(newServer("web")).describe(contestedWeb(paths...))
+	for _, part := range []string{"(+139 more fields)", "'freehold.dev/take=" + env + "'", "'freehold.dev/yield=" + env + "'"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("the message is\n%s\nwithout\n%s", message, part)
+		}
+	}
+	if len(message) > 1024 {
+		t.Errorf("the message has %d bytes", len(message))
+	}
+}
+
+// The worst of names leave the commands whole.
+func TestMessageWithLongNamesIsWhole(t *testing.T) {
+	long := strings.Repeat("x", 253)
+	hostile := strings.Repeat("'\x01", 5000)
+	server := newServer("web")
+	server.Annotations = map[string]string{vocabulary.Yield: strings.Repeat(".spec.paused ", 1200)}
+	p := passFor(server)
+	p.key = keyIn(long[:63], long)
+	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
+	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
+	message := printable.Text(p.describe(conflict))
+	if len(message) > status.MaxMessage || !strings.HasSuffix(message, "Or let the MCPServer ask for the same value.") {
+		t.Errorf("%d bytes: %s", len(message), message)
+	}
+}
+
+// Leaving fields to others is offered where that can be asked for.
+func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
+	for name, test := range map[string]struct {
+		object apply.ObjectRef
+		paths  []string
+		want   bool
+	}{
+		"a Deployment's":          {webDeployment, []string{".spec.replicas"}, true},
+		"a selector":              {webDeployment, []string{".spec.selector"}, false},
+		"below one":               {webDeployment, []string{`.metadata.ownerReferences[uid="x"].name`}, false},
+		"one can and one cannot":  {webDeployment, []string{".spec.replicas", ".spec.selector"}, false},
+		"named alike":             {webDeployment, []string{".spec.selectorX"}, true},
+		"a ConfigMap's":           {childRef(vocabulary.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
+		"of the MCPServer itself": {serverRef(key("web")), []string{".status.message"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conflict := contestedWeb(test.paths...)
+			conflict.Object = test.object
+			message := passFor(newServer("web")).describe(conflict)
+			if got := strings.Contains(message, vocabulary.Yield); got != test.want || !strings.Contains(message, vocabulary.Take) {
+				t.Errorf("the message is\n%s", message)
+			}
+		})
+	}
 }

@@ -87,6 +87,7 @@ type Controller struct {
 	caps       *caps
 	outages    *outages
 	takeovers  *takeoverLimiter
+	takes      takes
 	rollouts   *rolloutsSeen
 	unreported unreported
 }

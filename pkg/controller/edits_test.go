@@ -80,6 +80,9 @@ func (s *apiServer) edit(patch clienttesting.PatchActionImpl) (bool, runtime.Obj
 		s.t.Errorf("%s is not guarded: %s", w, patch.Patch)
 	}
 	stored, err := s.store(gvr, found, after, true)
+	if err == nil && s.after != nil {
+		err = s.after(w)
+	}
 	return true, stored, err
 }
 

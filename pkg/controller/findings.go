@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
@@ -113,8 +114,29 @@ func shortAnswer(refusal *apply.Refusal) string {
 	return strings.TrimSpace(fmt.Sprintf("code %d %s", s.Code, s.Reason))
 }
 
-// describe tells a conflict in one line: the first contested field, who holds it, and the two ways out.
-func (p *pass) describe(c *apply.ConflictError) string {
+// selectorBytes are how long the selectors in a command may be, in bytes, from the best to the last resort.
+var selectorBytes = []int{256, 128, 64, 1}
+
+// describe tells a conflict in one line: the first contested field, who holds it, and the ways out. However many fields
+// are contested, and whatever they are called, the commands are whole and settle all of them.
+func (p *pass) describe(c *apply.ConflictError) (message string) {
+	for _, bytes := range selectorBytes {
+		message = p.describeWithin(c, bytes)
+		if len(printable.Text(message)) <= status.MaxMessage {
+			break
+		}
+	}
+	return message
+}
+
+const (
+	// pathBytes is how much of a path is shown, in bytes.
+	pathBytes = 256
+	// yieldBytes is how much may be left to others already for a command to repeat it, in bytes.
+	yieldBytes = 1024
+)
+
+func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 	first := c.Fields[0]
 	holder := "another field manager"
 	if len(first.Owners) > 0 {
@@ -124,16 +146,28 @@ func (p *pass) describe(c *apply.ConflictError) string {
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
+	what := fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value", holder,
+		status.Bound(first.Path, min(pathBytes, bytes+len("..."))), c.Object, more, c.Writer)
 	if len(first.Owners) > 0 && vocabulary.IsToolHive(first.Owners[0].Manager) {
-		return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value: ToolHive works on this MCPServer as well. "+
+		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
 			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
-			holder, first.Path, c.Object, more, c.Writer, p.annotate(vocabulary.Take, p.toolHiveManagers()))
+			what, p.annotate(vocabulary.Take, p.toolHiveManagers()))
 	}
-	fields := contestedFields(c)
-	return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value. "+
-		"To take it: %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
-		holder, first.Path, c.Object, more, c.Writer,
-		p.annotate(vocabulary.Take, fields), p.annotate(vocabulary.Yield, fields))
+	fields := contestedFields(c, bytes)
+	take := "To take it: " + p.annotate(vocabulary.Take, fields)
+	switch {
+	case c.Object.Kind == vocabulary.MCPServer:
+		return fmt.Sprintf("%s. %s. Or let that field manager give it up.", what, take)
+	case !yieldable(c):
+		return fmt.Sprintf("%s. %s. Or let the MCPServer ask for the same value.", what, take)
+	}
+	return fmt.Sprintf("%s. %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
+		what, take, p.annotate(vocabulary.Yield, fields))
+}
+
+// yieldable reports whether all fields of a conflict can be left to others.
+func yieldable(c *apply.ConflictError) bool {
+	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldablePath(c.Object, f.Path) })
 }
 
 // holderOf names who holds a field. Who writes under one of Freehold's own names is told from Freehold by the operation.
@@ -161,11 +195,17 @@ func (p *pass) toolHiveManagers() (managers []string) {
 	return managers
 }
 
-// contestedFields are selectors for the fields of a conflict.
-func contestedFields(c *apply.ConflictError) []string {
-	fields := make([]string, 0, len(c.Fields))
+// contestedFields are selectors for the fields of a conflict; where they would be long, for what is above them.
+func contestedFields(c *apply.ConflictError, bytes int) []string {
+	paths := make([]string, 0, len(c.Fields))
 	for _, f := range c.Fields {
-		fields = append(fields, request.Selector{Object: c.Object.String(), Path: f.Path}.String())
+		paths = append(paths, f.Path)
+	}
+	object := c.Object.String()
+	short := request.Shorten(paths, len(object), bytes)
+	fields := make([]string, 0, len(short))
+	for _, path := range short {
+		fields = append(fields, request.Selector{Object: object, Path: path}.String())
 	}
 	return fields
 }
@@ -174,7 +214,11 @@ func contestedFields(c *apply.ConflictError) []string {
 func (p *pass) annotate(annotation string, fields []string) string {
 	command := []string{"kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String()}
 	before := p.server.Annotations[annotation]
-	if annotation == vocabulary.Yield {
+	switch {
+	case annotation == vocabulary.Yield && len(before) > yieldBytes:
+		// It would not fit into a message. The plugin adds to what is left to others already.
+		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", p.key.Namespace, "mcpserver/" + p.key.Name}, fields...)...)
+	case annotation == vocabulary.Yield:
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
 			if !slices.Contains(fields, s.String()) {
@@ -184,7 +228,7 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	}
 	text := strings.Join(fields, ",")
 	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
-	if annotation == vocabulary.Take && text == before {
+	if annotation == vocabulary.Take && text == before && p.resolution.begun {
 		// A request is carried out once, so to write it again it has to go first.
 		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
 	}
@@ -216,18 +260,21 @@ func (p *pass) announce(out apply.Outcome) {
 		case apply.CauseUnset:
 			continue // Part of a change that was asked for, of fields that were nobody's.
 		case apply.CauseTaken:
-			if len(p.resolution.take) == 0 {
+			if !p.resolution.begun {
 				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.
 			}
 			reason = ReasonFieldsTaken
 			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
 		case apply.CauseInherited:
-			if !p.resolution.takesFrom(out.Object, first.From.Manager) {
+			if !p.resolution.takesFrom(out.Object, first.From) {
 				continue // A takeover, of which the condition TakenOver tells.
 			}
 			reason = ReasonFieldsTaken
 			note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
+			if out.Writer == vocabulary.Status {
+				continue // Another manager holds it, which FieldsOwned tells.
+			}
 			reason = ReasonFieldsReleased
 			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
 		case apply.CauseRepaired:

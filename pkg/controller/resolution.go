@@ -27,144 +27,147 @@ const (
 	ReasonNothingToTake = "NothingToTake"
 	ReasonYielded       = "Yielded"
 	ReasonNotYieldable  = "NotYieldable"
+	// ReasonMalformed is that of a request with entries that select nothing, whatever there is.
+	ReasonMalformed = "Malformed"
+	// ReasonTooManyEntries is that of a request with more entries than are read.
+	ReasonTooManyEntries = "TooManyEntries"
 )
 
 // resolution is how an MCPServer's author settles conflicts: by taking fields, once, or by leaving them to others.
 type resolution struct {
 	previous []metav1.Condition
 
-	takeRequest string
-	take        []request.Selector
-	taken       []string
+	take *request.Request
+	// record is what was written down of a request to take. It is of another request, or none, until begun.
+	record request.Record
+	begun  bool
+	// done reports whether this process has taken a field for the request already.
+	done func(object apply.ObjectRef, path string) bool
 
-	yield []request.Selector
-	// yields tells, for each of them, whether it stands for a field that Freehold would set.
+	yield *request.Request
+	// yields tells, for each of its entries, whether it stands for a field that Freehold would set.
 	yields []bool
 }
 
 func newResolution(server *v1beta1.MCPServer) *resolution {
-	r := &resolution{previous: server.Status.Conditions, takeRequest: server.Annotations[vocabulary.Take]}
-	if r.takeRequest != "" && !r.spent() {
-		r.take = request.Read(r.takeRequest)
-		if before := r.answered(); before != nil {
-			r.taken = []string{strings.TrimPrefix(before.Message, r.answerTo()+tookPrefix)}
-		}
+	r := &resolution{
+		previous: server.Status.Conditions,
+		take:     request.New(server.Annotations[vocabulary.Take]),
+		record:   request.ReadRecord(server.Annotations[vocabulary.TakeRecord]),
+		yield:    request.New(server.Annotations[vocabulary.Yield]),
 	}
-	r.yield = request.Read(server.Annotations[vocabulary.Yield])
-	r.yields = make([]bool, len(r.yield))
+	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text)
+	r.yields = make([]bool, len(r.yield.Entries))
 	return r
 }
 
-// spent tells whether the request to take was carried out. The condition that tells the user is the record: it outlives
-// the process, and it goes when the annotation goes.
-func (r *resolution) spent() bool {
-	before := r.answered()
-	return before != nil && before.Reason != ReasonTaking
+// takes reports whether a manager's claim on an object, as it stands, is one that the request ends.
+func (r *resolution) takes(object apply.ObjectRef, from ownership.Owner) bool {
+	return r.begun && len(r.record.Claims) > 0 && r.record.Has(request.ClaimID(object, from))
 }
 
-// answered is the condition that tells of the present request to take; nil when there is none yet.
-func (r *resolution) answered() *metav1.Condition {
-	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
-	if before == nil || !strings.HasPrefix(before.Message, r.answerTo()) {
-		return nil
-	}
-	return before
+// takesFrom reports whether it was asked to take everything from a manager of an object.
+func (r *resolution) takesFrom(object apply.ObjectRef, from ownership.Owner) bool {
+	return r.take.Manager(object, from.Manager) && r.takes(object, from)
 }
 
-// tookPrefix comes before what was taken.
-const tookPrefix = "took "
-
-// answerTo begins the message about the request to take, so that it is told which one it is about.
-func (r *resolution) answerTo() string { return request.AnswerTo(r.takeRequest) }
-
-// complete adds to a request for a child what the author asks for.
+// complete adds to a request what the author asks for.
 func (r *resolution) complete(req *apply.Request) {
 	object := req.Object
-	if len(r.yield) > 0 && req.Take == nil {
+	if req.Take != nil {
+		return
+	}
+	if fields := r.yield.Fields(object); !fields.Empty() {
 		given := req.Yield
-		req.Yield = func(path fieldpath.Path) bool { return given != nil && given(path) || r.yielded(object, path) }
+		req.Yield = func(path fieldpath.Path) bool {
+			return given != nil && given(path) || request.Yieldable(object, path) && fields.Has(path)
+		}
 	}
-	if len(r.take) > 0 && req.Take == nil {
+	if r.begun && len(r.record.Claims) > 0 {
 		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
-			return slices.ContainsFunc(r.take, func(s request.Selector) bool { return s.Owned(object, path, from) })
+			return r.take.Owned(object, path, from) && r.takes(object, from) && (r.done == nil || !r.done(object, path.String()))
 		}
 	}
 }
 
-func (r *resolution) yielded(object apply.ObjectRef, path fieldpath.Path) bool {
-	return request.Yieldable(object, path) &&
-		slices.ContainsFunc(r.yield, func(s request.Selector) bool { return s.Field(object, path) })
-}
-
-// takesFrom tells whether it was asked to take everything from a manager of an object.
-func (r *resolution) takesFrom(object apply.ObjectRef, manager string) bool {
-	return slices.ContainsFunc(r.take, func(s request.Selector) bool {
-		return s.Manager == manager && (s.Object == "" || s.Object == object.String())
-	})
-}
-
-// note keeps in mind what was taken, and what is left to others.
+// note keeps in mind which entries stand for something that was left to others.
 func (r *resolution) note(out apply.Outcome) {
-	for i, s := range r.yield {
-		if out.Left != nil && !r.yields[i] {
-			out.Left.Iterate(func(path fieldpath.Path) { r.yields[i] = r.yields[i] || s.Field(out.Object, path) })
-		}
+	fields := r.yield.Fields(out.Object)
+	if out.Left == nil || fields.Empty() {
+		return
 	}
-	for _, change := range out.Claims {
-		if len(r.take) == 0 {
-			continue
-		}
-		if first := change.Fields[0]; change.Cause == apply.CauseInherited && r.takesFrom(out.Object, first.From.Manager) {
-			r.taken = append(r.taken, fmt.Sprintf("all of %s from %s", out.Object, first.From))
-			continue
-		}
-		if change.Cause != apply.CauseTaken {
-			continue
-		}
-		for _, field := range change.Fields {
-			r.taken = append(r.taken, fmt.Sprintf("%s of %s from %s", field.Path, out.Object, field.From))
-		}
-	}
+	out.Left.Iterate(func(path fieldpath.Path) { fields.Each(path, func(entry int) { r.yields[entry] = true }) })
 }
 
 // findings are the conditions about the requests. complete tells that every object was there and could be looked at;
-// until then what was told before still stands.
-func (r *resolution) findings(complete bool) []status.Finding {
-	return append(r.aboutTaking(complete), r.aboutYielding(complete)...)
+// until then what was told before still stands. contested are the conflicts that this pass has found, and unanswered tells
+// that a write lost a race or got no answer.
+func (r *resolution) findings(complete bool, contested []*apply.ConflictError, unanswered bool) []status.Finding {
+	return append(r.aboutTaking(contested, unanswered), r.aboutYielding(complete)...)
 }
 
-func (r *resolution) aboutTaking(complete bool) []status.Finding {
-	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken}
+func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bool) []status.Finding {
+	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: ReasonTaken}
+	answer := request.AnswerTo(vocabulary.Take, r.take.Text)
 	switch {
-	case r.takeRequest == "":
+	case r.take.Empty() && r.record.Request == "":
 		return nil
-	case len(r.taken) > 0:
-		slices.Sort(r.taken)
-		f.Status, f.Reason = metav1.ConditionTrue, ReasonTaken
-		if !complete {
-			// A write lost a race, or got no answer, after claims had changed hands: the rest is to be taken yet.
-			f.Status, f.Reason = metav1.ConditionUnknown, ReasonTaking
-		}
-		f.Message = r.answerTo() + tookPrefix + strings.Join(r.taken, ", ")
-		return []status.Finding{f}
-	case len(r.take) > 0 && complete:
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonNothingToTake
-		f.Message = r.answerTo() + "no contested field fits; to ask again, remove the annotation first"
-		return []status.Finding{f}
-	default:
+	case r.take.Empty(), !r.begun:
+		// It is to be recorded, or forgotten, first.
 		return r.unchanged(v1beta1.ConditionFieldsTaken)
+	case len(r.record.Claims) == 0:
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonNothingToTake
+		f.Message = "no contested field fits; to ask again, remove the annotation first"
+	case unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
+		// What is written down is not all taken yet.
+		f.Status, f.Reason = metav1.ConditionUnknown, ReasonTaking
+		f.Message = "taking " + r.record.Took
+	default:
+		f.Message = "took " + r.record.Took
 	}
+	f = withProblems(f, r.take)
+	f.Message = answer + f.Message
+	return []status.Finding{f}
+}
+
+// answered reports whether it was told before that all was taken.
+func (r *resolution) answered(answer string) bool {
+	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
+	return before != nil && before.Status != metav1.ConditionUnknown && strings.HasPrefix(before.Message, answer)
+}
+
+// standing reports whether a conflict is about a field that the request takes and this process has not taken.
+func (r *resolution) standing(conflict *apply.ConflictError) bool {
+	return slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
+		return (r.done == nil || !r.done(conflict.Object, f.Path)) && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool {
+			return r.takes(conflict.Object, o) && r.take.Contested(conflict.Object, f.Path, o)
+		})
+	})
+}
+
+// withProblems makes a finding tell of entries that are not followed.
+func withProblems(f status.Finding, asked *request.Request) status.Finding {
+	if len(asked.Malformed) > 0 {
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonMalformed
+		f.Message = fmt.Sprintf("these entries are neither fields nor field managers: %s; %s", status.List(asked.Malformed), f.Message)
+	}
+	if asked.Cut {
+		f.Status, f.Reason = metav1.ConditionFalse, ReasonTooManyEntries
+		f.Message = fmt.Sprintf("only %d entries, and %d bytes of them, are read, so name what is above the fields or a field manager; %s",
+			request.MaxEntries, request.MaxBytes, f.Message)
+	}
+	return f
 }
 
 func (r *resolution) aboutYielding(complete bool) []status.Finding {
-	if len(r.yield) == 0 {
+	if r.yield.Empty() {
 		return nil
 	}
 	if !complete {
 		return r.unchanged(v1beta1.ConditionFieldsYielded)
 	}
 	var left, refused []string
-	for i, s := range r.yield {
+	for i, s := range r.yield.Entries {
 		if r.yields[i] {
 			left = append(left, s.String())
 		} else {
@@ -173,14 +176,15 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 	}
 	f := status.Finding{
 		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionTrue, Reason: ReasonYielded,
-		Message: "left to others: " + strings.Join(left, ", "),
+		Message: "left to others: " + status.List(left),
 	}
 	if len(refused) > 0 {
 		f.Status, f.Reason = metav1.ConditionFalse, ReasonNotYieldable
-		f.Message = fmt.Sprintf("%s %s: no field that Freehold sets and can leave to others. It can leave those of "+
-			"Deployments, StatefulSets and Services, but for owner references, selectors and its own annotations",
-			vocabulary.Yield, strings.Join(refused, ", "))
+		f.Message = fmt.Sprintf("%s: no field that Freehold sets and can leave to others. It can leave those of "+
+			"Deployments, StatefulSets and Services, but for owner references, selectors and its own annotations", status.List(refused))
 	}
+	f = withProblems(f, r.yield)
+	f.Message = request.AnswerTo(vocabulary.Yield, r.yield.Text) + f.Message
 	return []status.Finding{f}
 }
 

@@ -100,86 +100,91 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".metadata.labels.a"))})
 	want := []status.Finding{{
 		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionFalse, Reason: ReasonNotYieldable,
-		Message: "freehold.dev/yield .spec.selector: no field that Freehold sets and can leave to others. It can leave those of " +
+		Message: `freehold.dev/yield="deployment.apps/web:.metadata.labels,.spec.selector": .spec.selector: ` +
+			"no field that Freehold sets and can leave to others. It can leave those of " +
 			"Deployments, StatefulSets and Services, but for owner references, selectors and its own annotations",
 	}}
-	if diff := cmp.Diff(want, r.findings(true)); diff != "" {
+	if diff := cmp.Diff(want, r.findings(true, nil, false)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 }
 
-func TestFindingsAboutRequests(t *testing.T) {
-	taken := func(r *resolution, writer string, paths ...string) {
-		change := apply.ClaimChange{Cause: apply.CauseTaken}
-		for _, path := range paths {
-			change.Fields = append(change.Fields, ownership.Moved{Path: path, From: ownership.Owner{Manager: "helm"}})
-		}
-		r.note(apply.Outcome{Writer: writer, Object: webDeployment, Claims: []apply.ClaimChange{
-			{Cause: apply.CauseRestored, Fields: []ownership.Moved{{Path: ".restored"}}}, change,
-		}})
+// recorded is an MCPServer with a request to take for which something is written down, in the words of took.
+func recorded(take, took string, from []ownership.Owner, before ...metav1.Condition) *v1beta1.MCPServer {
+	server := asking(take, "", before...)
+	record := request.Record{Request: request.Digest(take), Took: took}
+	for _, owner := range from {
+		record.Add(request.ClaimID(webDeployment, owner))
 	}
+	server.Annotations[vocabulary.TakeRecord] = record.String()
+	return server
+}
+
+func TestFindingsAboutRequests(t *testing.T) {
 	before := func(conditionType, message string) metav1.Condition {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Before", Message: message}
 	}
-	const spent = `freehold.dev/take=".spec": took it`
-	taking := metav1.Condition{
-		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionUnknown, Reason: ReasonTaking,
-		Message: `freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`,
+	const (
+		words   = `.spec.b of deployment.apps/web from "helm"`
+		taken   = `FieldsTaken True Taken freehold.dev/take=".spec": took ` + words
+		taking  = `FieldsTaken Unknown Taking freehold.dev/take=".spec": taking ` + words
+		nothing = `no contested field fits; to ask again, remove the annotation first`
+	)
+	helm := ownership.Owner{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, Since: bubbleStart}
+	later := helm
+	later.Since = later.Since.Add(time.Second)
+	conflict := func(path string, by ownership.Owner) []*apply.ConflictError {
+		return []*apply.ConflictError{{
+			Refusal: apply.Refusal{Object: webDeployment}, Fields: []apply.FieldConflict{{Path: path, Owners: []ownership.Owner{by}}},
+		}}
+	}
+	helms := []ownership.Owner{helm}
+	told := metav1.Condition{
+		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: ReasonTaken, Message: `freehold.dev/take=".spec": took ` + words,
 	}
 	for name, test := range map[string]struct {
-		server     *v1beta1.MCPServer
-		prepare    func(r *resolution)
-		incomplete bool
-		want       []string
+		server                 *v1beta1.MCPServer
+		left                   []string
+		conflicts              []*apply.ConflictError
+		incomplete, unanswered bool
+		want                   []string
 	}{
 		"nothing is asked for": {server: asking("", "", before(v1beta1.ConditionFieldsTaken, "x"), before(v1beta1.ConditionFieldsYielded, "y"))},
-		"taken": {
-			server:  asking(".spec", ""),
-			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.b", ".spec.a") },
-			want: []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.a of deployment.apps/web from "helm", ` +
-				`.spec.b of deployment.apps/web from "helm"`},
+		"not written down yet": {
+			server: asking(".spec", "", before(v1beta1.ConditionFieldsTaken, "of another request")),
+			want:   []string{"FieldsTaken True Before of another request"},
 		},
-		"taken in part": {
-			server: asking(".spec", ""), incomplete: true,
-			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.b") },
-			want:    []string{`FieldsTaken Unknown Taking freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`},
+		"withdrawn, and not forgotten yet": {
+			server: func() *v1beta1.MCPServer {
+				server := recorded(".spec", words, helms, told)
+				delete(server.Annotations, vocabulary.Take)
+				return server
+			}(),
+			want: []string{taken},
 		},
-		"taken in parts": {
-			server:  asking(".spec", "", taking),
-			prepare: func(r *resolution) { taken(r, vocabulary.Proxy, ".spec.a") },
-			want: []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.a of deployment.apps/web from "helm", ` +
-				`.spec.b of deployment.apps/web from "helm"`},
+		"written down":      {server: recorded(".spec", words, helms), conflicts: conflict(".spec.b", helm), want: []string{taking}},
+		"without an answer": {server: recorded(".spec", words, helms), unanswered: true, want: []string{taking}},
+		"taken":             {server: recorded(".spec", words, helms), want: []string{taken}},
+		"taken, told, and an unrelated write fails": {server: recorded(".spec", words, helms, told), unanswered: true, want: []string{taken}},
+		"claimed again":    {server: recorded(".spec", words, helms), conflicts: conflict(".spec.b", later), want: []string{taken}},
+		"another conflict": {server: recorded(".spec", words, helms), conflicts: conflict(".metadata.labels.a", helm), want: []string{taken}},
+		"nothing to take":  {server: recorded(".spec", "", nil), want: []string{`FieldsTaken False NothingToTake freehold.dev/take=".spec": ` + nothing}},
+		"of another request, which begins alike": {
+			server: func() *v1beta1.MCPServer {
+				server := recorded(".spec", words, helms)
+				server.Annotations[vocabulary.Take] = ".spe"
+				return server
+			}(),
 		},
-		"taken, and cut short": {
-			server: asking(".spec", "", taking),
-			want:   []string{`FieldsTaken True Taken freehold.dev/take=".spec": took .spec.b of deployment.apps/web from "helm"`},
-		},
-		"nothing to take": {
-			server: asking(".spec", ""),
-			want:   []string{`FieldsTaken False NothingToTake freehold.dev/take=".spec": no contested field fits; to ask again, remove the annotation first`},
-		},
-		"not everything could be looked at": {
-			server: asking(".spec", "", before(v1beta1.ConditionFieldsTaken, "of another request")), incomplete: true,
-			want: []string{"FieldsTaken True Before of another request"},
-		},
-		"carried out before": {
-			server: asking(".spec", "", before(v1beta1.ConditionFieldsTaken, spent)),
-			// What a writer takes for a reason of its own is not what was asked for.
-			prepare: func(r *resolution) { taken(r, vocabulary.ProxyReplicas, ".spec.replicas") },
-			want:    []string{"FieldsTaken True Before " + spent},
-		},
-		"another request, which begins like the one before": {
-			server: asking(".spe", "", before(v1beta1.ConditionFieldsTaken, spent)),
-			want:   []string{`FieldsTaken False NothingToTake freehold.dev/take=".spe": no contested field fits; to ask again, remove the annotation first`},
+		"malformed": {
+			server: recorded(".spec,.a[b", words, helms),
+			want: []string{`FieldsTaken False Malformed freehold.dev/take=".spec,.a[b": these entries are neither fields nor field managers: .a[b; ` +
+				`took ` + words},
 		},
 		"yielded": {
-			server: asking("", ".spec.paused , deployment.apps/web:.spec.replicas"),
-			prepare: func(r *resolution) {
-				r.note(apply.Outcome{
-					Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".spec.paused"), pathOf(t, ".spec.replicas")),
-				})
-			},
-			want: []string{"FieldsYielded True Yielded left to others: .spec.paused, deployment.apps/web:.spec.replicas"},
+			server: asking("", ".spec.paused , deployment.apps/web:.spec.replicas"), left: []string{".spec.paused", ".spec.replicas"},
+			want: []string{`FieldsYielded True Yielded freehold.dev/yield=".spec.paused , deployment.apps/web:.spec.replicas": ` +
+				`left to others: .spec.paused, deployment.apps/web:.spec.replicas`},
 		},
 		"not yet known": {
 			server: asking("", ".spec.paused", before(v1beta1.ConditionFieldsYielded, "y")), incomplete: true,
@@ -189,11 +194,11 @@ func TestFindingsAboutRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolution(test.server)
-			if test.prepare != nil {
-				test.prepare(r)
+			for _, path := range test.left {
+				r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, path))})
 			}
 			var got []string
-			for _, f := range r.findings(!test.incomplete) {
+			for _, f := range r.findings(!test.incomplete, test.conflicts, test.unanswered) {
 				got = append(got, strings.Join([]string{f.Condition, string(f.Status), f.Reason, f.Message}, " "))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -203,28 +208,60 @@ func TestFindingsAboutRequests(t *testing.T) {
 	}
 }
 
-// A request that was carried out takes nothing more.
-func TestSpentRequestTakesNothing(t *testing.T) {
-	req := apply.Request{Object: webDeployment}
-	if newResolution(asking(".spec", "")).complete(&req); req.Take == nil || !req.Take(ownership.Owner{Manager: "helm"}, pathOf(t, ".spec.replicas")) {
-		t.Error("a new request takes nothing")
+// Ten thousand entries make a short message that says that they are not all read.
+func TestTooManyEntriesAreRefused(t *testing.T) {
+	many := strings.Repeat(".spec.paused,", 10000)
+	r := newResolution(asking("", many))
+	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".spec.paused"))})
+	server := recorded(many, "what there was", nil)
+	for _, f := range append(r.findings(true, nil, false), newResolution(server).findings(true, nil, false)...) {
+		if f.Status != metav1.ConditionFalse || f.Reason != ReasonTooManyEntries || len(f.Message) > status.MaxMessage {
+			t.Errorf("%s is %s because of %s, with %d bytes", f.Condition, f.Status, f.Reason, len(f.Message))
+		}
 	}
-	spent := metav1.Condition{Type: v1beta1.ConditionFieldsTaken, Message: `freehold.dev/take=".spec": took it`}
-	req.Take = nil
-	taking := spent
-	taking.Reason = ReasonTaking
-	if newResolution(asking(".spec", "", taking)).complete(&req); req.Take == nil {
-		t.Error("a request that was carried out in part takes no more")
+}
+
+// What is taken is written down before: nothing else is, and nothing that was claimed later or taken already.
+func TestOnlyWhatIsWrittenDownIsTaken(t *testing.T) {
+	helm := ownership.Owner{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, Since: bubbleStart}
+	later, other := helm, helm
+	later.Since, other.Manager = later.Since.Add(time.Second), "curl"
+	take := func(server *v1beta1.MCPServer, done bool) apply.Request {
+		r := newResolution(server)
+		r.done = func(apply.ObjectRef, string) bool { return done }
+		req := apply.Request{Object: webDeployment}
+		r.complete(&req)
+		return req
 	}
-	req.Take = nil
-	if newResolution(asking(".spec", "", spent)).complete(&req); req.Take != nil {
-		t.Error("a request that was carried out takes again")
+	if req := take(asking(".spec", ""), false); req.Take != nil {
+		t.Error("something is taken before it is written down")
+	}
+	replicas := pathOf(t, ".spec.replicas")
+	server := recorded(".spec", "", []ownership.Owner{helm})
+	req := take(server, false)
+	for name, test := range map[string]struct {
+		from ownership.Owner
+		path fieldpath.Path
+		want bool
+	}{
+		"as written down": {helm, replicas, true},
+		"claimed later":   {later, replicas, false},
+		"of another":      {other, replicas, false},
+		"not asked for":   {helm, pathOf(t, ".metadata.labels.a"), false},
+	} {
+		if got := req.Take(test.from, test.path); got != test.want {
+			t.Errorf("%s: it is taken: %t", name, got)
+		}
+	}
+	if req := take(server, true); req.Take(helm, replicas) {
+		t.Error("it is taken twice")
 	}
 }
 
 const (
-	applyBackend = "apply StatefulSet/web freehold-backend"
-	editBackend  = "edit StatefulSet/web freehold-ownership"
+	applyBackend  = "apply StatefulSet/web freehold-backend"
+	applyRequests = "apply MCPServer/web freehold-requests"
+	editBackend   = "edit StatefulSet/web freehold-ownership"
 )
 
 func (o *operating) backendImage() string {
@@ -243,7 +280,7 @@ func TestTakeAnnotation(t *testing.T) {
 		o.events.heard()
 
 		o.annotate("web", vocabulary.Take, "statefulset.apps/web:"+mcpImage)
-		if got := o.toChildren(); !slices.Equal(got, []string{editBackend, applyBackend}) {
+		if got := o.toChildren(); !slices.Equal(got, []string{applyRequests, editBackend, applyBackend}) {
 			t.Errorf("requests %q", got)
 		}
 		if got := o.backendImage(); got != "example.com/web" {

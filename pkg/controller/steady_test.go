@@ -61,7 +61,9 @@ func TestNothingIsWrittenAfterARestart(t *testing.T) {
 
 // Foreign fields cause no request, and stay.
 func TestForeignFieldsAreLeftAlone(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+	server := newServer("web")
+	server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageRedis, Address: "redis:6379"}
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		theirs := metav1.ApplyOptions{FieldManager: "team"}
 		label := map[string]string{"team": "a"}

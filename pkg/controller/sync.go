@@ -88,6 +88,9 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
 		resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
 	}
+	p.resolution.done = func(object apply.ObjectRef, path string) bool {
+		return c.takes.done(key, p.resolution.record.Request, object, path)
+	}
 	defer p.trace(ctx)
 	switch p.read(); {
 	case len(p.undecoded) > 0: // What is not known cannot be decided on.
@@ -117,6 +120,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.rollouts.forget(key)
 	c.unreported.forget(key)
 	c.takeovers.release(key)
+	c.takes.forget(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range children(key) {
 		if len(c.neighbours(key, ref)) > 0 {
@@ -211,7 +215,10 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 			p.prune(ctx, result.Absent)
 		}
 		observation.Notices = append(observation.Notices, p.cappings()...)
-		observation.Requests = p.resolution.findings(!p.blocked && !p.made && !slices.ContainsFunc(p.refused, isUnanswered))
+		complete := !p.blocked && !p.made && !slices.ContainsFunc(p.refused, isUnanswered)
+		p.takeStatus(ctx)
+		p.recordTake(ctx, complete)
+		observation.Requests = p.resolution.findings(complete, p.conflicts(), p.unanswered())
 		observation.URL = render.URL(p.server)
 	}
 	observation.Notices = append(observation.Notices, p.progress()...)
@@ -253,6 +260,9 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	if p.succeed(manager, &req) {
 		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live}
 	}
+	if manager == vocabulary.Status {
+		req.Aside = p.aside(ctx, req)
+	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.take(out)
 	return out
@@ -265,6 +275,9 @@ func (p *pass) take(out apply.Outcome) {
 	}
 	p.made = p.made || out.Action == apply.ActionCreated
 	p.resolution.note(out)
+	if p.resolution.begun {
+		p.takes.note(p.key, p.resolution.record.Request, out)
+	}
 	p.announce(out)
 	if out.RetryAfter > 0 {
 		p.wakeAfter(out.RetryAfter)
@@ -315,12 +328,13 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 		return
 	}
 	observation.Unreported = p.unreported.of(p.key)
-	next := status.Compute(observation, p.config.Clock.Now())
+	observation.Notices = append(observation.Notices, unsharedSessions(observation)...)
 	p.reporting = true
+	next := p.compose(ctx, observation)
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.tell(status.News(p.server.Status, next))
+		p.tell(status.News(p.server.Status, stored(out, next)))
 	}
 }
 

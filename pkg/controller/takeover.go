@@ -189,10 +189,10 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	case takeover.Held(req.Live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
-			return vocabulary.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner.Manager)
+			return vocabulary.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner)
 		}
 		if slices.ContainsFunc(req.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-			return takes(ownership.Owner{Manager: e.Manager})
+			return takes(ownership.OwnerOf(&e))
 		}) {
 			req.Inherit = p.inheritance(ref, takes)
 		}

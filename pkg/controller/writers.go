@@ -168,6 +168,10 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 			// One number has no template to settle, and changes with other generations than the rest.
 			of.Settle, of.Source = nil, vocabulary.ReplicasSource
 		}
+		if manager.Name == vocabulary.Requests {
+			of.Mark = fieldmanager.Path("metadata", "annotations", vocabulary.TakeRecord)
+			of.Marked = func(live L) bool { return live.GetAnnotations()[vocabulary.TakeRecord] != "" }
+		}
 		w, err := apply.NewWriter(c.registry, manager, of)
 		if err != nil {
 			c.errs = append(c.errs, err)

@@ -84,6 +84,9 @@ func Owners(obj metav1.Object, path string) []Owner {
 	return owners
 }
 
+// OwnerOf returns the owner of the fields of an entry.
+func OwnerOf(e *metav1.ManagedFieldsEntry) Owner { return owner(e) }
+
 func owner(e *metav1.ManagedFieldsEntry) Owner {
 	o := Owner{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
 	if e.Time != nil {

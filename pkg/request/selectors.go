@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -123,6 +122,3 @@ func (s Selector) Owned(object apply.ObjectRef, path fieldpath.Path, by ownershi
 	}
 	return s.Manager == by.Manager && (s.Object == "" || s.Object == object.String())
 }
-
-// AnswerTo begins the message of the condition FieldsTaken that is about a request to take in these words.
-func AnswerTo(take string) string { return fmt.Sprintf("%s=%q: ", vocabulary.Take, take) }

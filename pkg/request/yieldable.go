@@ -5,7 +5,9 @@ package request
 
 import (
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -24,13 +26,27 @@ var Unyieldable = []Selector{
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
 }
 
+var unyieldable = NewIndex(Unyieldable)
+
 // Yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
-	switch object.Kind {
+	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path)
+}
+
+// YieldablePath is Yieldable for a path as a conflict names it.
+func YieldablePath(object apply.ObjectRef, path string) bool {
+	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, func(s Selector) bool {
+		rest, below := strings.CutPrefix(path, s.Path)
+		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+func hasYieldable(kind schema.GroupKind) bool {
+	switch kind {
 	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+		return true
 	default:
 		return false
 	}
-	return !slices.ContainsFunc(Unyieldable, func(s Selector) bool { return s.Field(object, path) })
 }

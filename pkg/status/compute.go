@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Messages of the phases. They are ToolHive's, word for word where its users may compare them.
@@ -40,7 +39,7 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 		next.URL = previous.URL
 	}
 	next.Phase, next.Message = phase(o, pods)
-	next.Message = printable.Text(next.Message)
+	next.Message = readable(next.Message)
 	next.ReadyReplicas = readyReplicas(o, pods)
 	next.Conditions = conditions(o, next, now)
 	return next
@@ -125,7 +124,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.clear(o.Unsettled || o.Forbidden && contested, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
 	}
-	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Delays), o.Invalid} {
+	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.Invalid} {
 		set.override(group)
 	}
 	return set.sorted()
@@ -143,7 +142,7 @@ type conditionSet struct {
 // add sets a condition, whose message may quote what users wrote. Its time of transition is that of the previous status unless the status differs.
 func (s *conditionSet) add(f Finding) {
 	condition := metav1.Condition{
-		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: printable.Text(f.Message),
+		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: readable(f.Message),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
 	}
 	for _, known := range [][]metav1.Condition{s.previous, s.unreported} {
@@ -178,7 +177,8 @@ func (s *conditionSet) override(findings []Finding) {
 	for _, conditionType := range order {
 		f := first[conditionType]
 		if n := more[conditionType]; n > 0 {
-			f.Message = fmt.Sprintf("%s (+%d more)", f.Message, n)
+			more := fmt.Sprintf(" (+%d more)", n)
+			f.Message = Bound(f.Message, MaxMessage-len(more)) + more
 		}
 		s.add(f)
 	}

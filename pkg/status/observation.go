@@ -28,6 +28,8 @@ type Observation struct {
 	Requests []Finding
 	// Refusals are writes that the API server has refused, or that must not be made, and that the user should know of.
 	Refusals []Finding
+	// Contested are fields of the status itself that other field managers hold.
+	Contested []Finding
 	// Delays are writes that are held back by what passes by itself as a rule and has not passed: no answer, an object that
 	// keeps changing or is being deleted.
 	Delays []Finding

@@ -19,6 +19,7 @@ import (
 const (
 	Finalizer       = "freehold-finalizer"
 	Status          = "freehold-status"
+	Requests        = "freehold-requests"
 	RunConfig       = "freehold-runconfig"
 	Authz           = "freehold-authz"
 	Access          = "freehold-access"
@@ -38,6 +39,9 @@ const (
 	ReplicasSource = "freehold.dev/replicas-source"
 	// Take on an MCPServer asks for contested fields to be taken from their owners, once.
 	Take = "freehold.dev/take"
+	// TakeRecord on an MCPServer is what the operator remembers of the request to take: which claims it ends. See
+	// request.Record.
+	TakeRecord = "freehold.dev/take-record"
 	// Yield on an MCPServer asks for fields to be left to others, for as long as it stands.
 	Yield = "freehold.dev/yield"
 	// BackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has changed:
@@ -74,6 +78,10 @@ func Registry() *fieldmanager.Registry {
 		fieldmanager.Writer{
 			Name: Status, Kind: MCPServer, Subresource: "status", Claim: statusClaim(),
 			Summary: "phase, message, url, readyReplicas, observedGeneration, hashes, Freehold's conditions",
+		},
+		fieldmanager.Writer{
+			Name: Requests, Kind: MCPServer, Summary: "the annotation " + TakeRecord,
+			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "annotations", TakeRecord)),
 		},
 		fieldmanager.Writer{
 			Name: RunConfig, Kind: ConfigMap, Object: "RunConfig", Claim: configMapClaim(),

@@ -151,7 +151,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
 			show.Value(taken.field.Theirs, false), taken.holders(), show.Value(taken.field.Ours, false), taken.intent.Writer))
 	}
-	about := request.AnswerTo(c.value())
+	about := request.AnswerTo(vocabulary.Take, c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsTaken)
 		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {

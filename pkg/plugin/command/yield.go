@@ -224,27 +224,20 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 	if err := refuseForeign(server, vocabulary.Yield); err != nil {
 		return err
 	}
-	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		answer := condition(server, v1beta1.ConditionFieldsYielded)
-		if answer == nil {
-			return "", false, false
-		}
-		told = answer.Reason + ": " + answer.Message
-		if answer.Status == metav1.ConditionTrue {
-			return told, false, allIn(answer.Message, c.entries)
-		}
-		// It tells of those entries that it cannot follow, and not of the others.
-		return told, true, anyIn(answer.Message, more)
-	}
+	c.answered = answeredYield(c.value())
 	return o.settle(ctx, c)
 }
 
-func allIn(message string, entries []request.Selector) bool {
-	return !slices.ContainsFunc(entries, func(s request.Selector) bool { return !strings.Contains(message, s.String()) })
-}
-
-func anyIn(message string, entries []request.Selector) bool {
-	return slices.ContainsFunc(entries, func(s request.Selector) bool { return strings.Contains(message, s.String()) })
+// answeredYield tells whether the operator has answered to an annotation with that value.
+func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+	about := request.AnswerTo(vocabulary.Yield, value)
+	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		answer := condition(server, v1beta1.ConditionFieldsYielded)
+		if answer == nil || !strings.HasPrefix(answer.Message, about) {
+			return "", false, false
+		}
+		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
+	}
 }
 
 // undoYield takes entries out of the annotation.
@@ -276,12 +269,15 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 	for _, s := range gone {
 		c.effects = append(c.effects, s.String()+": the operator sets it again")
 	}
+	answered := answeredYield(c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		answer := condition(server, v1beta1.ConditionFieldsYielded)
-		if answer == nil || allIn(answer.Message, c.entries) && !anyIn(answer.Message, gone) {
+		if condition(server, v1beta1.ConditionFieldsYielded) == nil {
 			return "Done.", false, true
 		}
-		return "", false, false
+		if _, _, done = answered(server); !done {
+			return "", false, false
+		}
+		return "Done.", false, true
 	}
 	return o.settle(ctx, c)
 }

@@ -1,0 +1,223 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// Aside is what an intent leaves out because other field managers hold it at other values, so that the rest is written.
+// It suits reports, such as a status: a contested field then never silences the others.
+type Aside struct {
+	// Conflict names the fields and their holders; nil when there are none.
+	Conflict *ConflictError
+
+	// leave has what is left out.
+	leave *fieldpath.Set
+}
+
+// SetAside finds what a request is to set aside, from the managedFields of its live object and without a request: fields
+// within the writer's claim that another manager holds at a value that the intent does not want, absence included. What
+// the request inherits or yields is not among them. Whole returns what is left out together with a contested field, such
+// as an item of a list that would be invalid without it; or the field itself.
+func SetAside(w Writer, req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error) {
+	return w.setAside(req, whole)
+}
+
+func (w *writer[L, A]) setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error) {
+	aside := &Aside{leave: &fieldpath.Set{}}
+	held, err := w.heldByOthers(req)
+	if err != nil || held.Empty() {
+		return aside, err
+	}
+	differing, unwanted, err := w.contested(req, held)
+	if err != nil || differing.Empty() && unwanted.Empty() {
+		return aside, err
+	}
+	aside.Conflict = &ConflictError{Refusal: Refusal{
+		Class: ClassConflict, Writer: w.manager.Name, Object: req.Object, Reason: "another field manager holds a part of what is reported",
+	}}
+	differing.Iterate(func(path fieldpath.Path) { aside.leave.Insert(whole(path).Copy()) })
+	aside.leave = aside.leave.Union(unwanted)
+	differing.Union(unwanted).Iterate(func(path fieldpath.Path) {
+		aside.Conflict.Fields = append(aside.Conflict.Fields, contestedField(path.String(), w.manager, req.Live))
+	})
+	slices.SortFunc(aside.Conflict.Fields, func(a, b FieldConflict) int { return cmp.Compare(a.Path, b.Path) })
+	return aside, nil
+}
+
+// leaves reports whether a field is left out.
+func (a *Aside) leaves(path fieldpath.Path) bool {
+	for i := range path {
+		if a.leave.Has(path[:i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// heldByOthers returns the fields within the writer's claim that other managers hold, but for those from whom the request
+// inherits, or the writer gets its lost claim back, and for what the request yields.
+func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
+	if req.Live == nil {
+		return &fieldpath.Set{}, nil
+	}
+	live, ok := req.Live.(L)
+	if !ok {
+		return nil, fmt.Errorf("the object is a %T, this writer takes %T", req.Live, live)
+	}
+	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.target.Marked != nil && w.target.Marked(live)
+	by := func(entry *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
+		if owner.Applies(w.manager.Name, w.manager.Subresource) || !w.mayHold(entry) || req.Inherit != nil && req.Inherit.From(owner) {
+			return false
+		}
+		if !lost {
+			return true
+		}
+		set, err := ownership.Fields(entry)
+		return err != nil || !set.Has(w.target.Mark)
+	}
+	return ownership.HeldBy(live, by, func(path fieldpath.Path) bool {
+		return w.manager.Claim.Covers(path) && (req.Yield == nil || !req.Yield(path))
+	})
+}
+
+// mayHold reports whether an entry can have a field of the writer's claim. Nearly all entries cannot, and need not be read.
+func (w *writer[L, A]) mayHold(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.FieldsV1 != nil && slices.ContainsFunc(w.manager.Claim.Within, func(path fieldpath.Path) bool {
+		return len(path) == 0 || path[0].FieldName == nil || strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+*path[0].FieldName+`"`)
+	})
+}
+
+// contested returns those of the held fields to which the intent wants to give another value, and those that it does not
+// want. Of something of which it wants nothing, such as an item of a list, that is the whole, and only if it is held as
+// such: else it goes with all that is in it.
+func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, unwanted *fieldpath.Set, err error) {
+	want, ok := req.Config.(A)
+	if !ok {
+		return nil, nil, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, want)
+	}
+	omitZeros(want, *new(L))
+	wanted, err := decoded(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := decoded(req.Live)
+	if err != nil {
+		return nil, nil, err
+	}
+	object["apiVersion"], object["kind"] = wanted["apiVersion"], wanted["kind"]
+	intent, err := w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: wanted})
+	if err != nil {
+		return nil, nil, err
+	}
+	live, err := w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+	if err != nil {
+		return nil, nil, err
+	}
+	merged, err := live.Merge(intent)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes, err := live.Compare(merged)
+	if err != nil {
+		return nil, nil, err
+	}
+	named, err := intent.ToFieldSet()
+	if err != nil {
+		return nil, nil, err
+	}
+	there, err := live.ToFieldSet()
+	if err != nil {
+		return nil, nil, err
+	}
+	noKey := func(path fieldpath.Path) bool { return !ownership.IsKey(path) }
+	differing = ownership.Select(held.Leaves().Intersection(changes.Modified.Union(changes.Added)), noKey)
+	unwanted = &fieldpath.Set{}
+	wants := &fieldpath.Set{} // what is named, and all above it
+	named.Iterate(func(path fieldpath.Path) {
+		for i := range path {
+			wants.Insert(path[:i+1].Copy())
+		}
+	})
+	held.Intersection(there).Difference(named).Leaves().Iterate(func(path fieldpath.Path) {
+		top := 1
+		for top < len(path) && wants.Has(path[:top]) {
+			top++
+		}
+		if held.Has(path[:top]) {
+			unwanted.Insert(path[:top].Copy())
+		}
+	})
+	return differing, unwanted, nil
+}
+
+// HeldByOthers returns the fields within a writer's claim that other managers hold and the writer does not, whatever their
+// values. They are found as SetAside finds them, without an intent.
+func HeldByOthers(w Writer, req Request) ([]FieldConflict, error) { return w.heldAlone(req) }
+
+func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
+	held, err := w.heldByOthers(req)
+	if err != nil || held.Empty() {
+		return nil, err
+	}
+	alone, err := ownership.Alone(req.Live, held, w.manager.Name, w.manager.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	var fields []FieldConflict
+	alone.Iterate(func(path fieldpath.Path) { fields = append(fields, contestedField(path.String(), w.manager, req.Live)) })
+	return fields, nil
+}
+
+// TakeHeld makes fields the writer's that other managers hold within its claim and that req.Take selects, by one edit of
+// managedFields. It applies nothing.
+func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
+	out := w.takeHeld(ctx, a.memo, req)
+	if out.Wrote() {
+		a.written.record(req.Object, out.Live)
+	}
+	a.Note(ctx, out)
+	return out
+}
+
+// takes is what a writer's refused edits are remembered under, beside its applies.
+const takes = " takes"
+
+func (w *writer[L, A]) takeHeld(ctx context.Context, memo *memo, req Request) Outcome {
+	a := &attempt[L, A]{Request: req, now: memo.clock.Now(), out: Outcome{
+		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
+	}}
+	if err := w.prepare(a); err != nil {
+		return w.refuse(memo, a, ClassTerminal, err.Error())
+	}
+	what := memory{object: identify(a.live.GetUID()), claims: ownership.Standing(a.live, w.manager.Subresource)}
+	last, _ := memo.recall(w.manager.Name+takes, a.Object)
+	if left := last.refused.left(a.now); left > 0 && last.object == what.object && last.claims == what.claims {
+		a.out.Err, a.out.RetryAfter = last.refused.err, left
+		return a.out
+	}
+	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+		return w.manager.Claim.Covers(path) && req.Take(from, path)
+	})
+	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
+		a.out.Action, a.out.Err = ActionRefused, err
+		what.refused = &refused{err: err}
+		memo.refuse(w.manager.Name+takes, a.Object, what)
+		a.out.RetryAfter = what.refused.left(a.now)
+		return a.out
+	}
+	memo.forget(w.manager.Name+takes, a.Object)
+	return a.out
+}

@@ -1,0 +1,102 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+)
+
+// compose computes the status. What others hold of it at other values is told in FieldsOwned; where that is held as well,
+// in Stalled.
+func (p *pass) compose(ctx context.Context, o status.Observation) v1beta1.MCPServerStatus {
+	now := p.config.Clock.Now()
+	next := status.Compute(o, now)
+	conflict := p.aside(ctx, p.statusRequest(status.Intent(p.server, next))).Conflict
+	if conflict == nil {
+		return next
+	}
+	finding := status.Finding{
+		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
+		Reason: apply.Policies()[apply.ClassConflict].Reason, Message: p.describe(conflict),
+	}
+	o.Contested = []status.Finding{finding}
+	next = status.Compute(o, now)
+	// Now that it tells of them, it may be in conflict itself.
+	conflict = p.aside(ctx, p.statusRequest(status.Intent(p.server, next))).Conflict
+	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
+		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, p.describe(conflict)
+		o.Contested = append(o.Contested, finding)
+		next = status.Compute(o, now)
+	}
+	return next
+}
+
+// isFieldsOwned reports whether a contested field is a part of the condition FieldsOwned.
+func isFieldsOwned(f apply.FieldConflict) bool {
+	return strings.HasPrefix(f.Path, fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned))
+}
+
+// statusRequest is a request to write the status, but for what it leaves aside; nil names nothing.
+func (p *pass) statusRequest(config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
+	if config == nil {
+		config = toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
+	}
+	ref := serverRef(p.key)
+	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: p.object(ref)}
+	p.succeedServer(vocabulary.Status, &req)
+	return req
+}
+
+// aside finds what a request to write the status is to leave out. A status that is left to ToolHive but for one condition
+// is looked at for that condition alone.
+func (p *pass) aside(ctx context.Context, req apply.Request) *apply.Aside {
+	if !p.reporting {
+		theirs := heldByToolHive(req.Live)
+		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
+	}
+	aside, err := apply.SetAside(p.clients.writers[writerKey{vocabulary.Status, vocabulary.MCPServer}], req, wholeCondition)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
+		return &apply.Aside{}
+	}
+	return aside
+}
+
+// wholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,
+// since the rest says what that status means.
+func wholeCondition(path fieldpath.Path) fieldpath.Path {
+	if takeover.IsCondition(path) && len(path) > 3 && path[3].FieldName != nil && *path[3].FieldName == "status" {
+		return path[:3]
+	}
+	return path
+}
+
+// isCondition reports whether a path is that of a condition, or of a part of one.
+func isCondition(path fieldpath.Path, conditionType string) bool {
+	return takeover.IsCondition(path) &&
+		path[:3].Equals(fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
+}
+
+// stored is the status as the API server has it after a write. What was left out is there as it was before, and no news.
+func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServerStatus {
+	if server, ok := out.Live.(*v1beta1.MCPServer); ok && server != nil {
+		return server.Status
+	}
+	return written
+}

@@ -1,0 +1,173 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+func TestBounds(t *testing.T) {
+	entries := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(".spec.a%d", i))
+		}
+		return strings.Join(all, ",")
+	}
+	long := "." + strings.Repeat("x", request.MaxBytes/2)
+	for name, test := range map[string]struct {
+		text string
+		want int
+		cut  bool
+	}{
+		"none":                            {"", 0, false},
+		"as many as are read":             {entries(request.MaxEntries), request.MaxEntries, false},
+		"one more":                        {entries(request.MaxEntries + 1), request.MaxEntries, true},
+		"ten thousand":                    {entries(10000), request.MaxEntries, true},
+		"few, but long":                   {long + "," + long + "x,.spec", 1, true},
+		"a single one that is too long":   {long + long + long, 0, true},
+		"quotes that are never closed":    {`.a["` + strings.Repeat("x", request.MaxBytes), 0, true},
+		"blanks beyond what is looked at": {".spec" + strings.Repeat(" ", request.MaxBytes), 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request.New(test.text)
+			if len(r.Entries) != test.want || r.Cut != test.cut || len(r.Malformed) > 0 {
+				t.Errorf("%d entries, cut: %t, malformed %q; want %d, %t", len(r.Entries), r.Cut, r.Malformed, test.want, test.cut)
+			}
+			if answer := request.AnswerTo(vocabulary.Take, test.text); len(answer) > 400 {
+				t.Errorf("the answer begins with %d bytes", len(answer))
+			}
+		})
+	}
+}
+
+func TestMalformedEntries(t *testing.T) {
+	r := request.New(`.spec, .c], deployment.apps/web:, .d[name="x, .e`)
+	if diff := cmp.Diff([]request.Selector{{Path: ".spec"}}, r.Entries); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	if want := []string{".c]", "deployment.apps/web:", `.d[name="x, .e`}; !slices.Equal(want, r.Malformed) {
+		t.Errorf("malformed: %q", r.Malformed)
+	}
+	for _, entry := range []string{".a[b", ".c]", ".a[]", ".", ".a.", `.a[b="c]`, "deployment.apps/web:", "a\x01b"} {
+		if r := request.New(entry); len(r.Malformed) != 1 || len(r.Entries) != 0 || r.Empty() {
+			t.Errorf("%q is read as %+v", entry, r.Entries)
+		}
+	}
+	for _, entry := range []string{
+		".spec.replicas", `.a[name="]\""].b`, `.a[=1]`, `.a[b[c,d],e]`, ".metadata.annotations.a/b.c", "kubectl-edit", "system:node",
+	} {
+		if r := request.New(entry); len(r.Malformed) != 0 || len(r.Entries) != 1 {
+			t.Errorf("%q is taken for malformed", entry)
+		}
+	}
+}
+
+// Two requests that begin alike are answered in other words, and so is one that is longer than what is quoted.
+func TestAnswersAreApart(t *testing.T) {
+	long := strings.Repeat(".spec.template ", 20)
+	answers := []string{
+		request.AnswerTo(vocabulary.Take, ".spec"), request.AnswerTo(vocabulary.Take, ".spe"), request.AnswerTo(vocabulary.Yield, ".spec"),
+		request.AnswerTo(vocabulary.Take, long+"a"), request.AnswerTo(vocabulary.Take, long+"b"),
+	}
+	for i, a := range answers {
+		for j, b := range answers {
+			if i != j && strings.HasPrefix(a, b) {
+				t.Errorf("%q also answers %q", a, b)
+			}
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	object := apply.ObjectRef{Kind: vocabulary.Deployment}
+	object.Name = "web"
+	owner := ownership.Owner{Manager: "helm", Operation: "Apply", Since: time.Unix(100, 0)}
+	r := request.Record{Request: request.Digest(".spec"), Took: `.spec of deployment.apps/web from "helm"`}
+	if !r.Add(request.ClaimID(object, owner)) || !r.Add(request.ClaimID(object, owner)) || len(r.Claims) != 1 {
+		t.Errorf("claims %q", r.Claims)
+	}
+	again := request.ReadRecord(r.String())
+	if diff := cmp.Diff(r, again); diff != "" {
+		t.Errorf("read again (-want +got):\n%s", diff)
+	}
+	if !again.IsOf(".spec") || again.IsOf(".spe") || (request.Record{}).IsOf("") || request.ReadRecord("nonsense").IsOf("nonsense") {
+		t.Error("it is about another request")
+	}
+	for name, other := range map[string]ownership.Owner{
+		"another manager":  {Manager: "hel", Operation: "Apply", Since: owner.Since},
+		"a later claim":    {Manager: "helm", Operation: "Apply", Since: owner.Since.Add(time.Second)},
+		"another entry":    {Manager: "helm", Operation: "Update", Since: owner.Since},
+		"a subresource":    {Manager: "helm", Operation: "Apply", Subresource: "scale", Since: owner.Since},
+		"one without time": {Manager: "helm", Operation: "Apply"},
+	} {
+		if r.Has(request.ClaimID(object, other)) {
+			t.Errorf("%s is in the record", name)
+		}
+	}
+	for i := range 2 * request.MaxClaims {
+		r.Add(fmt.Sprint(i))
+	}
+	if len(r.Claims) != request.MaxClaims || len(r.String()) > 2048 {
+		t.Errorf("%d claims in %d bytes", len(r.Claims), len(r.String()))
+	}
+}
+
+func TestElements(t *testing.T) {
+	for path, want := range map[string][]string{
+		".spec.replicas": {".spec", ".replicas"},
+		`.spec.template.spec.containers[name="mcp.x"].env[name="A]\"["].value`: {
+			".spec", ".template", ".spec", ".containers", `[name="mcp.x"]`, ".env", `[name="A]\"["]`, ".value",
+		},
+		".metadata.annotations.example.com/a.b":            {".metadata", ".annotations", ".example.com/a.b"},
+		".spec.template.spec.nodeSelector.kubernetes.io/x": {".spec", ".template", ".spec", ".nodeSelector", ".kubernetes.io/x"},
+		".data.runconfig.json":                             {".data", ".runconfig.json"},
+		`.metadata.finalizers[="a.b/c"]`:                   {".metadata", ".finalizers", `[="a.b/c"]`},
+		`.spec.ports[port=80,protocol="TCP"].name`:         {".spec", ".ports", `[port=80,protocol="TCP"]`, ".name"},
+	} {
+		if diff := cmp.Diff(want, request.Elements(path)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	env := func(n int, value string) (paths []string) {
+		for i := range n {
+			paths = append(paths, fmt.Sprintf(`.spec.template.spec.containers[name="mcp"].env[name="V%d"]%s`, i, value))
+		}
+		return paths
+	}
+	labels := []string{".metadata.labels.example.com/" + strings.Repeat("a", 60), ".metadata.labels.example.com/" + strings.Repeat("b", 60)}
+	for name, test := range map[string]struct {
+		paths []string
+		bytes int
+		want  []string
+	}{
+		"they fit":          {[]string{".spec.b", ".spec.a", ".spec.b"}, 100, []string{".spec.a", ".spec.b"}},
+		"too many":          {env(140, ".value"), 200, []string{`.spec.template.spec.containers[name="mcp"].env`}},
+		"keys with dots":    {labels, 100, []string{".metadata.labels"}},
+		"one that is long":  {[]string{`.data.` + strings.Repeat("x", 300)}, 200, []string{".data"}},
+		"of several places": {append(env(20, ".value"), ".spec.replicas"), 100, []string{".spec.replicas", `.spec.template.spec.containers[name="mcp"].env`}},
+		"nothing shortens":  {[]string{".spec", ".metadata"}, 3, []string{".metadata", ".spec"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := request.Shorten(test.paths, 0, test.bytes)
+			if !slices.Equal(test.want, got) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}

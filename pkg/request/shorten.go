@@ -1,0 +1,72 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"slices"
+	"strings"
+)
+
+// maps are the fields of Kubernetes' objects below which there are keys, with or without dots in them, and no fields.
+var maps = []string{
+	".annotations", ".labels", ".matchLabels", ".nodeSelector", ".limits", ".requests", ".data", ".binaryData", ".stringData",
+	".volumeAttributes",
+}
+
+// Elements takes the text of a field's path apart into the texts of its elements.
+func Elements(path string) []string {
+	var elements []string
+	begin, depth, quoted, escaped := 0, 0, false, false
+	for i := range len(path) {
+		c := path[i]
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"' && depth > 0:
+			quoted = true
+		case c == ']':
+			depth--
+		case depth > 0 && c != '[':
+		case c == '[' || c == '.':
+			if c == '[' {
+				depth++
+			}
+			isKey := len(elements) > 0 && slices.Contains(maps, elements[len(elements)-1])
+			if i > begin && depth < 2 && !(c == '.' && isKey) {
+				elements, begin = append(elements, path[begin:i]), i
+			}
+		}
+	}
+	return append(elements, path[begin:])
+}
+
+// Shorten returns paths that select all the fields at these: the paths themselves or, where they would take more than some
+// bytes, what is above them. Each also takes some bytes more, for the object in front of it. They are in order, and each is
+// there once.
+func Shorten(paths []string, each, bytes int) []string {
+	split := make([][]string, 0, len(paths))
+	depth := 0
+	for _, path := range paths {
+		elements := Elements(path)
+		depth = max(depth, len(elements))
+		split = append(split, elements)
+	}
+	for ; ; depth-- {
+		var short []string
+		total := 0
+		for _, elements := range split {
+			text := strings.Join(elements[:min(depth, len(elements))], "")
+			if !slices.Contains(short, text) {
+				short = append(short, text)
+				total += len(text) + each + len(":,")
+			}
+		}
+		if total <= bytes || depth <= 1 {
+			slices.Sort(short)
+			return short
+		}
+	}
+}
