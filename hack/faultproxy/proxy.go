@@ -45,8 +45,9 @@ type Proxy struct {
 	address string
 	served  chan error
 
-	mu    sync.Mutex
-	holds []*Hold
+	mu     sync.Mutex
+	holds  []*Hold
+	faults []*Fault
 }
 
 // Start runs a proxy until it is closed.
@@ -117,6 +118,10 @@ func (p *Proxy) Close() error {
 
 // ServeHTTP passes a request on, when nothing holds it any more.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := p.failing(r); f != nil {
+		f.answer(w)
+		return
+	}
 	if h := p.holding(r); h != nil {
 		// Only when a request has been read does the server notice that the client has gone.
 		body, err := io.ReadAll(r.Body)

@@ -204,6 +204,33 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// A fault answers so many requests as it is to, and the API server never sees them.
+func TestFail(t *testing.T) {
+	var arrived atomic.Int32
+	proxy := backend(t, Options{}, func(http.ResponseWriter, *http.Request) { arrived.Add(1) })
+	twice := proxy.Fail(Patches("apps", "statefulsets"), 2, http.StatusInternalServerError, EtcdError("leader changed"))
+	expectCode(t, proxy, http.MethodPut, http.StatusOK)
+	expectCode(t, proxy, http.MethodPatch, http.StatusInternalServerError)
+	response, err := send(t.Context(), proxy, http.MethodPatch, path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil || !strings.Contains(string(body), `"etcdserver: leader changed"`) {
+		t.Errorf("the answer is %s, %v", body, err)
+	}
+	expectCode(t, proxy, http.MethodPatch, http.StatusOK)
+	always := proxy.Fail(Patches("apps", "statefulsets"), -1, http.StatusNotFound, "404 page not found")
+	for range 3 {
+		expectCode(t, proxy, http.MethodPatch, http.StatusNotFound)
+	}
+	always.Stop()
+	expectCode(t, proxy, http.MethodPatch, http.StatusOK)
+	if len(twice.Caught()) != 2 || len(always.Caught()) != 3 || arrived.Load() != 3 {
+		t.Errorf("caught are %d and %d, %d arrived", len(twice.Caught()), len(always.Caught()), arrived.Load())
+	}
+}
+
 func expectCode(t *testing.T, proxy *Proxy, method string, want int) {
 	t.Helper()
 	response, err := send(t.Context(), proxy, method, path+"?force=false", "")

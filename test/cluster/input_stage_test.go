@@ -216,10 +216,11 @@ func (e expectation) unlike(events []eventsv1.Event) string {
 // noLease wants all but the leases of replicas, which never rest.
 func noLease(e *audit.Event) bool { return e.Resource != "leases" }
 
-// settle waits until nobody, not even the control plane, writes to the namespace any more.
-func (s *stage) settle(t *testing.T) {
+// settle waits until nobody, not even the control plane, writes to the namespace any more. With filters, it is about the
+// writes alone that they want.
+func (s *stage) settle(t *testing.T, filters ...audit.Filter) {
 	t.Helper()
-	s.awaitRest(t, audit.Namespace(s.Name), noLease)
+	s.awaitRest(t, append(filters, audit.Namespace(s.Name), noLease)...)
 }
 
 // awaitCalm waits until the operator does not write to the namespace any more.

@@ -140,6 +140,41 @@ func TestOnDeleteRespectsBudgets(t *testing.T) {
 	s.checkReplaced(t, mark, before)
 }
 
+// TestTwoBudgets has two PodDisruptionBudgets select the pods, which the API server answers evictions of with 500 and no
+// reason. The rollout waits, what serves has not failed, and it goes on without anything else when one of them is gone.
+func TestTwoBudgets(t *testing.T) {
+	t.Parallel()
+	s := newDrivenScene(t, onDelete)
+	s.Operate(t)
+	s.AwaitSettled(t, driven)
+	budgets, ctx := env.Core.PolicyV1().PodDisruptionBudgets(s.Name), t.Context()
+	for _, name := range []string{"one", "other"} {
+		if _, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: render.BackendSelector(driven)},
+			},
+		}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, mark := s.pods(t), s.Mark(t)
+	s.roll(t, nextImage)
+	s.awaitHeld(t, "DisruptionBudget", inTurn[0], "more than one PodDisruptionBudget")
+	server, err := s.Servers.Get(ctx, driven, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.Status.Phase == v1beta1.PhaseFailed || !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionApplied) {
+		t.Errorf("the status is %+v", server.Status)
+	}
+	if err := budgets.Delete(ctx, "other", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitSettled(t, driven)
+	s.checkReplaced(t, mark, before)
+}
+
 // TestOnDeleteComesAndGoes asks for it when everything runs, and takes that back.
 func TestOnDeleteComesAndGoes(t *testing.T) {
 	t.Parallel()

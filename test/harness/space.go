@@ -170,12 +170,13 @@ func (s *Space) WritesByOthers(t *testing.T, since audit.Mark, part Part, server
 }
 
 // Quiet waits for some time, and fails the test as soon as an operator has written something in the namespace, or
-// tried to, or asked for something, since the mark. Only that a stream of events goes on is no request.
-func (s *Space) Quiet(t *testing.T, since audit.Mark, lasting time.Duration) {
+// tried to, or asked for something, since the mark. Only that a stream of events goes on is no request. With filters, it is
+// about the requests alone that they want.
+func (s *Space) Quiet(t *testing.T, since audit.Mark, lasting time.Duration, filters ...audit.Filter) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
-	found, _, err := s.Audit.WaitFor(ctx, since, some, s.ByOperator(), audit.Not(audit.Verb("watch")))
+	found, _, err := s.Audit.WaitFor(ctx, since, some, append(filters, s.ByOperator(), audit.Not(audit.Verb("watch")))...)
 	if len(found) > 0 {
 		var lines []string
 		for _, e := range found {
