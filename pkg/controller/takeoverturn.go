@@ -172,8 +172,9 @@ func (t takeoverTurn) String() string {
 // tellTakeover writes the one condition, and nothing else, to an MCPServer that is left as it is.
 func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
 	finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	config, news := status.Notice(p.server, finding, p.config.Clock.Now())
+	config, conditions, news := status.Notice(p.server, finding, p.unreported.of(p.key), p.config.Clock.Now())
 	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: config})
+	p.unreported.note(p.key, out.Err, conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(news)
 	}

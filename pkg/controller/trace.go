@@ -68,9 +68,7 @@ func (p *pass) trace(ctx context.Context) {
 	}
 	span.SetAttributes(AttributeGeneration.Int64(p.server.Generation))
 	// What passes by itself is told only if there is nothing else to tell.
-	first := slices.IndexFunc(p.refused, func(err error) bool {
-		return apply.Policies()[apply.ClassOf(err)].Reason != ""
-	})
+	first := slices.IndexFunc(p.refused, isNews)
 	switch {
 	case first >= 0:
 		apply.RecordRefusal(span, p.refused[first])

@@ -177,6 +177,64 @@ func TestBadNewsStandUntilAllIsSettled(t *testing.T) {
 	}
 }
 
+// What is told of writes stays as it is while not all of them have had an answer, and tells for which generation it holds;
+// before anything is known it is Unknown. Nothing turns True then.
+func TestNothingTurnsTrueWithoutAnAnswer(t *testing.T) {
+	both := []string{v1beta1.ConditionFieldsOwned, v1beta1.ConditionApplied}
+	observed := status.Observation{Server: server(), Unsettled: true}
+	first := status.Compute(observed, noon)
+	for _, conditionType := range both {
+		if got := find(first, conditionType); got == nil || got.Status != metav1.ConditionUnknown {
+			t.Errorf("at first %s is %+v", conditionType, got)
+		}
+	}
+	observed.Server.Status, observed.Unsettled = first, false
+	settled := status.Compute(observed, noon)
+	observed.Server.Status, observed.Unsettled = settled, true
+	observed.Server.Generation++
+	later := status.Compute(observed, noon.Add(time.Hour))
+	for _, conditionType := range both {
+		want := meta.FindStatusCondition(settled.Conditions, conditionType)
+		if diff := cmp.Diff(want, meta.FindStatusCondition(later.Conditions, conditionType)); want.Status != metav1.ConditionTrue || diff != "" {
+			t.Errorf("%s at another generation (-before +now):\n%s", conditionType, diff)
+		}
+	}
+	observed.Delays = []status.Finding{invalid(v1beta1.ConditionApplied, "no answer")}
+	if got := find(status.Compute(observed, noon), v1beta1.ConditionApplied); got.Status != metav1.ConditionFalse {
+		t.Errorf("Applied is %+v when the delay is told", got)
+	}
+}
+
+// Who may not write cannot know what others own: a conflict that was told stays told.
+func TestConflictStandsWhileWritesAreForbidden(t *testing.T) {
+	observed := status.Observation{Server: server(), Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")}}
+	observed.Server.Status = status.Compute(observed, noon)
+	observed.Refusals, observed.Forbidden = []status.Finding{invalid(v1beta1.ConditionApplied, "forbidden")}, true
+	forbidden := status.Compute(observed, noon)
+	if got := find(forbidden, v1beta1.ConditionFieldsOwned); got.Status != metav1.ConditionFalse {
+		t.Errorf("FieldsOwned is %+v", got)
+	}
+	observed.Server.Status, observed.Refusals, observed.Forbidden = forbidden, nil, false
+	if got := find(status.Compute(observed, noon), v1beta1.ConditionFieldsOwned); got.Status != metav1.ConditionTrue {
+		t.Errorf("FieldsOwned is %+v when all is written", got)
+	}
+}
+
+// A status that could not be written is the same one when it is computed again later.
+func TestUnreportedConditionsKeepTheirTimes(t *testing.T) {
+	observed := status.Observation{Server: server(), StatefulSet: backend(1), Proxy: serving, Backend: serving}
+	first := status.Compute(observed, noon)
+	observed.Unreported = first.Conditions
+	if diff := cmp.Diff(first, status.Compute(observed, noon.Add(time.Hour))); diff != "" {
+		t.Errorf("the same, later (-first +second):\n%s", diff)
+	}
+	_, told, _ := status.Notice(server(), invalid(v1beta1.ConditionTakenOver, "x"), nil, noon)
+	_, again, _ := status.Notice(server(), invalid(v1beta1.ConditionTakenOver, "x"), told, noon.Add(time.Hour))
+	if diff := cmp.Diff(told, again); diff != "" {
+		t.Errorf("a notice, later (-first +second):\n%s", diff)
+	}
+}
+
 func TestTimeOfTransition(t *testing.T) {
 	at := func(s v1beta1.MCPServerStatus) time.Time {
 		return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady).LastTransitionTime.Time

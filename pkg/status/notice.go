@@ -6,15 +6,20 @@ package status
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
 
-// Notice is one condition for an MCPServer whose status is otherwise left to somebody else, and the events that tell of it.
-func Notice(server *v1beta1.MCPServer, f Finding, now time.Time) (*toolhivev1beta1ac.MCPServerApplyConfiguration, []Event) {
-	set := conditionSet{previous: server.Status.Conditions, generation: server.Generation, now: now}
+// Notice is a status of one condition, for an MCPServer whose status is otherwise left to somebody else, and the events that
+// tell of it. Unreported are the conditions of a notice that was made before and has not been written.
+func Notice(server *v1beta1.MCPServer, f Finding, unreported []metav1.Condition, now time.Time) (
+	config *toolhivev1beta1ac.MCPServerApplyConfiguration, conditions []metav1.Condition, news []Event,
+) {
+	set := conditionSet{previous: server.Status.Conditions, unreported: unreported, generation: server.Generation, now: now}
 	set.add(f)
-	config := toolhivev1beta1ac.MCPServerStatus().WithConditions(conditionConfigs(set.collected)...)
-	news := News(server.Status, v1beta1.MCPServerStatus{Conditions: set.collected})
-	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config), news
+	of := toolhivev1beta1ac.MCPServerStatus().WithConditions(conditionConfigs(set.collected)...)
+	news = News(server.Status, v1beta1.MCPServerStatus{Conditions: set.collected})
+	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(of), set.collected, news
 }

@@ -24,6 +24,7 @@ func TestProgress(t *testing.T) {
 	waiting := rollout.State{Phase: rollout.Waiting, Reason: rollout.ReasonOnDelete, Pod: "web-1", Ready: true}
 	unready := rollout.State{Phase: rollout.Complete}
 	refusal := status.Finding{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "FieldManagerConflict", Message: "x"}
+	delay := status.Finding{Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Retrying", Message: "y"}
 	for name, c := range map[string]struct {
 		observed                    status.Observation
 		ready, reconciling, stalled string
@@ -39,12 +40,23 @@ func TestProgress(t *testing.T) {
 		},
 		"the backend is not ready": {status.Observation{Proxy: serving, Backend: unready}, "False NotServing", "True RollingOut", "False NotStalled"},
 		"a template could not be written": {
-			status.Observation{Proxy: serving, Backend: serving, Unapplied: true, Refusals: []status.Finding{refusal}},
-			"False NotServing", "False Reconciled", "True FieldManagerConflict",
+			status.Observation{Proxy: serving, Backend: serving, Unapplied: true, Unwritten: true, Refusals: []status.Finding{refusal}},
+			"False FieldManagerConflict", "False Reconciled", "True FieldManagerConflict",
 		},
 		"a label is contested": {
-			status.Observation{Proxy: serving, Backend: serving, Refusals: []status.Finding{refusal}},
-			"True Ready", "False Reconciled", "True FieldManagerConflict",
+			status.Observation{Proxy: serving, Backend: serving, Unwritten: true, Refusals: []status.Finding{refusal}},
+			"False FieldManagerConflict", "False Reconciled", "True FieldManagerConflict",
+		},
+		"an object has had no answer for long": {
+			status.Observation{Proxy: serving, Backend: serving, Unwritten: true, Unsettled: true, Delays: []status.Finding{delay}},
+			"False Retrying", "True Retrying", "False NotStalled",
+		},
+		"an object has had no answer yet": {
+			status.Observation{Proxy: serving, Backend: serving, Unwritten: true, Unsettled: true},
+			"False NotApplied", "True RollingOut", "False NotStalled",
+		},
+		"a race was lost, and the spec is what it was": {
+			status.Observation{Proxy: serving, Backend: serving, Unsettled: true}, "True Ready", "False Reconciled", "False NotStalled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
