@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -255,6 +256,9 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		return out
 	}
 	if req.Object.Kind != vocabulary.MCPServer {
+		if req.Yield == nil {
+			req.Yield = request.Shared(manager, req.Live, req.Config)
+		}
 		p.resolution.complete(&req)
 	}
 	if p.succeed(manager, &req) {

@@ -233,7 +233,7 @@ func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfigurati
 // leave returns what a writer wants without what the MCPServer asks to be left to others, and makes the writer give up
 // what it has inherited of that.
 func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	left, err := wanted.Leave(w.Schema, o.Merged, writer, config, wanted.Yields(o.Ref, w.yield))
+	left, err := wanted.Leave(w.Schema, o.Merged, writer, config, wanted.Leaves(writer, o.Ref, o.Merged, config, w.yield))
 	if err != nil {
 		return nil, err
 	}

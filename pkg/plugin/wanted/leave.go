@@ -18,6 +18,15 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
+// Leaves returns what tells which fields of a live object a writer leaves to others: those that the MCPServer asks it to
+// leave, and those that it leaves of itself.
+func Leaves(
+	writer string, object apply.ObjectRef, live *unstructured.Unstructured, config runtime.ApplyConfiguration, entries []request.Selector,
+) func(path fieldpath.Path) bool {
+	asked, shared := Yields(object, entries), request.Shared(writer, live, config)
+	return func(path fieldpath.Path) bool { return asked(path) || shared != nil && shared(path) }
+}
+
 // Yields returns what tells which fields of an object are left to others, given what the MCPServer asks for.
 func Yields(object apply.ObjectRef, entries []request.Selector) func(path fieldpath.Path) bool {
 	return func(path fieldpath.Path) bool {

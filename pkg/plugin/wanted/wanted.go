@@ -206,6 +206,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 	intent := Intent{Writer: writer, Object: object, Live: w.Child(object)}
 	yields, given := Yields(object, w.yield), &fieldpath.Set{}
 	if intent.Live != nil {
+		yields = Leaves(writer, object, intent.Live, config, w.yield)
 		left, err := Leave(w.Schema, intent.Live, writer, config, yields)
 		if err != nil {
 			return intent, fmt.Errorf("what %s leaves of %s cannot be told: %w", writer, object, err)

@@ -1,0 +1,77 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// PullSecrets is the path of a ServiceAccount's pull secrets.
+const PullSecrets = ".imagePullSecrets"
+
+// Shared returns what tells which fields a writer leaves to other field managers without being asked, because they hold
+// all that it wants; nil for none.
+//
+// It is about one field. Kubernetes treats the pull secrets of a ServiceAccount as one value, and other controllers add
+// their own to each ServiceAccount, as OpenShift's do: two owners of that list are in conflict for as long as both are
+// there. So the writer leaves the list to its owner while the owner's list has every name that the writer wants. Where a
+// name is missing the writer names the list, which is a conflict like any other.
+func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) func(path fieldpath.Path) bool {
+	wanted, ok := want.(*corev1ac.ServiceAccountApplyConfiguration)
+	if !ok || live == nil || len(wanted.ImagePullSecrets) == 0 || lost(writer, live) {
+		return nil
+	}
+	owners := ownership.Owners(live, PullSecrets)
+	if len(owners) == 0 || slices.ContainsFunc(owners, func(o ownership.Owner) bool {
+		// What ToolHive's managers hold is inherited, or they are named as what works on the MCPServer as well.
+		return o.Applies(writer, "") || vocabulary.IsToolHive(o.Manager)
+	}) {
+		return nil
+	}
+	present := pullSecrets(live)
+	for _, secret := range wanted.ImagePullSecrets {
+		if secret.Name != nil && !slices.Contains(present, *secret.Name) {
+			return nil
+		}
+	}
+	return func(path fieldpath.Path) bool { return path.String() == PullSecrets }
+}
+
+// lost reports whether a writer had a claim on an object and has none any more. It takes its claim back, and what it
+// named is part of that.
+func lost(writer string, live metav1.Object) bool {
+	_, written := live.GetAnnotations()[apply.SourceAnnotation]
+	return written && ownership.ApplyEntry(live, writer, "") == nil
+}
+
+// pullSecrets returns the names in a ServiceAccount's list.
+func pullSecrets(live metav1.Object) []string {
+	var names []string
+	switch account := live.(type) {
+	case *corev1.ServiceAccount:
+		for _, secret := range account.ImagePullSecrets {
+			names = append(names, secret.Name)
+		}
+	case *unstructured.Unstructured:
+		list, _, _ := unstructured.NestedSlice(account.Object, "imagePullSecrets")
+		for _, item := range list {
+			if secret, ok := item.(map[string]any); ok {
+				name, _, _ := unstructured.NestedString(secret, "name")
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
