@@ -29,6 +29,10 @@ type upstreamCase struct {
 	// name is the directory below golden.
 	name   string
 	server *v1beta1.MCPServer
+	// options that stand for the settings of ToolHive's operator.
+	options Options
+	// recorded tells that the files are as ToolHive made them, to the letter.
+	recorded bool
 	// files by name, but for the MCPServer.
 	files map[string][]byte
 }
@@ -78,7 +82,7 @@ func readUpstreamCase(tb testing.TB, name, dir string) upstreamCase {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := upstreamCase{name: name, server: &v1beta1.MCPServer{}, files: map[string][]byte{}}
+	c := upstreamCase{name: name, server: &v1beta1.MCPServer{}, recorded: true, files: map[string][]byte{}}
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
