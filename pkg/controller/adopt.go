@@ -52,7 +52,7 @@ func (a *adoptions) forget(server cache.ObjectName) {
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.
 func (p *pass) unowned() string {
 	var found []string
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
 		if p.untaken(ref) && p.waitsFor(ref) != "" {
 			continue

@@ -96,6 +96,9 @@ func newScope(
 		vocabulary.Role:           s.core.Rbac().V1().Roles().Informer(),
 		vocabulary.RoleBinding:    s.core.Rbac().V1().RoleBindings().Informer(),
 	}
+	if err := s.childStores[vocabulary.ConfigMap].AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
+		return nil, fmt.Errorf("cannot index ConfigMaps: %w", err)
+	}
 	return s, nil
 }
 

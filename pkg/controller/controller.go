@@ -90,6 +90,8 @@ type Controller struct {
 	takes      takes
 	rollouts   *rolloutsSeen
 	unreported unreported
+	// configNames are the ConfigMaps whose names tell their content.
+	configNames *configNames
 }
 
 // New returns a controller that has not started to watch.
@@ -132,7 +134,7 @@ func New(config Config) (*Controller, error) {
 		retries:  newRetries(config.Clock),
 		caps:     newCaps(config.Clock),
 		outages:  newOutages(),
-		rollouts: newRolloutsSeen(),
+		rollouts: newRolloutsSeen(), configNames: newConfigNames(),
 	}
 	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)

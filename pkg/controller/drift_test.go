@@ -78,7 +78,7 @@ func TestDriftBehindTheRecordIsMended(t *testing.T) {
 			rewrite(s, "web", func(set *appsv1.StatefulSet) { set.Labels["app"] = "theirs" })
 		}, "apply StatefulSet/web freehold-backend"},
 		"the RunConfig": {func(s *apiServer) {
-			rewrite(s, "web-runconfig", func(c *corev1.ConfigMap) { c.Data["runconfig.json"] = "{}" })
+			rewrite(s, s.configNamed("web-runconfig"), func(c *corev1.ConfigMap) { c.Labels["toolhive.stacklok.io/component"] = "theirs" })
 		}, "apply ConfigMap/web-runconfig freehold-runconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {

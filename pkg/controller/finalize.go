@@ -71,7 +71,7 @@ func (p *pass) finalize(ctx context.Context) {
 // that it was to stay may have been asked for then.
 func (p *pass) strays() (doomed, left []apply.ObjectRef) {
 	var attached, strays []apply.ObjectRef
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
 		switch {
 		case live == nil || live.GetDeletionTimestamp() != nil:

@@ -23,6 +23,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // markDeleted is what a user's delete does to an object with finalizers.
@@ -48,7 +50,7 @@ func orphanAll(s *apiServer, name string) {
 	for _, service := range []string{"mcp-" + name, "mcp-" + name + "-headless", "mcp-" + name + "-proxy"} {
 		orphan[*corev1.Service](s, service)
 	}
-	orphan[*corev1.ConfigMap](s, name+"-runconfig")
+	orphan[*corev1.ConfigMap](s, s.configNamed(name+"-runconfig"))
 	orphan[*corev1.ServiceAccount](s, name+"-proxy-runner")
 	orphan[*corev1.ServiceAccount](s, name+"-sa")
 	orphan[*rbacv1.Role](s, name+"-proxy-runner")
@@ -98,7 +100,7 @@ func TestDeletionLeavesOtherFinalizers(t *testing.T) {
 		}
 		o.took()
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Labels = map[string]string{"a": "b"} })
-		remove[*corev1.ConfigMap](o.apiServer, "web-runconfig")
+		remove[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 		o.rest()
 		o.expect(nil, "events of an MCPServer that is none of ours any more")
 	})
@@ -117,7 +119,7 @@ func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
 			return nil
 		}
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
-		orphan[*corev1.ConfigMap](o.apiServer, "web-runconfig")
+		orphan[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 		o.rest()
 		o.took()
 		allowed.Store(true)
@@ -163,7 +165,7 @@ func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
 		for _, there := range []bool{
 			exists[*appsv1.Deployment](o.apiServer, "web"), exists[*appsv1.StatefulSet](o.apiServer, "web"),
 			exists[*corev1.Service](o.apiServer, "mcp-web"), exists[*corev1.Service](o.apiServer, "mcp-web-proxy"),
-			exists[*corev1.ConfigMap](o.apiServer, "web-runconfig"), exists[*corev1.ServiceAccount](o.apiServer, "web-sa"),
+			exists[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig")), exists[*corev1.ServiceAccount](o.apiServer, "web-sa"),
 		} {
 			if !there {
 				t.Error("a child that was to stay is gone")
@@ -329,7 +331,7 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 				case seen && len(told) > 0:
 					t.Errorf("told of what was asked for: %v", told)
 				case !seen && (len(told) != 1 || !strings.Contains(told[0], "Warning") || !strings.Contains(told[0],
-					"kubectl delete -n shop configmap/web-runconfig deployment.apps/web role.rbac.authorization.k8s.io/web-proxy-runner ")):
+					"kubectl delete -n shop configmap/"+o.configNamed("web-runconfig")+" deployment.apps/web role.rbac.authorization.k8s.io/web-proxy-runner ")):
 					t.Errorf("told %v", told)
 				}
 			})
@@ -341,7 +343,8 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 	events := &recorder{}
 	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, key: key(strings.Repeat("w", 63)), server: newServer("web")}
-	p.tellLeftBehind(t.Context(), children(p.key))
+	p.tellLeftBehind(t.Context(), append(fixed(p.key), childRef(vocabulary.ConfigMap, "shop", render.LegacyRunConfigName(p.key.Name)),
+		childRef(vocabulary.ConfigMap, "shop", render.LegacyInlineAuthzName(p.key.Name))))
 	told := events.heard()
 	if len(told) != 1 || len(told[0]) > 1024 || !strings.Contains(told[0], " more objects, which the operator's log names)") {
 		t.Errorf("told %v", told)
@@ -359,7 +362,7 @@ func TestDeletionLeavesWhatAPredecessorLeft(t *testing.T) {
 			}
 			return nil
 		}
-		change(o.apiServer, "web-runconfig", func(child *corev1.ConfigMap) {
+		change(o.apiServer, o.configNamed("web-runconfig"), func(child *corev1.ConfigMap) {
 			child.OwnerReferences = nil
 			child.Annotations["freehold.dev/source"] = "predecessor/3"
 		})

@@ -180,7 +180,7 @@ func holderOf(owner ownership.Owner) string {
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
 func (p *pass) toolHiveManagers() (managers []string) {
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
 		if live == nil || !p.mine(ref, live) {
 			continue

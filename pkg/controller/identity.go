@@ -48,7 +48,7 @@ func (p *pass) foreign(ref apply.ObjectRef, live metav1.Object) string {
 
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.
 func (c *Controller) wakeNeighbours(server cache.ObjectName) {
-	for _, ref := range children(server) {
+	for _, ref := range fixed(server) {
 		for _, neighbour := range c.neighbours(server, ref) {
 			c.queue.Add(neighbour)
 		}

@@ -207,13 +207,13 @@ func TestRestoredChildIsOurs(t *testing.T) {
 			return nil
 		}
 		restore[*corev1.Service](o, "mcp-web-proxy")
-		restore[*corev1.ConfigMap](o, "web-runconfig")
+		restore[*corev1.ConfigMap](o, o.configNamed("web-runconfig"))
 		restore[*appsv1.Deployment](o, "web")
 		allowed.Store(true)
 		<-time.After(2 * maxBackoff)
 		o.rest()
 		for name, child := range map[string]metav1.Object{
-			"freehold-service": found[*corev1.Service](o, "mcp-web-proxy"), "freehold-runconfig": found[*corev1.ConfigMap](o, "web-runconfig"),
+			"freehold-service": found[*corev1.Service](o, "mcp-web-proxy"), "freehold-runconfig": found[*corev1.ConfigMap](o, o.configNamed("web-runconfig")),
 			"freehold-proxy": found[*appsv1.Deployment](o, "web"),
 		} {
 			owned := slices.ContainsFunc(child.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == name })

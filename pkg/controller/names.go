@@ -11,18 +11,20 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // affix is what stands around an MCPServer's name in the name of a child.
 type affix struct{ prefix, suffix string }
 
-// affixes tells the names of the children by kind. A child is told by its name and not by its owner reference:
-// one whose reference was taken away has to come back as well, and one that stands in the way has none.
+// affixes tells the names of the children by kind, but for ConfigMaps, whose names tell their content besides. A child is
+// told by its name and not by its owner reference: one whose reference was taken away has to come back as well, and one
+// that stands in the way has none.
 var affixes = map[schema.GroupKind][]affix{
 	vocabulary.Deployment:     {{}},
 	vocabulary.StatefulSet:    {{}},
 	vocabulary.ServiceKind:    {{prefix: "mcp-", suffix: "-proxy"}, {prefix: "mcp-", suffix: "-headless"}, {prefix: "mcp-"}},
-	vocabulary.ConfigMap:      {{suffix: "-runconfig"}, {suffix: "-authz-inline"}},
+	vocabulary.ConfigMap:      nil, // see render.ParseConfigName
 	vocabulary.ServiceAccount: {{suffix: "-proxy-runner"}, {suffix: "-sa"}},
 	vocabulary.Role:           {{suffix: "-proxy-runner"}},
 	vocabulary.RoleBinding:    {{suffix: "-proxy-runner"}},
@@ -30,6 +32,12 @@ var affixes = map[schema.GroupKind][]affix{
 
 // candidates returns the names of the MCPServers that an object of that kind and name may be a child of.
 func candidates(kind schema.GroupKind, name string) []string {
+	if kind == vocabulary.ConfigMap {
+		if config, ok := render.ParseConfigName(name); ok {
+			return []string{config.Server}
+		}
+		return nil
+	}
 	var owners []string
 	for _, a := range affixes[kind] {
 		owner, found := strings.CutPrefix(name, a.prefix)
@@ -43,8 +51,13 @@ func candidates(kind schema.GroupKind, name string) []string {
 	return owners
 }
 
-// children returns the references of everything that may be made for an MCPServer.
-func children(server cache.ObjectName) []apply.ObjectRef {
+// children returns the references of everything that is, or may be, made for an MCPServer.
+func (c *Controller) children(server cache.ObjectName) []apply.ObjectRef {
+	return append(fixed(server), c.caches.configs(server)...)
+}
+
+// fixed returns the references of everything that may be made for an MCPServer, but for ConfigMaps.
+func fixed(server cache.ObjectName) []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for kind, forms := range affixes {
 		for _, a := range forms {

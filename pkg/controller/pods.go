@@ -14,6 +14,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -272,11 +273,14 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 	return err
 }
 
+func (p *pass) deploymentRef() apply.ObjectRef {
+	return childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
+}
+
 // deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.
 func (p *pass) deployment() *appsv1.Deployment {
-	ref := childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
-	found, ok := p.object(ref).(*appsv1.Deployment)
-	if !ok || !p.mine(ref, found) {
+	found, ok := p.object(p.deploymentRef()).(*appsv1.Deployment)
+	if !ok || !p.mine(p.deploymentRef(), found) {
 		return nil
 	}
 	return found

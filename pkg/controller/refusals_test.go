@@ -142,7 +142,11 @@ func scenes() map[string]scene {
 		"deletion of a child": {
 			func(w write) bool { return w.verb == "delete" && w.name == "mcp-web" },
 			func(o *operating) {
+				// No proxy of the earlier transport is left.
+				remove[*corev1.Pod](o.apiServer, "web-5d8f9-x2x4z")
 				change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStdio })
+				o.rest()
+				proxyReady(o.apiServer, "web")
 			},
 			func(o *operating) bool { return !exists[*corev1.Service](o.apiServer, "mcp-web") && settled(o) },
 		},

@@ -36,8 +36,8 @@ type tier struct {
 
 func (p *pass) tiers() []tier {
 	return []tier{
-		{vocabulary.BackendReplicas, childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))},
-		{vocabulary.ProxyReplicas, childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))},
+		{vocabulary.BackendReplicas, p.statefulSetRef()},
+		{vocabulary.ProxyReplicas, p.deploymentRef()},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -266,6 +267,15 @@ func TestPruning(t *testing.T) {
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio })
 		o.rest()
 		got := o.took()
+		for _, w := range got {
+			if strings.HasPrefix(w, "delete services/") {
+				t.Errorf("%s while a proxy of the earlier transport runs", w)
+			}
+		}
+		remove[*corev1.Pod](o.apiServer, "web-5d8f9-x2x4z")
+		proxyReady(o.apiServer, "web")
+		o.rest()
+		got = o.took()
 		for _, want := range []string{"delete services/mcp-web-headless", "delete services/mcp-web"} {
 			if n := len(slices.DeleteFunc(slices.Clone(got), func(w string) bool { return w != want })); n != 1 {
 				t.Errorf("%s was sent %d times, want once", want, n)
@@ -285,6 +295,8 @@ func TestPruning(t *testing.T) {
 // A deletion that is refused is tried again.
 func TestPruningIsRetried(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		remove[*corev1.Pod](o.apiServer, "web-5d8f9-x2x4z")
 		tries := 0
 		o.before = func(w write) error {
 			if w.verb != "delete" {
@@ -296,6 +308,8 @@ func TestPruningIsRetried(t *testing.T) {
 			return nil
 		}
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio })
+		o.rest()
+		proxyReady(o.apiServer, "web")
 		<-time.After(time.Minute)
 		o.rest()
 		if _, there := get[*corev1.Service](o.apiServer, "mcp-web"); there || tries < 5 {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -45,6 +46,10 @@ type pass struct {
 	live map[apply.ObjectRef]metav1.Object
 	// refused are the writes that were not made or not accepted.
 	refused []error
+	// unwritten are the objects of intents that were refused, or held back because of such a one.
+	unwritten sets.Set[apply.ObjectRef]
+	// held are the intents that were held back.
+	held []heldBack
 	// resolution is how conflicts are to be settled.
 	resolution *resolution
 	// capped are numbers of replicas that were set from outside and do not stay.
@@ -87,7 +92,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	p := &pass{
 		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
-		resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
+		unwritten: sets.New[apply.ObjectRef](), resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
 	}
 	p.resolution.done = func(object apply.ObjectRef, path string) bool {
 		return c.takes.done(key, p.resolution.record.Request, object, path)
@@ -123,7 +128,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.takeovers.release(key)
 	c.takes.forget(key)
 	c.applier.Forget(serverRef(key))
-	for _, ref := range children(key) {
+	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {
 		if len(c.neighbours(key, ref)) > 0 {
 			continue // It may be another one's, who is to know it still.
 		}
@@ -134,7 +139,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 
 // caughtUp tells whether the caches show every write of ours to the MCPServer and its children.
 func (c *Controller) caughtUp(key cache.ObjectName) bool {
-	for _, ref := range append(children(key), serverRef(key)) {
+	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key), []apply.ObjectRef{serverRef(key)}) {
 		if !c.applier.Written().Seen(ref, c.caches.version(ref)) {
 			return false
 		}
@@ -207,16 +212,17 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 				p.takeover.replicas = append(p.takeover.replicas, t.writer)
 			}
 		}
+		p.noteConfigs(result.Intents)
 		if !p.blocked {
 			p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
 			for _, t := range p.tiers() {
 				p.scale(ctx, t, result)
 			}
 			p.restart(ctx)
-			p.prune(ctx, result.Absent)
+			p.prune(ctx, result)
 		}
 		observation.Notices = append(observation.Notices, p.cappings()...)
-		complete := !p.blocked && !p.made && !slices.ContainsFunc(p.refused, isUnanswered)
+		complete := !p.blocked && !p.made && len(p.held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 		p.takeStatus(ctx)
 		p.recordTake(ctx, complete)
 		observation.Requests = p.resolution.findings(complete, p.conflicts(), p.unanswered())
@@ -226,7 +232,8 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 	return observation, true
 }
 
-// writeAll writes the intents in their order. The proxy is not made before the backend has been ready.
+// writeAll writes the intents in their order. One that depends on what was refused is held back: its output would run
+// ahead of what it stands for. The proxy is not made before the backend has been ready.
 func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendReady bool) {
 	for _, intent := range intents {
 		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
@@ -239,7 +246,16 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 		if vocabulary.CountsReplicas(intent.Writer) {
 			continue
 		}
-		p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config, Unset: intent.Unset})
+		if dependency, unmet := p.unmet(intent); unmet {
+			klog.FromContext(ctx).V(4).Info("Held back", "writer", intent.Writer, "object", ref.String(), "dependsOn", dependency.String())
+			p.held = append(p.held, heldBack{ref, dependency})
+			p.unwritten.Insert(ref)
+			continue
+		}
+		render.PinConfigs(intent, p.configUID)
+		if out := p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config, Unset: intent.Unset}); out.Err != nil {
+			p.unwritten.Insert(ref)
+		}
 	}
 }
 
@@ -248,9 +264,9 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	req.Live = p.object(req.Object)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	if req.Live != nil && req.Object.Kind != vocabulary.MCPServer && !p.mine(req.Object, req.Live) {
+	if reason := p.refusalOf(req); reason != "" {
 		out := p.applier.Refuse(ctx, &apply.Refusal{
-			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: p.foreign(req.Object, req.Live),
+			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,
 		}, req.Live)
 		p.take(out)
 		return out
@@ -270,6 +286,19 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.take(out)
 	return out
+}
+
+// refusalOf says why the object of a request is somebody else's; it is empty when it is not.
+func (p *pass) refusalOf(req apply.Request) string {
+	switch {
+	case req.Live == nil || req.Object.Kind == vocabulary.MCPServer:
+		return ""
+	case !p.mine(req.Object, req.Live):
+		return p.foreign(req.Object, req.Live)
+	case req.Object.Kind == vocabulary.ConfigMap && req.Live.GetDeletionTimestamp() == nil:
+		return notWhatItsNameTells(req)
+	}
+	return ""
 }
 
 // take draws the conclusions from an outcome.
@@ -297,20 +326,6 @@ func (p *pass) retryAs(r retry) { p.retry = max(p.retry, r) }
 func (p *pass) wakeAfter(wait time.Duration) {
 	if p.wake == 0 || wait < p.wake {
 		p.wake = wait
-	}
-}
-
-// prune deletes objects that the MCPServer had under an earlier spec.
-func (p *pass) prune(ctx context.Context, absent []render.ObjectRef) {
-	for _, unwanted := range absent {
-		ref := childRef(unwanted.Kind, p.key.Namespace, unwanted.Name)
-		live := p.object(ref)
-		switch {
-		case live == nil:
-			p.applier.Forget(ref)
-		case p.mine(ref, live):
-			p.delete(ctx, ref, live)
-		}
 	}
 }
 
@@ -372,10 +387,13 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	return live
 }
 
+func (p *pass) statefulSetRef() apply.ObjectRef {
+	return childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
+}
+
 func (p *pass) statefulSet() *appsv1.StatefulSet {
-	ref := childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
-	found, ok := p.object(ref).(*appsv1.StatefulSet)
-	if !ok || !p.mine(ref, found) {
+	found, ok := p.object(p.statefulSetRef()).(*appsv1.StatefulSet)
+	if !ok || !p.mine(p.statefulSetRef(), found) {
 		return nil
 	}
 	return found

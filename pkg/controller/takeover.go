@@ -79,9 +79,9 @@ func (p *pass) wasTakenOver() bool {
 
 // survey looks at what ToolHive holds of the MCPServer.
 func (p *pass) survey() (untaken int) {
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || !takeover.Held(live, "") || !p.mine(ref, live) {
+		if live == nil || ref.Kind == vocabulary.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) {
 			continue
 		}
 		if p.untaken(ref) {
@@ -276,4 +276,4 @@ func (p *pass) untold() bool {
 		meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }
 
-func (p *pass) anyUntaken() bool { return slices.ContainsFunc(children(p.key), p.untaken) }
+func (p *pass) anyUntaken() bool { return slices.ContainsFunc(p.children(p.key), p.untaken) }

@@ -116,9 +116,9 @@ func (p *pass) toTake() request.Record {
 		fields(conflict.Object, conflict.Fields)
 	}
 	fields(serverRef(p.key), p.heldStatus())
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
+		if live == nil || ref.Kind == vocabulary.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
 			continue
 		}
 		entries := live.GetManagedFields()

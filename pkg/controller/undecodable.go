@@ -16,7 +16,7 @@ import (
 // read looks at all that a pass decides on, so that what cannot be decoded is known before anything is done. To go on
 // without it would be to take it for gone.
 func (p *pass) read() {
-	for _, ref := range children(p.key) {
+	for _, ref := range p.children(p.key) {
 		p.object(ref)
 	}
 	p.proxyPods()

@@ -48,10 +48,14 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
 		WithTemplate(template)
 	unset := r.updateStrategy(spec)
-	r.want(vocabulary.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
+	backend := r.want(vocabulary.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
-		WithSpec(spec)).Unset = unset
+		WithSpec(spec))
+	backend.Unset = unset
+	if r.server.Spec.ServiceAccount == nil {
+		backend.DependsOn = []ObjectRef{{kindServiceAccount, BackendServiceAccountName(r.name)}}
+	}
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {
 		r.want(vocabulary.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))

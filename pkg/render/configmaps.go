@@ -13,8 +13,26 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// configMaps renders the ConfigMaps and returns the checksum of the RunConfig.
-func (r *renderer) configMaps(document *runconfig.RunConfig) string {
+// proxyConfig is what the proxy's pod template says of the ConfigMaps that are rendered for it.
+type proxyConfig struct {
+	// checksum of the RunConfig, as ToolHive makes it.
+	checksum string
+	// runConfig and inlineAuthz are their names; inlineAuthz is empty when there is none.
+	runConfig, inlineAuthz string
+}
+
+// refs are the ConfigMaps, in the order in which the template names them.
+func (c proxyConfig) refs() []ObjectRef {
+	refs := []ObjectRef{{Kind: kindConfigMap, Name: c.runConfig}}
+	if c.inlineAuthz != "" {
+		refs = append(refs, ObjectRef{Kind: kindConfigMap, Name: c.inlineAuthz})
+	}
+	return refs
+}
+
+// configMaps renders the ConfigMaps. They are named by their content and cannot be changed, so that whoever starts a pod
+// of some revision of the proxy knows what it reads.
+func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	text, err := document.JSON()
 	if err != nil {
 		// The document holds nothing that JSON cannot express, so this is for the day when that changes.
@@ -22,27 +40,29 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) string {
 	}
 	data := map[string]string{runconfig.Key: text}
 	labels := runConfigLabels(r.name)
-	checksum := runconfig.Checksum(data, labels)
-	name := RunConfigName(r.name)
-	r.want(vocabulary.RunConfig, kindConfigMap, name, corev1ac.ConfigMap(name, r.namespace).
+	config := proxyConfig{checksum: runconfig.Checksum(data, labels), runConfig: RunConfigName(r.name, data)}
+	r.want(vocabulary.RunConfig, kindConfigMap, config.runConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
-		WithAnnotations(map[string]string{v1beta1.AnnotationContentChecksum: checksum}).
+		WithAnnotations(map[string]string{v1beta1.AnnotationContentChecksum: config.checksum}).
+		WithImmutable(true).
 		WithData(data))
 
-	name = InlineAuthzName(r.name)
-	if inline := r.inlineAuthz(); inline != nil {
-		text, err := runconfig.InlineDocument(inline.Policies, cmp.Or(inline.EntitiesJSON, runconfig.NoEntities))
-		if err != nil {
-			r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonInvalidAuthzConfig,
-				"spec.authzConfig.inline cannot be written: %v.", err)
-		}
-		r.want(vocabulary.Authz, kindConfigMap, name, corev1ac.ConfigMap(name, r.namespace).
-			WithOwnerReferences(r.owner()).
-			WithLabels(inlineAuthzLabels(r.name)).
-			WithData(map[string]string{runconfig.AuthzKey: text}))
-	} else {
-		r.wantNot(kindConfigMap, name)
+	inline := r.inlineAuthz()
+	if inline == nil {
+		return config
 	}
-	return checksum
+	text, err = runconfig.InlineDocument(inline.Policies, cmp.Or(inline.EntitiesJSON, runconfig.NoEntities))
+	if err != nil {
+		r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonInvalidAuthzConfig,
+			"spec.authzConfig.inline cannot be written: %v.", err)
+	}
+	data = map[string]string{runconfig.AuthzKey: text}
+	config.inlineAuthz = InlineAuthzName(r.name, data)
+	r.want(vocabulary.Authz, kindConfigMap, config.inlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
+		WithOwnerReferences(r.owner()).
+		WithLabels(inlineAuthzLabels(r.name)).
+		WithImmutable(true).
+		WithData(data))
+	return config
 }

@@ -23,9 +23,9 @@ func TestIntents(t *testing.T) {
 	head := []string{
 		"freehold-access ServiceAccount fetch-proxy-runner", "freehold-access ServiceAccount fetch-sa",
 		"freehold-access Role fetch-proxy-runner", "freehold-access RoleBinding fetch-proxy-runner",
-		"freehold-runconfig ConfigMap fetch-runconfig",
+		"freehold-runconfig ConfigMap fetch-runconfig-DIGEST",
 	}
-	authz := []string{"freehold-authz ConfigMap fetch-authz-inline"}
+	authz := []string{"freehold-authz ConfigMap fetch-authz-inline-DIGEST"}
 	services := []string{"freehold-service Service mcp-fetch-headless", "freehold-service Service mcp-fetch"}
 	backend := []string{"freehold-backend StatefulSet fetch"}
 	backendReplicas := []string{"freehold-backend-replicas StatefulSet fetch"}
@@ -41,12 +41,12 @@ func TestIntents(t *testing.T) {
 		want   [][]string
 		absent []string
 	}{
-		"streamable-http": {withTransport("streamable-http"), [][]string{head, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"}},
-		"sse":             {withTransport("sse"), [][]string{head, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"}},
+		"streamable-http": {withTransport("streamable-http"), [][]string{head, services, backend, proxy}, nil},
+		"sse":             {withTransport("sse"), [][]string{head, services, backend, proxy}, nil},
 		"stdio": {
 			withTransport("stdio"),
 			[][]string{head, backend, proxy},
-			[]string{"ConfigMap fetch-authz-inline", "Service mcp-fetch-headless", "Service mcp-fetch"},
+			[]string{"Service mcp-fetch-headless", "Service mcp-fetch"},
 		},
 		"inline authz": {
 			func(s *v1beta1.MCPServer) {
@@ -61,20 +61,20 @@ func TestIntents(t *testing.T) {
 				s.Spec.Replicas, s.Spec.BackendReplicas = &zero, &two
 			},
 			[][]string{head, services, backend, backendReplicas, proxy, proxyReplicas},
-			[]string{"ConfigMap fetch-authz-inline"},
+			nil,
 		},
 		"service account": {
 			account("mine"),
 			[][]string{withoutAccount, services, backend, proxy},
-			[]string{"ServiceAccount fetch-sa", "ConfigMap fetch-authz-inline"},
+			[]string{"ServiceAccount fetch-sa"},
 		},
 		"default service account": {
 			account(""),
 			[][]string{withoutAccount, services, backend, proxy},
-			[]string{"ServiceAccount fetch-sa", "ConfigMap fetch-authz-inline"},
+			[]string{"ServiceAccount fetch-sa"},
 		},
 		"service account of the name that we would give": {
-			account("fetch-sa"), [][]string{withoutAccount, services, backend, proxy}, []string{"ConfigMap fetch-authz-inline"},
+			account("fetch-sa"), [][]string{withoutAccount, services, backend, proxy}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,11 @@ func TestIntents(t *testing.T) {
 				want = append(want, part...)
 			}
 			for _, intent := range result.Intents {
-				got = append(got, intent.Writer+" "+intent.Kind.Kind+" "+intent.Name)
+				name := intent.Name
+				if config, ok := ParseConfigName(name); ok && !config.Legacy {
+					name = name[:len(name)-digestLength] + "DIGEST"
+				}
+				got = append(got, intent.Writer+" "+intent.Kind.Kind+" "+name)
 			}
 			for _, ref := range result.Absent {
 				absent = append(absent, ref.Kind.Kind+" "+ref.Name)

@@ -146,9 +146,18 @@ func objects(t *testing.T, result *Result) map[string]any {
 	}()
 	named := map[string]any{"RunConfig": parseJSON(t, []byte(runConfigText(t, result)))}
 	for name, tree := range found {
-		named[strings.ReplaceAll(name, server, "<n>")] = tree
+		named[strings.ReplaceAll(withoutDigest(name), server, "<n>")] = tree
 	}
 	return named
+}
+
+// withoutDigest is an object's kind and name without what tells its content.
+func withoutDigest(object string) string {
+	kind, name, _ := strings.Cut(object, " ")
+	if config, ok := ParseConfigName(name); kind == kindConfigMap.Kind && ok && !config.Legacy {
+		name = name[:len(name)-digestLength-1]
+	}
+	return kind + " " + name
 }
 
 // upstreamObject is the name under which objects knows the content of one of ToolHive's files.

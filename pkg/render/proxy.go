@@ -46,7 +46,7 @@ const (
 // Unlike ToolHive's operator it passes no patch for the backend's pods, for the backend is not the runner's
 // any more, and its template carries no generation: neither an edit of podTemplateSpec nor the bare fact of
 // an edit restarts the proxy.
-func (r *renderer) deployment(checksum string) {
+func (r *renderer) deployment(config proxyConfig) {
 	var overrides v1beta1.ProxyDeploymentOverrides
 	if d := r.proxyOverrides(); d != nil {
 		overrides = *d
@@ -58,7 +58,10 @@ func (r *renderer) deployment(checksum string) {
 		WithAnnotations(workloadAnnotations(overrides.Annotations)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, checksum))))
+			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, config)))).DependsOn = append(config.refs(),
+		ObjectRef{kindServiceAccount, RunnerName(r.name)},
+		ObjectRef{kindRole, RunnerName(r.name)},
+		ObjectRef{kindRoleBinding, RunnerName(r.name)})
 
 	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
 		r.noteSessionStorage(*replicas)
@@ -76,19 +79,19 @@ func workloadAnnotations(user map[string]string) map[string]string {
 }
 
 func (r *renderer) proxyTemplate(
-	overrides *v1beta1.ResourceMetadataOverrides, selector map[string]string, checksum string,
+	overrides *v1beta1.ResourceMetadataOverrides, selector map[string]string, config proxyConfig,
 ) *corev1ac.PodTemplateSpecApplyConfiguration {
 	if overrides == nil {
 		overrides = &v1beta1.ResourceMetadataOverrides{}
 	}
-	annotations := map[string]string{v1beta1.AnnotationRunConfigChecksum: checksum}
+	annotations := map[string]string{v1beta1.AnnotationRunConfigChecksum: config.checksum}
 	if at, ok := restartRequest(r.server); ok {
 		annotations[v1beta1.AnnotationRestartedAt] = at
 	}
 	if process := r.in.BackendProcess; process != "" && r.stdio() {
 		annotations[AnnotationAttachedTo] = process
 	}
-	volumes, mounts := r.proxyVolumes()
+	volumes, mounts := r.proxyVolumes(config)
 	return corev1ac.PodTemplateSpec().
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(withOperatorKeys(overrides.Annotations, annotations)).

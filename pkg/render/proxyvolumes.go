@@ -25,10 +25,10 @@ const (
 
 // proxyVolumes are the volumes of the proxy's pod and their mounts, in the same order. The user's host paths
 // are mounted here and not into the backend: that is where ToolHive mounts them.
-func (r *renderer) proxyVolumes() ([]*corev1ac.VolumeApplyConfiguration, []*corev1ac.VolumeMountApplyConfiguration) {
+func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConfiguration, []*corev1ac.VolumeMountApplyConfiguration) {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(volumeRunConfig).
-			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.name))),
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(config.runConfig)),
 	}
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{readOnlyMount(volumeRunConfig, pathRunConfig)}
 
@@ -48,7 +48,7 @@ func (r *renderer) proxyVolumes() ([]*corev1ac.VolumeApplyConfiguration, []*core
 		mounts = append(mounts, readOnlyMount(volumePermissionProfile, pathPermissionProfile))
 	}
 
-	if configMap, key := r.authzSource(); configMap != "" {
+	if configMap, key := r.authzSource(config); configMap != "" {
 		volumes = append(volumes, corev1ac.Volume().WithName(volumeAuthz).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).
 				WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(runconfig.AuthzKey))))
@@ -59,10 +59,10 @@ func (r *renderer) proxyVolumes() ([]*corev1ac.VolumeApplyConfiguration, []*core
 
 // authzSource is the ConfigMap, and the key in it, of the authorization configuration; empty when there is
 // none.
-func (r *renderer) authzSource() (configMap, key string) {
+func (r *renderer) authzSource(config proxyConfig) (configMap, key string) {
 	switch authz := r.server.Spec.AuthzConfig; {
-	case r.inlineAuthz() != nil:
-		return InlineAuthzName(r.name), runconfig.AuthzKey
+	case config.inlineAuthz != "":
+		return config.inlineAuthz, runconfig.AuthzKey
 	case authz != nil && authz.Type != v1beta1.AuthzConfigTypeInline && authz.ConfigMap != nil:
 		return authz.ConfigMap.Name, cmp.Or(authz.ConfigMap.Key, runconfig.AuthzKey)
 	}

@@ -52,11 +52,11 @@ func Render(in Input, opts Options) (*Result, error) {
 	r.noteRestart()
 
 	r.access()
-	checksum := r.configMaps(document)
+	config := r.configMaps(document)
 	r.backendServices()
 	r.statefulSet(template)
 	r.proxyService()
-	r.deployment(checksum)
+	r.deployment(config)
 	r.noteDuplicates()
 
 	if len(r.problems) == 0 {

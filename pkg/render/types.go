@@ -67,13 +67,17 @@ type Intent struct {
 	Config runtime.ApplyConfiguration
 	// Unset are paths of fields that are to go although nobody owns them, see apply.Request.
 	Unset []string
+	// DependsOn are objects without which the object must not be as the intent wants it. While one of them is not as its
+	// own intent wants it, this intent is not to be applied. Their intents come before.
+	DependsOn []ObjectRef
 }
 
 // Result is what was rendered.
 type Result struct {
 	// Intents in the order in which they are to be applied: what a pod needs comes before the pod.
 	Intents []Intent
-	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec.
+	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec. ConfigMaps are not
+	// among them: all that hold a RunConfig or an inline policy and are not in Intents are those of an earlier spec.
 	Absent []ObjectRef
 	// SinglePod tells that each of the workloads may have one pod at most, whoever asks for more.
 	SinglePod bool

@@ -26,20 +26,36 @@ var Unyieldable = []Selector{
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
 }
 
-var unyieldable = NewIndex(Unyieldable)
+// unyieldableOfProxy are fields of the proxy's Deployment besides: what makes its pods read the RunConfig and the
+// authorization policy that the MCPServer asks for, and have the rights that it gives them. Volumes and mounts are meant as
+// a whole.
+var unyieldableOfProxy = []Selector{
+	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum},
+	{Path: ".spec.template.metadata.annotations." + vocabulary.ConfigUIDs},
+	{Path: ".spec.template.spec.serviceAccountName"},
+	{Path: `.spec.template.spec.volumes[name="runconfig"]`},
+	{Path: `.spec.template.spec.volumes[name="authz-config"]`},
+	{Path: `.spec.template.spec.containers[name="toolhive"].volumeMounts[mountPath="/etc/runconfig"]`},
+	{Path: `.spec.template.spec.containers[name="toolhive"].volumeMounts[mountPath="/etc/toolhive/authz"]`},
+}
+
+var unyieldable, notOfProxy = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy)
 
 // Yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
-	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path)
+	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path) &&
+		(object.Kind != vocabulary.Deployment || !notOfProxy.Of(object).Has(path))
 }
 
 // YieldablePath is Yieldable for a path as a conflict names it.
 func YieldablePath(object apply.ObjectRef, path string) bool {
-	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, func(s Selector) bool {
+	kept := func(s Selector) bool {
 		rest, below := strings.CutPrefix(path, s.Path)
 		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	})
+	}
+	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, kept) &&
+		(object.Kind != vocabulary.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept))
 }
 
 func hasYieldable(kind schema.GroupKind) bool {

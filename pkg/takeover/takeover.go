@@ -8,7 +8,6 @@ package takeover
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -34,8 +34,8 @@ func MainWriter(ref apply.ObjectRef) string {
 	case vocabulary.ServiceKind:
 		return vocabulary.Service
 	case vocabulary.ConfigMap:
-		if strings.HasSuffix(ref.Name, "-authz-inline") {
-			return vocabulary.Authz
+		if config, ok := render.ParseConfigName(ref.Name); ok {
+			return config.Writer
 		}
 		return vocabulary.RunConfig
 	default:
@@ -53,9 +53,10 @@ func Held(object metav1.Object, subresource string) bool {
 // FromToolHive tells whether fields are held by one of ToolHive's managers.
 func FromToolHive(owner ownership.Owner) bool { return vocabulary.IsToolHive(owner.Manager) }
 
-// Untaken tells whether a child is still ToolHive's.
+// Untaken tells whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
+// own, and ToolHive's stay as they are for the pods that read them, and are deleted when there are none.
 func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
-	return Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
+	return ref.Kind != vocabulary.ConfigMap && Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
 }
 
 // Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a

@@ -79,11 +79,11 @@ var disputes = map[string]dispute{
 		named: []string{harness.Hand, ".rules"},
 		end:   putBack("rules"),
 	},
-	"document": {
+	"runconfig": {
 		part:  harness.RunConfig,
-		begin: byHand(harness.Replace("/data/runconfig.json", "{}")),
-		named: []string{harness.Hand, ".data.runconfig.json"},
-		end:   putBack("data"),
+		begin: byHand(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "theirs")),
+		named: []string{harness.Hand, ".metadata.labels.toolhive.stacklok.io/component"},
+		end:   putBack("metadata", "labels"),
 	},
 	"scale": {
 		part: harness.Proxy, writer: "proxy replicas", counts: true,

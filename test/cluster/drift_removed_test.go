@@ -47,13 +47,10 @@ var removals = map[harness.Part][]removal{
 		{name: "subjects", paths: []string{"/subjects"}},
 	},
 	harness.RunConfig: {
-		{name: "document", paths: []string{"/data/runconfig.json"}},
-		{name: "data", paths: []string{"/data"}},
 		{name: "a label", paths: []string{"/metadata/labels/toolhive.stacklok.io~1component"}},
 		{name: "checksum", paths: []string{"/metadata/annotations/toolhive.stacklok.dev~1content-checksum"}},
 	},
 	harness.InlineAuthz: {
-		{name: "document", paths: []string{"/data/authz.json"}},
 		{name: "labels", paths: []string{"/metadata/labels"}},
 	},
 	harness.HeadlessService: {

@@ -18,7 +18,7 @@ import (
 )
 
 // foreignParts are all children that somebody else's object can stand in the way of, and what else an object of that
-// kind needs.
+// kind needs; but for ConfigMaps, whose names tell their content.
 var foreignParts = map[harness.Part]map[string]any{
 	harness.Proxy: {"spec": map[string]any{
 		"replicas": int64(0), "selector": theirLabels("matchLabels"), "template": theirPod(),
@@ -29,8 +29,6 @@ var foreignParts = map[harness.Part]map[string]any{
 	harness.BackendService:  {"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
 	harness.HeadlessService: {"spec": map[string]any{"clusterIP": "None"}},
 	harness.ProxyService:    {"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
-	harness.RunConfig:       {"data": map[string]any{"runconfig.json": "theirs"}},
-	harness.InlineAuthz:     {"data": map[string]any{"authz.json": "theirs"}},
 	harness.BackendAccount:  {},
 	harness.ProxyAccount:    {},
 	harness.ProxyRole:       {"rules": []any{}},
@@ -151,7 +149,7 @@ func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 	form := harness.FormOf(o.part)
 	name := form.Name(o.server)
 	expect := expectation{v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "ObjectNotOurs", []string{"/" + name, "not made for this MCPServer"}}
-	if o.part == harness.Proxy || o.part == harness.Backend {
+	if o.part == harness.Proxy || slices.Contains(neededBy(harness.Proxy), o.part) {
 		s.await(t, o.server, expect)
 	} else {
 		// Without the child that is somebody else's, it works as far as can be seen.
@@ -159,6 +157,20 @@ func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 		s.AwaitSettled(t, o.server)
 	}
 	s.oneWarning(t, o.server, expect)
+}
+
+// neededBy returns the parts without which another one is not made.
+func neededBy(part harness.Part) []harness.Part {
+	switch part {
+	case harness.Backend:
+		return []harness.Part{harness.BackendAccount}
+	case harness.Proxy:
+		return []harness.Part{
+			harness.Backend, harness.BackendAccount, harness.ProxyAccount, harness.ProxyRole, harness.ProxyBinding,
+		}
+	default:
+		return nil
+	}
 }
 
 // checkOthers fails the test unless all children but that with the obstacle are there.
@@ -170,8 +182,8 @@ func (s *stage) checkOthers(t *testing.T, o obstacle) {
 	}
 	want := append(httpParts(), harness.InlineAuthz)
 	want = slices.DeleteFunc(want, func(part harness.Part) bool {
-		// The proxy waits for its backend.
-		return part == o.part || part == harness.Proxy && o.part == harness.Backend
+		// The proxy waits for its backend, and a workload for what it depends on.
+		return part == o.part || slices.Contains(neededBy(part), o.part)
 	})
 	var got []harness.Part
 	for part, object := range objects {

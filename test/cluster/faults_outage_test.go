@@ -217,11 +217,11 @@ func (e *edits) awaitCarriedOut(t *testing.T) {
 					return fmt.Errorf("MCPServer %s has lost edit %s, it has %s", name, e.last[name], value)
 				}
 			}
-			runConfig, err := e.Core.CoreV1().ConfigMaps(e.Name).Get(ctx, name+"-runconfig", metav1.GetOptions{})
+			runConfig, err := e.Object(ctx, harness.RunConfig, name)
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(runConfig.Data["runconfig.json"], fmt.Sprintf("%q: %q", editedVariable, value)) {
+			if !strings.Contains(fmt.Sprint(runConfig.Object["data"]), fmt.Sprintf("%q: %q", editedVariable, value)) {
 				return fmt.Errorf("the RunConfig of %s has not the value %s", name, value)
 			}
 			backend, err := e.Core.AppsV1().StatefulSets(e.Name).Get(ctx, name, metav1.GetOptions{})

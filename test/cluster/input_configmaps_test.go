@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -139,11 +140,15 @@ func (s *stage) store(t *testing.T, data map[string]string) {
 func (s *stage) runConfigShows(t *testing.T, name, text string) {
 	t.Helper()
 	harness.Eventually(t, "the RunConfig shows "+text, func(ctx context.Context) error {
-		found, err := s.Core.CoreV1().ConfigMaps(s.Name).Get(ctx, name+"-runconfig", metav1.GetOptions{})
+		found, err := s.Object(ctx, harness.RunConfig, name)
 		if err != nil {
 			return err
 		}
-		if document := found.Data["runconfig.json"]; !strings.Contains(document, text) {
+		document, _, err := unstructured.NestedString(found.Object, "data", "runconfig.json")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(document, text) {
 			return fmt.Errorf("it is %s", document)
 		}
 		return nil

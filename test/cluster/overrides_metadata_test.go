@@ -156,7 +156,7 @@ func (s *stage) checkOverrides(t *testing.T, name string) {
 	t.Helper()
 	server := s.AwaitReady(t, name)
 	deployment, service := s.proxy(t, name), s.proxyService(t, name)
-	runConfig, err := s.Core.CoreV1().ConfigMaps(s.Name).Get(t.Context(), name+"-runconfig", metav1.GetOptions{})
+	runConfig, err := s.Core.CoreV1().ConfigMaps(s.Name).Get(t.Context(), s.MustNameOf(t, harness.RunConfig, name), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

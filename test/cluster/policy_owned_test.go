@@ -37,7 +37,11 @@ type trial struct {
 }
 
 func (e trial) do(ctx context.Context, s *somebody, server string) error {
-	client, name := s.objects(e.part), harness.FormOf(e.part).Name(server)
+	client := s.objects(e.part)
+	name, err := s.space.NameOf(ctx, e.part, server)
+	if err != nil {
+		return err
+	}
 	kind, options := types.JSONPatchType, metav1.PatchOptions{FieldManager: harness.Hand, DryRun: []string{metav1.DryRunAll}}
 	body, err := json.Marshal(e.patch)
 	if err != nil {
@@ -80,7 +84,7 @@ var trials = map[string]trial{
 	"a selector": {
 		part: harness.BackendService, patch: jsonPatch(harness.Add("/spec/selector/zone", "a")), owner: vocabulary.Service,
 	},
-	"a document":        {part: harness.RunConfig, patch: jsonPatch(harness.Replace("/data/runconfig.json", "{}")), owner: vocabulary.RunConfig},
+	"a label of it":     {part: harness.RunConfig, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "no")), owner: vocabulary.RunConfig},
 	"rights":            {part: harness.ProxyRole, patch: jsonPatch(harness.Remove("/rules/0")), owner: vocabulary.Access},
 	"who has them":      {part: harness.ProxyBinding, patch: jsonPatch(harness.Replace("/subjects/0/name", "me")), owner: vocabulary.Access},
 	"whose account":     {part: harness.ProxyAccount, patch: jsonPatch(harness.Remove("/metadata/ownerReferences")), owner: vocabulary.Access},

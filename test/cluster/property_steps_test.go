@@ -110,14 +110,12 @@ var storyFields = map[string]disputed{
 	"backend replicas": {part: harness.Backend, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
 	"affinity":         {part: harness.ProxyService, path: fieldmanager.Path("spec", "sessionAffinity"), values: []any{"None", "ClientIP"}},
 	"selector":         {part: harness.BackendService, path: fieldmanager.Path("spec", "selector"), values: []any{map[string]any{"zone": "a"}}},
-	"document":         {part: harness.RunConfig, path: fieldmanager.Path("data", "runconfig.json"), values: []any{"{}", `{"a":1}`}},
 	"rules":            {part: harness.ProxyRole, path: fieldmanager.Path("rules"), values: []any{[]any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}},
 
 	"label of a Deployment":     {part: harness.Proxy, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
 	"variable of a Deployment":  {part: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "FOREIGN"), "value"), values: []any{"a", "b"}, foreign: true},
 	"sidecar":                   {part: harness.Backend, path: inContainer("sidecar", "image"), values: []any{"example.com/sidecar:1", "example.com/sidecar:2"}, foreign: true},
 	"annotation of a Service":   {part: harness.ProxyService, path: fieldmanager.Path("metadata", "annotations", foreignKey), values: []any{"a", "b"}, foreign: true},
-	"key of a ConfigMap":        {part: harness.RunConfig, path: fieldmanager.Path("data", "foreign"), values: []any{"a", "b"}, foreign: true},
 	"label of a ServiceAccount": {part: harness.ProxyAccount, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
 	"label of a RoleBinding":    {part: harness.ProxyBinding, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
 }

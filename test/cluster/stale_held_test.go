@@ -25,7 +25,8 @@ import (
 // Before it is let go, another operator has carried out a later edit. The write is refused and changes nothing.
 func TestStaleBetweenCheckAndWrite(t *testing.T) {
 	t.Parallel()
-	for _, part := range []harness.Part{harness.RunConfig, harness.Backend, harness.Proxy} {
+	// A RunConfig that comes late has a name that nothing asks for any more.
+	for _, part := range []harness.Part{harness.Backend, harness.Proxy} {
 		for _, moment := range []string{"change", "creation"} {
 			t.Run(string(part)+" "+moment, func(t *testing.T) {
 				t.Parallel()

@@ -87,7 +87,7 @@ func record(t *testing.T, space *harness.Space) *recorder {
 
 func (r *recorder) take(part harness.Part, event watch.Event) {
 	object, ok := event.Object.(metav1.Object)
-	if ok && part == harness.RunConfig && !strings.HasSuffix(object.GetName(), harness.FormOf(part).Suffix) {
+	if ok && part == harness.RunConfig && !strings.HasSuffix(harness.FormOf(part).Base(object.GetName()), harness.FormOf(part).Suffix) {
 		return
 	}
 	r.mu.Lock()

@@ -178,7 +178,7 @@ func (r *race) checkEnd(t *testing.T, space *harness.Space) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runConfig, err := core.ConfigMaps(space.Name).Get(t.Context(), harness.FormOf(harness.RunConfig).Name(name), metav1.GetOptions{})
+		runConfig, err := core.ConfigMaps(space.Name).Get(t.Context(), space.MustNameOf(t, harness.RunConfig, name), metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func (u *upstream) end() {
 
 func (u *upstream) reconcile(ctx context.Context) error {
 	for _, part := range []harness.Part{harness.ProxyAccount, harness.BackendAccount, harness.ProxyRole, harness.RunConfig, harness.Proxy} {
-		live, err := u.Object(ctx, part, u.name)
+		live, err := u.Objects(part).Get(ctx, harness.FormOf(part).Name(u.name), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-label Update"}},
 	},
 	"label-foreign": {
-		part: harness.RunConfig, path: ".metadata.labels.team",
+		part: harness.ProxyService, path: ".metadata.labels.team",
 		write:  runs("label", "OBJECT", "team=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}},
 		end:    asks(image),
@@ -202,22 +202,22 @@ var kubectlAppliers = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, cost: imageCost},
 	},
 	"apply-server-side": {
-		part: harness.RunConfig, path: ".data.runconfig.json",
+		part: harness.ProxyRole, path: ".rules",
 		write: func(t *testing.T, s *scene) {
 			t.Helper()
-			_, err := s.kubectl.Try(t.Context(), harness.Call{Args: serverSide, Input: s.manifest("data: {runconfig.json: '{}'}")})
-			if err == nil || !strings.Contains(err.Error(), `conflict with "freehold-runconfig"`) {
+			_, err := s.kubectl.Try(t.Context(), harness.Call{Args: serverSide, Input: s.manifest("rules: []")})
+			if err == nil || !strings.Contains(err.Error(), `conflict with "freehold-access"`) {
 				t.Fatalf("kubectl should refuse and name the other side: %v", err)
 			}
 		},
-		then:   standings{value: unchanged, owners: []string{"freehold-runconfig Apply"}},
+		then:   standings{value: unchanged, owners: []string{"freehold-access Apply"}},
 		end:    asks(image),
-		lastly: standings{value: anything, owners: []string{"freehold-runconfig Apply"}, cost: imageCost},
+		lastly: standings{value: anything, owners: []string{"freehold-access Apply"}, cost: imageCost},
 	},
 	"apply-server-side-by-force": {
-		part: harness.RunConfig, path: ".data.runconfig.json",
-		write:  appliesByForce("data: {runconfig.json: '{}'}"),
-		then:   standings{value: becomes("{}"), owners: []string{"kubectl Apply"}},
+		part: harness.RunConfig, path: componentPath,
+		write:  appliesByForce("metadata: {labels: {toolhive.stacklok.io/component: theirs}}"),
+		then:   standings{value: becomes("theirs"), owners: []string{"kubectl Apply"}},
 		class:  vocabulary.ClassKubectl,
 		end:    appliesByForce(""),
 		lastly: standings{value: unchanged, owners: []string{"freehold-runconfig Apply"}},

@@ -22,9 +22,10 @@ import (
 
 const (
 	// replicasPath is the one field of a workload that has a writer of its own.
-	replicasPath = ".spec.replicas"
-	gracePath    = ".spec.template.spec.terminationGracePeriodSeconds"
-	imagePath    = `.spec.template.spec.containers[name="toolhive"].image`
+	replicasPath  = ".spec.replicas"
+	gracePath     = ".spec.template.spec.terminationGracePeriodSeconds"
+	componentPath = ".metadata.labels.toolhive.stacklok.io/component"
+	imagePath     = `.spec.template.spec.containers[name="toolhive"].image`
 )
 
 // scene is where another writer writes: an object of an MCPServer that nobody else writes to.
@@ -47,7 +48,7 @@ func (s *scene) object() string {
 	if form.Kind.Group != "" {
 		kind += "." + form.Kind.Group
 	}
-	return kind + "/" + form.Name(s.server)
+	return kind + "/" + s.before.GetName()
 }
 
 // runs is kubectl with arguments. In each of them OBJECT stands for the scene's object.

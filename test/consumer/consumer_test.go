@@ -4,14 +4,12 @@
 package consumer
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -115,13 +113,11 @@ func testParts(t *testing.T, e example) {
 	}
 	checkClaims(t, released, map[claim][]string{e.author: e.claims[e.author]})
 	checkOperatorBeside(t, space, begin, released, condition)
-	harness.Eventually(t, "the end of the policy's ConfigMap", func(ctx context.Context) error {
-		_, err := space.Object(ctx, harness.InlineAuthz, name)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it is there: %w", err)
-	})
+	// Its ConfigMap stays for the revision of the proxy that the author may go back to.
+	proxy := space.MustObject(t, harness.Proxy, name)
+	if volumes := fmt.Sprint(proxy.Object["spec"]); strings.Contains(volumes, "-authz-inline") {
+		t.Errorf("the proxy still reads the policy: %s", volumes)
+	}
 }
 
 // TestGeneratedClientsRefused runs examples/consumer where somebody else owns the policy already: the program says so,

@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -23,7 +25,63 @@ func (s *Space) Objects(part Part) dynamic.ResourceInterface {
 
 // Object returns the object that is a part of an MCPServer.
 func (s *Space) Object(ctx context.Context, part Part, server string) (*unstructured.Unstructured, error) {
-	return s.Objects(part).Get(ctx, FormOf(part).Name(server), metav1.GetOptions{})
+	name, err := s.NameOf(ctx, part, server)
+	if err != nil {
+		return nil, err
+	}
+	return s.Objects(part).Get(ctx, name, metav1.GetOptions{})
+}
+
+// NameOf returns the name of the object that is a part of an MCPServer. Where it tells the content, that is the one that
+// the proxy's Deployment names, or else the newest.
+func (s *Space) NameOf(ctx context.Context, part Part, server string) (string, error) {
+	form := FormOf(part)
+	if !form.Digest {
+		return form.Name(server), nil
+	}
+	objects, err := s.ObjectsOf(ctx, server)
+	if err != nil || objects[part] == nil {
+		return form.Name(server), err
+	}
+	return objects[part].GetName(), nil
+}
+
+// MustNameOf is NameOf for a test that cannot go on without.
+func (s *Space) MustNameOf(t *testing.T, part Part, server string) string {
+	t.Helper()
+	name, err := s.NameOf(t.Context(), part, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// named returns the ConfigMaps that a workload's pods are to read.
+func named(workload *unstructured.Unstructured) (configMaps []string) {
+	if workload == nil {
+		return nil
+	}
+	volumes, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "volumes")
+	for _, volume := range volumes {
+		if source, ok := volume.(map[string]any); ok {
+			if name, ok, _ := unstructured.NestedString(source, "configMap", "name"); ok {
+				configMaps = append(configMaps, name)
+			}
+		}
+	}
+	return configMaps
+}
+
+// supersedes tells whether an object is the part rather than another one, of which the name tells the content as well.
+func supersedes(object, other *unstructured.Unstructured, named []string) bool {
+	switch {
+	case other == nil, slices.Contains(named, object.GetName()):
+		return true
+	case slices.Contains(named, other.GetName()):
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), other.GetResourceVersion())
+	return err == nil && order > 0
 }
 
 // MustObject is Object for one that must be there.
@@ -53,7 +111,8 @@ func (s *Space) ObjectsOf(ctx context.Context, server string) (map[Part]*unstruc
 // their names; an object that may be of several MCPServers counts for each.
 func (s *Space) AllObjects(ctx context.Context) (map[string]map[Part]*unstructured.Unstructured, error) {
 	found := map[string]map[Part]*unstructured.Unstructured{}
-	for _, form := range forms {
+	// The workloads tell which of several ConfigMaps is meant.
+	for _, form := range slices.Backward(forms) {
 		list, err := s.Objects(form.Part).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -67,7 +126,9 @@ func (s *Space) AllObjects(ctx context.Context) (map[string]map[Part]*unstructur
 			if found[server] == nil {
 				found[server] = map[Part]*unstructured.Unstructured{}
 			}
-			found[server][form.Part] = object
+			if supersedes(object, found[server][form.Part], named(found[server][Proxy])) {
+				found[server][form.Part] = object
+			}
 		}
 	}
 	return found, nil
@@ -99,7 +160,11 @@ func (s *Space) Patch(
 	if err != nil {
 		return nil, err
 	}
-	return s.Objects(part).Patch(ctx, FormOf(part).Name(server), types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
+	name, err := s.NameOf(ctx, part, server)
+	if err != nil {
+		return nil, err
+	}
+	return s.Objects(part).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
 }
 
 // MustPatch is Patch that must succeed.
@@ -122,8 +187,12 @@ func (s *Space) Apply(
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	maps.Copy(object.Object, fields)
 	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
-	object.SetName(form.Name(server))
-	return s.Objects(part).Apply(ctx, form.Name(server), object, metav1.ApplyOptions{FieldManager: manager, Force: force})
+	name, err := s.NameOf(ctx, part, server)
+	if err != nil {
+		return nil, err
+	}
+	object.SetName(name)
+	return s.Objects(part).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
 }
 
 // MustApply is Apply that must succeed.

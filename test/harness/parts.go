@@ -4,6 +4,7 @@
 package harness
 
 import (
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,19 +40,34 @@ type Form struct {
 	Resource schema.GroupVersionResource
 	// Prefix and Suffix stand around the MCPServer's name in that of the object.
 	Prefix, Suffix string
+	// Digest tells that the operator adds a digest of the content to the name. ToolHive does not.
+	Digest bool
 	// Manager owns the object but for the number of replicas, of which Replicas, if not empty, is the manager.
 	Manager, Replicas string
 }
 
-// Name is the object's name for an MCPServer.
+// Name is the object's name for an MCPServer, without a digest.
 func (f Form) Name(server string) string { return f.Prefix + server + f.Suffix }
+
+// Is tells whether an object of the form's kind is the part of an MCPServer, or was, by its name.
+func (f Form) Is(server, name string) bool { return f.Base(name) == f.Name(server) }
+
+var digest = regexp.MustCompile(`-[0-9a-f]{16}$`)
+
+// Base is an object's name without a digest of its content, if the form has one.
+func (f Form) Base(name string) string {
+	if f.Digest {
+		return digest.ReplaceAllString(name, "")
+	}
+	return name
+}
 
 // serverOf returns the MCPServer whose part an object of this name is.
 func (f Form) serverOf(name string) (server string, ok bool) {
 	if f.Part == BackendService && (strings.HasSuffix(name, "-proxy") || strings.HasSuffix(name, "-headless")) {
 		return "", false // No MCPServer of a test ends like this.
 	}
-	if server, ok = strings.CutPrefix(name, f.Prefix); !ok {
+	if server, ok = strings.CutPrefix(f.Base(name), f.Prefix); !ok {
 		return "", false
 	}
 	return strings.CutSuffix(server, f.Suffix)
@@ -81,11 +97,11 @@ var forms = []Form{
 	},
 	{
 		Part: RunConfig, Kind: vocabulary.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-runconfig", Manager: vocabulary.RunConfig,
+		Suffix: "-runconfig", Digest: true, Manager: vocabulary.RunConfig,
 	},
 	{
 		Part: InlineAuthz, Kind: vocabulary.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-authz-inline", Manager: vocabulary.Authz,
+		Suffix: "-authz-inline", Digest: true, Manager: vocabulary.Authz,
 	},
 	{
 		Part: HeadlessService, Kind: vocabulary.ServiceKind, Resource: core("services"),
@@ -144,7 +160,7 @@ func kindOf(e *audit.Event) (kind schema.GroupKind, ok bool) {
 // partOf returns the part of an MCPServer that an object of a resource and name is.
 func partOf(server string, resource schema.GroupResource, name string) (Form, bool) {
 	for _, f := range forms {
-		if f.Resource.GroupResource() == resource && f.Name(server) == name {
+		if f.Resource.GroupResource() == resource && f.Is(server, name) {
 			return f, true
 		}
 	}

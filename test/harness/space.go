@@ -162,7 +162,7 @@ func (s *Space) WritesByOthers(t *testing.T, since audit.Mark, part Part, server
 	form := FormOf(part)
 	events, _, err := s.Audit.Since(since, audit.Writes(), audit.Succeeded(), audit.Namespace(s.Name),
 		audit.Resource(form.Resource.Group, form.Resource.Resource), audit.Not(audit.User(OperatorUser)),
-		func(e *audit.Event) bool { return e.Name == form.Name(server) })
+		func(e *audit.Event) bool { return form.Is(server, e.Name) })
 	if err != nil {
 		t.Fatal(err)
 	}

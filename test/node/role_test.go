@@ -167,7 +167,7 @@ func runRunner(t *testing.T, s *harness.Space, name string, rules []rbacv1.Polic
 		t.Fatal(err)
 	}
 	grant(t, s, name, rules...)
-	spec := runnerPod(name, harness.FormOf(harness.RunConfig).Name(served), "1", images.Server)
+	spec := runnerPod(name, s.MustNameOf(t, harness.RunConfig, served), "1", images.Server)
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	if _, err := s.Core.CoreV1().Pods(s.Name).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,9 @@ const (
 	// BackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has changed:
 	// with RollingUpdate, the default, Kubernetes; with OnDelete Freehold, through the eviction API.
 	BackendUpdateStrategy = "freehold.dev/backend-update-strategy"
+	// ConfigUIDs on the proxy's pod template has the UIDs of the ConfigMaps of Freehold's that the template names, in its
+	// order: a ConfigMap that was deleted and made anew, by whomever, replaces the pods that may have read another one.
+	ConfigUIDs = "freehold.dev/config-uids"
 	// BackendRollout on an MCPServer with OnDelete pauses the replacing, when its value is paused, for as long as it
 	// stands.
 	BackendRollout = "freehold.dev/backend-rollout"
@@ -85,11 +88,11 @@ func Registry() *fieldmanager.Registry {
 		},
 		fieldmanager.Writer{
 			Name: RunConfig, Kind: ConfigMap, Object: "RunConfig", Claim: configMapClaim(),
-			Summary: "data, labels, annotations, ownerReferences",
+			Summary: "data, immutable, labels, annotations, ownerReferences",
 		},
 		fieldmanager.Writer{
 			Name: Authz, Kind: ConfigMap, Object: "inline authorization", Claim: configMapClaim(),
-			Summary: "data, labels, annotations, ownerReferences",
+			Summary: "data, immutable, labels, annotations, ownerReferences",
 		},
 		fieldmanager.Writer{
 			Name: Access, Kind: ServiceAccount, Summary: "all that is set",
@@ -131,7 +134,7 @@ func Registry() *fieldmanager.Registry {
 }
 
 func configMapClaim() fieldmanager.Claim {
-	return fieldmanager.Within(append(metadata(), fieldmanager.Path("data"))...)
+	return fieldmanager.Within(append(metadata(), fieldmanager.Path("data"), fieldmanager.Path("immutable"))...)
 }
 
 // metadata is the part of an object's metadata that Freehold sets.

@@ -4,10 +4,13 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,17 +20,17 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Children returns the references of everything that the operator may make for an MCPServer, what is made first first.
+// Children returns the references of everything that the operator may make for an MCPServer, what is made first first, but
+// for ConfigMaps, whose names tell their content.
 func Children(namespace, server string) []apply.ObjectRef {
 	return []apply.ObjectRef{
 		ref(vocabulary.ServiceAccount, namespace, render.RunnerName(server)),
 		ref(vocabulary.Role, namespace, render.RunnerName(server)),
 		ref(vocabulary.RoleBinding, namespace, render.RunnerName(server)),
 		ref(vocabulary.ServiceAccount, namespace, render.BackendServiceAccountName(server)),
-		ref(vocabulary.ConfigMap, namespace, render.RunConfigName(server)),
-		ref(vocabulary.ConfigMap, namespace, render.InlineAuthzName(server)),
 		ref(vocabulary.ServiceKind, namespace, render.HeadlessServiceName(server)),
 		ref(vocabulary.ServiceKind, namespace, render.BackendServiceName(server)),
 		ref(vocabulary.StatefulSet, namespace, render.StatefulSetName(server)),
@@ -56,13 +59,48 @@ func (f *Family) Child(ref apply.ObjectRef) *unstructured.Unstructured {
 	return nil
 }
 
+// withConfigs adds the ConfigMaps that have a name of an MCPServer's to its other children. mayRead is false when the user
+// may not list ConfigMaps; then the names without a digest stand for all.
+func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (all []apply.ObjectRef, mayRead bool, err error) {
+	var list corev1.ConfigMapList
+	err = c.list(versions[vocabulary.ConfigMap], namespace, metav1.ListOptions{}, &list)
+	var configs []apply.ObjectRef
+	switch {
+	case apierrors.IsForbidden(err):
+		configs = []apply.ObjectRef{
+			ref(vocabulary.ConfigMap, namespace, render.LegacyRunConfigName(server)),
+			ref(vocabulary.ConfigMap, namespace, render.LegacyInlineAuthzName(server)),
+		}
+	case err != nil:
+		return nil, false, err
+	}
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if config, ok := render.ParseConfigName(name); ok && config.Server == server {
+			configs = append(configs, ref(vocabulary.ConfigMap, namespace, name))
+		}
+	}
+	slices.SortStableFunc(configs, func(a, b apply.ObjectRef) int {
+		return cmp.Or(strings.Compare(takeover.MainWriter(b), takeover.MainWriter(a)), strings.Compare(a.Name, b.Name))
+	})
+	services := slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.ServiceKind })
+	return slices.Insert(refs, services, configs...), err == nil, nil
+}
+
 // Family reads the children of an MCPServer.
 func (c *Client) Family(server metav1.Object) (*Family, error) {
-	refs := Children(server.GetNamespace(), server.GetName())
+	refs, mayList, err := c.withConfigs(Children(server.GetNamespace(), server.GetName()), server.GetNamespace(), server.GetName())
+	if err != nil {
+		return nil, err
+	}
 	found := make([]*unstructured.Unstructured, len(refs))
 	unreadable := make([]bool, len(refs))
 	var group errgroup.Group
 	for i, ref := range refs {
+		if ref.Kind == vocabulary.ConfigMap && !mayList {
+			unreadable[i] = true
+			continue
+		}
 		group.Go(func() error {
 			object, err := c.Get(ref)
 			switch {

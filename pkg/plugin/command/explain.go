@@ -191,24 +191,28 @@ func objectOf(w fieldmanager.Writer, server string) string {
 		return cluster.ServerRef("", server).String()
 	}
 	var names []string
+	if w.Kind == vocabulary.ConfigMap {
+		names = configNames(w.Object, server)
+	}
 	for _, child := range cluster.Children("", server) {
-		if child.Kind == w.Kind && isObject(w.Object, child, server) {
+		if child.Kind == w.Kind {
 			names = append(names, child.String())
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// isObject tells which of several objects of one kind a writer writes.
-func isObject(object string, child apply.ObjectRef, server string) bool {
-	switch object {
-	case "":
-		return true
-	case "RunConfig":
-		return child.Name == render.RunConfigName(server)
-	default:
-		return child.Name == render.InlineAuthzName(server)
+// configNames are the names of the ConfigMaps that a writer writes, which end with a digest of their content.
+func configNames(object, server string) (names []string) {
+	for _, base := range []string{render.LegacyRunConfigName(server), render.LegacyInlineAuthzName(server)} {
+		config, _ := render.ParseConfigName(base)
+		if w, _ := vocabulary.Registry().Writer(config.Writer, vocabulary.ConfigMap, ""); object == "" || object == w.Object {
+			ref := apply.ObjectRef{Kind: vocabulary.ConfigMap}
+			ref.Name = base + "-*"
+			names = append(names, ref.String())
+		}
 	}
+	return names
 }
 
 func texts(paths []fieldpath.Path) []string {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -108,6 +109,7 @@ func New(in Input) (*Plan, error) {
 			continue
 		}
 		object := ref(rendered.Kind, in.Server, rendered.Name)
+		render.PinConfigs(rendered, w.configUID)
 		intent, err := w.intent(rendered.Writer, object, rendered.Config, rendered.Unset...)
 		if err != nil {
 			return nil, err
@@ -133,6 +135,14 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// configUID is the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
+func (w *worker) configUID(name string) types.UID {
+	if live := w.Child(ref(vocabulary.ConfigMap, w.Server, name)); live != nil {
+		return live.GetUID()
+	}
+	return ""
 }
 
 // Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.

@@ -65,6 +65,12 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 		object := &unstructured.Unstructured{Object: intent.Want}
 		object.SetUID("1")
 		object.SetResourceVersion("1")
+		if intent.Writer == vocabulary.Proxy {
+			// The RunConfig's UID, which is not known before it is there.
+			if err := unstructured.SetNestedField(object.Object, "1", "spec", "template", "metadata", "annotations", vocabulary.ConfigUIDs); err != nil {
+				t.Fatal(err)
+			}
+		}
 		typed, err := schema.ObjectToTyped(object)
 		if err != nil {
 			t.Fatal(err)

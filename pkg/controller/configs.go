@@ -1,0 +1,137 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
+)
+
+// configsByServer indexes the ConfigMaps that hold a RunConfig or an inline policy by their MCPServers. Their names tell
+// their content, so they cannot be told from the MCPServer's name alone.
+const configsByServer = "configs"
+
+// serverOfConfig is a cache.IndexFunc.
+func serverOfConfig(obj any) ([]string, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil //nolint:nilerr // What is no object is no child.
+	}
+	config, ok := render.ParseConfigName(accessor.GetName())
+	if !ok {
+		return nil, nil
+	}
+	return []string{cache.NewObjectName(accessor.GetNamespace(), config.Server).String()}, nil
+}
+
+// configs returns the ConfigMaps that have the name of a RunConfig or an inline policy of an MCPServer, in the order of
+// their names.
+func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
+	s := c.scope(server.Namespace)
+	if s == nil {
+		return nil
+	}
+	keys, err := s.childStores[vocabulary.ConfigMap].GetIndexer().IndexKeys(configsByServer, server.String())
+	if err != nil {
+		return nil
+	}
+	slices.Sort(keys)
+	refs := make([]apply.ObjectRef, 0, len(keys))
+	for _, key := range keys {
+		refs = append(refs, childRef(vocabulary.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
+	}
+	return refs
+}
+
+// configNames remembers which ConfigMaps were last wanted for each MCPServer, so that the cache is waited for, and what is
+// remembered of those that are wanted no more is dropped.
+type configNames struct {
+	mu     sync.Mutex
+	wanted map[cache.ObjectName][]apply.ObjectRef
+}
+
+func newConfigNames() *configNames {
+	return &configNames{wanted: map[cache.ObjectName][]apply.ObjectRef{}}
+}
+
+// get returns the ConfigMaps that were last wanted.
+func (c *configNames) get(server cache.ObjectName) []apply.ObjectRef {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted[server]
+}
+
+// replace notes which are wanted now, and returns those that were and are not.
+func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef) (dropped []apply.ObjectRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.wanted[server]
+	if slices.Equal(before, wanted) {
+		return nil
+	}
+	if c.wanted[server] = wanted; len(wanted) == 0 {
+		delete(c.wanted, server)
+	}
+	return slices.DeleteFunc(before, func(ref apply.ObjectRef) bool { return slices.Contains(wanted, ref) })
+}
+
+// noteConfigs notes which ConfigMaps are wanted.
+func (p *pass) noteConfigs(intents []render.Intent) {
+	var wanted []apply.ObjectRef
+	for _, intent := range intents {
+		if intent.Kind == vocabulary.ConfigMap {
+			wanted = append(wanted, childRef(intent.Kind, p.key.Namespace, intent.Name))
+		}
+	}
+	for _, ref := range p.configNames.replace(p.key, wanted) {
+		p.applier.Forget(ref)
+	}
+}
+
+// configUID is the UID of a ConfigMap as this pass saw or left it; empty when there is none.
+func (p *pass) configUID(name string) types.UID {
+	live := p.object(childRef(vocabulary.ConfigMap, p.key.Namespace, name))
+	if live == nil {
+		return ""
+	}
+	return live.GetUID()
+}
+
+// notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
+// the MCPServer's; it is empty when it is. What a pod has read of it cannot be undone by writing to it.
+func notWhatItsNameTells(req apply.Request) string {
+	live, ok := req.Live.(*corev1.ConfigMap)
+	if !ok || render.HoldsWhatItsNameTells(req.Config, live) {
+		return ""
+	}
+	return "its data is not what its name stands for, so another client made it, and Freehold does not use it. " +
+		"To have Freehold make it anew: " + shell.Command("kubectl", "delete", "configmap", "-n", live.Namespace, live.Name)
+}
+
+// heldBack is an intent that was not written because of another one.
+type heldBack struct {
+	object, dependsOn apply.ObjectRef
+}
+
+// unmet returns the first object that an intent depends on and that this pass could not bring in line.
+func (p *pass) unmet(intent render.Intent) (ref apply.ObjectRef, found bool) {
+	for _, dependency := range intent.DependsOn {
+		ref = childRef(dependency.Kind, p.key.Namespace, dependency.Name)
+		if p.unwritten.Has(ref) {
+			return ref, true
+		}
+	}
+	return apply.ObjectRef{}, false
+}

@@ -1,0 +1,49 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+)
+
+// PinConfigs completes the intent for the proxy's Deployment, in place, by the UIDs of the ConfigMaps that it depends on.
+// Rendering does not know them: they may be created in the same pass. uid returns that of a ConfigMap, and an empty one
+// for a ConfigMap that does not exist; then nothing is pinned. Other intents stay as they are.
+func PinConfigs(intent Intent, uid func(configMap string) types.UID) {
+	deployment, ok := intent.Config.(*appsv1ac.DeploymentApplyConfiguration)
+	if !ok || deployment.Spec == nil || deployment.Spec.Template == nil {
+		return
+	}
+	var uids []string
+	for _, dependency := range intent.DependsOn {
+		if dependency.Kind != kindConfigMap {
+			continue
+		}
+		found := uid(dependency.Name)
+		if found == "" {
+			return
+		}
+		uids = append(uids, string(found))
+	}
+	if len(uids) == 0 {
+		return
+	}
+	deployment.Spec.Template.WithAnnotations(map[string]string{vocabulary.ConfigUIDs: strings.Join(uids, " ")})
+}
+
+// HoldsWhatItsNameTells tells whether a ConfigMap that exists has the content of the intent for its name. One that has not
+// was made by somebody else: Freehold makes none with another content, and its ConfigMaps cannot be changed.
+func HoldsWhatItsNameTells(intent runtime.ApplyConfiguration, live *corev1.ConfigMap) bool {
+	want, ok := intent.(*corev1ac.ConfigMapApplyConfiguration)
+	return !ok || maps.Equal(live.Data, want.Data) && len(live.BinaryData) == 0
+}

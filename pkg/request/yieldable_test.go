@@ -1,0 +1,55 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+// What makes a proxy read its policy cannot be left to others; the same fields of a backend, and others beside them, can.
+func TestWhatProtectsAProxyIsNotYieldable(t *testing.T) {
+	template := []any{"spec", "template"}
+	in := func(parts ...any) fieldpath.Path { return fieldmanager.Path(append(template[:2:2], parts...)...) }
+	byName := func(name string) any { return fieldpath.KeyByFields("name", name) }
+	container := func(parts ...any) fieldpath.Path {
+		return in(append([]any{"spec", "containers", byName("toolhive")}, parts...)...)
+	}
+	mount := func(path string, parts ...any) fieldpath.Path {
+		return container(append([]any{"volumeMounts", fieldpath.KeyByFields("mountPath", path)}, parts...)...)
+	}
+	proxy, backend := apply.ObjectRef{Kind: vocabulary.Deployment}, apply.ObjectRef{Kind: vocabulary.StatefulSet}
+	proxy.Name, backend.Name = "web", "web"
+	for _, test := range []struct {
+		path           fieldpath.Path
+		proxy, backend bool
+	}{
+		{in("metadata", "annotations", "toolhive.stacklok.dev/runconfig-checksum"), false, true},
+		{in("metadata", "annotations", "freehold.dev/config-uids"), false, true},
+		{in("metadata", "annotations", "theirs"), true, true},
+		{in("spec", "serviceAccountName"), false, true},
+		{in("spec", "volumes", byName("runconfig")), false, true},
+		{in("spec", "volumes", byName("runconfig"), "configMap", "name"), false, true},
+		{in("spec", "volumes", byName("authz-config"), "configMap", "items"), false, true},
+		{in("spec", "volumes", byName("data")), true, true},
+		{mount("/etc/runconfig"), false, true},
+		{mount("/etc/runconfig", "readOnly"), false, true},
+		{mount("/etc/toolhive/authz", "name"), false, true},
+		{mount("/data", "name"), true, true},
+		{container("image"), true, true},
+	} {
+		if got := request.Yieldable(proxy, test.path); got != test.proxy {
+			t.Errorf("%s of the proxy is yieldable: %t", test.path, got)
+		}
+		if got := request.Yieldable(backend, test.path); got != test.backend {
+			t.Errorf("%s of the backend is yieldable: %t", test.path, got)
+		}
+	}
+}
