@@ -4,8 +4,6 @@
 package controller
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -13,7 +11,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/inventory"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // mine reports whether an object that has the name of a child is the MCPServer's.
@@ -34,16 +31,8 @@ func (p *pass) whose(ref apply.ObjectRef, live metav1.Object) inventory.Verdict 
 
 // foreign says why an object that is in the place of a child is not touched, and what to do about it.
 func (p *pass) foreign(ref apply.ObjectRef, live metav1.Object) string {
-	remove := shell.Command("kubectl", "delete", "-n", ref.Namespace, ref.String())
-	switch other := p.whose(ref, live).Other; {
-	case other == "":
-		return "an object of that name exists and was not made for this MCPServer; rename or delete one of them"
-	case p.caches.serves(cache.NewObjectName(p.key.Namespace, other)):
-		return fmt.Sprintf("it belongs to MCPServer %s: a child of either MCPServer has this name. "+
-			"Make one of the two anew under another name", other)
-	default:
-		return fmt.Sprintf("MCPServer %s, which is gone, has left it behind. If nobody needs it any more: %s", other, remove)
-	}
+	verdict := p.whose(ref, live)
+	return verdict.Explain(ref, p.caches.serves(cache.NewObjectName(p.key.Namespace, verdict.Other)))
 }
 
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.

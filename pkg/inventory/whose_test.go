@@ -164,3 +164,22 @@ func TestIsMCPServer(t *testing.T) {
 		}
 	}
 }
+
+// What is told says whose it is, and what to do.
+func TestExplain(t *testing.T) {
+	ref := apply.ObjectRef{Kind: vocabulary.ServiceKind}
+	ref.Namespace, ref.Name = "shop", "mcp-a-proxy"
+	for name, c := range map[string]struct {
+		verdict inventory.Verdict
+		exists  bool
+		want    string
+	}{
+		"nobody's":    {inventory.Verdict{}, false, "an object of that name exists and was not made for this MCPServer; rename or delete one of them"},
+		"another's":   {inventory.Verdict{Other: "a"}, true, "it belongs to MCPServer a: a child of either MCPServer has this name. Make one of the two anew under another name"},
+		"left behind": {inventory.Verdict{Other: "a"}, false, "MCPServer a, which is gone, has left it behind. If nobody needs it any more: kubectl delete -n shop service/mcp-a-proxy"},
+	} {
+		if got := c.verdict.Explain(ref, c.exists); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

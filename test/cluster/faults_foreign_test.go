@@ -143,6 +143,10 @@ func TestForeignObjects(t *testing.T) {
 	s.Quiet(t, s.Mark(t), rest)
 }
 
+// withoutChild is what Ready says of an MCPServer without a child that is somebody else's: that not all is as it asks for,
+// although it may work.
+var withoutChild = expectation{condition: v1beta1.ConditionReady, status: metav1.ConditionFalse, reason: "ObjectNotOurs"}
+
 // awaitForeign waits until the object in the way is told of, by one condition and one event.
 func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 	t.Helper()
@@ -152,9 +156,8 @@ func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 	if o.part == harness.Proxy || slices.Contains(neededBy(harness.Proxy), o.part) {
 		s.await(t, o.server, expect)
 	} else {
-		// Without the child that is somebody else's, it works as far as can be seen.
-		s.await(t, o.server, expect, fine[0])
-		s.AwaitSettled(t, o.server)
+		s.await(t, o.server, expect, withoutChild)
+		s.AwaitWorkloads(t, o.server)
 	}
 	s.oneWarning(t, o.server, expect)
 }
@@ -213,10 +216,10 @@ func TestCollidingNames(t *testing.T) {
 	// With stdio the second has no such Service, and does not take the first one's for one that it had.
 	s.Create(t, harness.Server("web-headless", v1beta1.TransportStdio))
 	s.await(t, "web-headless", fine...)
-	s.await(t, "web-proxy", stands, fine[0])
-	for _, name := range []string{"web", "web-proxy", "web-headless"} {
-		s.AwaitSettled(t, name)
-	}
+	s.await(t, "web-proxy", stands, withoutChild)
+	s.AwaitSettled(t, "web")
+	s.AwaitSettled(t, "web-headless")
+	s.AwaitWorkloads(t, "web-proxy")
 	s.settle(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	s.await(t, "web", fine...)

@@ -45,6 +45,8 @@ type Family struct {
 	Children []*unstructured.Unstructured
 	// Strangers bear the name of a child and were not made for the MCPServer.
 	Strangers []apply.ObjectRef
+	// Why says of each of the Strangers why it is none, and what to do about it.
+	Why map[apply.ObjectRef]string
 	// Unreadable are those that the user may not read. Whether they are there is not known.
 	Unreadable []apply.ObjectRef
 }
@@ -117,7 +119,7 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	family := &Family{}
+	family := &Family{Why: map[apply.ObjectRef]string{}}
 	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.StatefulSet })]
 	owner := c.owner(server, backend)
 	for i, object := range found {
@@ -125,10 +127,14 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 		case unreadable[i]:
 			family.Unreadable = append(family.Unreadable, refs[i])
 		case object == nil:
-		case owner.Whose(refs[i].Kind, object).Mine:
-			family.Children = append(family.Children, object)
 		default:
+			verdict := owner.Whose(refs[i].Kind, object)
+			if verdict.Mine {
+				family.Children = append(family.Children, object)
+				continue
+			}
 			family.Strangers = append(family.Strangers, refs[i])
+			family.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other))
 		}
 	}
 	return family, nil
@@ -154,4 +160,10 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 		owner.Backend = backend
 	}
 	return owner
+}
+
+// serves reports whether there is an MCPServer, as far as the user may know.
+func (c *Client) serves(namespace, name string) bool {
+	_, err := c.Get(ServerRef(namespace, name))
+	return !apierrors.IsNotFound(err)
 }

@@ -87,7 +87,7 @@ func (o *diffOptions) run(argument string) error {
 		}
 		if intent.Live == nil && slices.Contains(family.Strangers, intent.Object) {
 			o.found = true
-			o.warn("%s is refused: an object of that name exists and was not made for MCPServer %s", intent.Object, server.Name)
+			o.warn("%s is refused: %s", intent.Object, family.Why[intent.Object])
 			continue
 		}
 		if err := o.show(palette, intent); err != nil {

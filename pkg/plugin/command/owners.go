@@ -152,7 +152,7 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 			return nil, err
 		}
 		for _, stranger := range family.Strangers {
-			p.warn("%s bears the name of a child of %s and is not one", stranger, object.GetName())
+			p.warn("%s bears the name of a child of %s and is not one: %s", stranger, object.GetName(), family.Why[stranger])
 		}
 		p.warnUnreadable(family)
 		all = append(all, family.Children...)

@@ -148,7 +148,7 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*show.ServerTakeover,
 	}
 	for _, ref := range family.Strangers {
 		found.Blockers = append(found.Blockers, show.Blocker{
-			Object: ref.String(), Reason: "ObjectNotOurs", Message: "an object of that name exists and was not made for this MCPServer",
+			Object: ref.String(), Reason: "ObjectNotOurs", Message: family.Why[ref],
 		})
 	}
 	if server.DeletionTimestamp != nil {
