@@ -29,11 +29,14 @@ func withPullSecrets(server *v1beta1.MCPServer, names ...string) *v1beta1.MCPSer
 	return server
 }
 
+// sharedAccount is the ServiceAccount that another controller looks after as well.
+const sharedAccount = "web-sa"
+
 // addPullSecret does what a controller does that gives each ServiceAccount a pull secret of its own.
-func (o *operating) addPullSecret(account, secret string) {
+func (o *operating) addPullSecret(secret string) {
 	o.t.Helper()
-	list := corev1ac.ServiceAccount(account, "shop")
-	for _, name := range append(o.pullSecrets(account), secret) {
+	list := corev1ac.ServiceAccount(sharedAccount, "shop")
+	for _, name := range append(o.pullSecrets(), secret) {
 		list.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
 	if _, err := o.core.CoreV1().ServiceAccounts("shop").Apply(o.t.Context(), list, metav1.ApplyOptions{FieldManager: "openshift", Force: true}); err != nil {
@@ -43,9 +46,9 @@ func (o *operating) addPullSecret(account, secret string) {
 	o.rest()
 }
 
-func (o *operating) pullSecrets(account string) (names []string) {
+func (o *operating) pullSecrets() (names []string) {
 	o.t.Helper()
-	found, _ := get[*corev1.ServiceAccount](o.apiServer, account)
+	found, _ := get[*corev1.ServiceAccount](o.apiServer, sharedAccount)
 	for _, secret := range found.ImagePullSecrets {
 		names = append(names, secret.Name)
 	}
@@ -59,7 +62,7 @@ func TestPullSecretsAreSharedWithAnotherController(t *testing.T) {
 	operate(t, []runtime.Object{withPullSecrets(newServer("web"), "reg")}, resync, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		for _, secret := range []string{"dockercfg-1", "dockercfg-2"} {
-			o.addPullSecret("web-sa", secret)
+			o.addPullSecret(secret)
 			o.expect(nil, "the controller added "+secret)
 		}
 		<-time.After(10 * time.Minute)
@@ -80,9 +83,9 @@ func TestPullSecretsAreSharedWithAnotherController(t *testing.T) {
 		o.rest()
 		o.expect(nil, "the conflict stands")
 
-		o.addPullSecret("web-sa", "more")
+		o.addPullSecret("more")
 		o.expect([]string{"apply MCPServer/web/status freehold-status"}, "the name is there")
-		if got, want := o.pullSecrets("web-sa"), []string{"reg", "dockercfg-1", "dockercfg-2", "more"}; !slices.Equal(got, want) {
+		if got, want := o.pullSecrets(), []string{"reg", "dockercfg-1", "dockercfg-2", "more"}; !slices.Equal(got, want) {
 			t.Errorf("the list is %v, want %v", got, want)
 		}
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
@@ -95,19 +98,19 @@ func TestPullSecretsAreSharedWithAnotherController(t *testing.T) {
 func TestTakenPullSecretsAreSharedAgain(t *testing.T) {
 	operate(t, []runtime.Object{withPullSecrets(newServer("web"), "reg")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.addPullSecret("web-sa", "dockercfg")
+		o.addPullSecret("dockercfg")
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { withPullSecrets(server, "reg", "more") })
 		o.rest()
 		o.annotate("web", vocabulary.Take, "openshift")
 		o.rest()
-		account, _ := get[*corev1.ServiceAccount](o.apiServer, "web-sa")
+		account, _ := get[*corev1.ServiceAccount](o.apiServer, sharedAccount)
 		if got := ownership.Owners(account, ".imagePullSecrets"); len(got) != 1 || got[0].Manager != vocabulary.Access {
 			t.Errorf("the list belongs to %v", got)
 		}
-		if got, want := o.pullSecrets("web-sa"), []string{"reg", "more"}; !slices.Equal(got, want) {
+		if got, want := o.pullSecrets(), []string{"reg", "more"}; !slices.Equal(got, want) {
 			t.Errorf("the list is %v, want %v", got, want)
 		}
-		o.addPullSecret("web-sa", "dockercfg")
+		o.addPullSecret("dockercfg")
 		o.expect(nil, "the controller added its secret again")
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
 			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)

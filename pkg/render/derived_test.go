@@ -46,10 +46,10 @@ var derivations = []derivation{
 		theirs: map[string]func(map[string]any){
 			"ssa-service-mcp-<n>.yaml": func(service map[string]any) {
 				at(service, "spec")["type"] = "NodePort"
-				item(service, 0, "spec", "ports")["nodePort"] = 30080
+				first(service, "spec", "ports")["nodePort"] = 30080
 			},
 			"ssa-service-mcp-<n>-headless.yaml": func(service map[string]any) {
-				item(service, 0, "spec", "ports")["nodePort"] = 30080
+				first(service, "spec", "ports")["nodePort"] = 30080
 			},
 		},
 	},
@@ -107,7 +107,7 @@ var derivations = []derivation{
 		theirs: map[string]func(map[string]any){
 			"runconfig.json": func(document map[string]any) { at(document, "env_vars")["A"] = "1" },
 			"ssa-statefulset-<n>.yaml": func(set map[string]any) {
-				container := item(set, 0, "spec", "template", "spec", "containers")
+				container := first(set, "spec", "template", "spec", "containers")
 				env := []any{
 					map[string]any{"name": "A", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}},
 					map[string]any{"name": "A", "value": "1"},
@@ -141,10 +141,10 @@ func at(object map[string]any, path ...string) map[string]any {
 	return object
 }
 
-// item returns an item of the list at a path.
-func item(object map[string]any, index int, path ...string) map[string]any {
+// first returns the first item of the list at a path.
+func first(object map[string]any, path ...string) map[string]any {
 	last := len(path) - 1
-	return at(object, path[:last]...)[path[last]].([]any)[index].(map[string]any)
+	return at(object, path[:last]...)[path[last]].([]any)[0].(map[string]any)
 }
 
 // deriveCases derives cases from recorded ones.

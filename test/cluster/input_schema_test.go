@@ -68,7 +68,7 @@ func TestNewerSchema(t *testing.T) {
 			expect:  invalidSpec("MalformedSpec", "endpointPrefix is of type number, not string"),
 		},
 	}
-	s.awaitKept(t, "top", harness.Add("/spec/maxRequestBodySize", "1Mi"))
+	s.awaitKept(t, "top", cases["top"].with[1])
 	second := s.Operate(t)
 	for name, c := range cases {
 		s.MustPatch(t, "kubectl", harness.ServerItself, name, c.with...)

@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +18,9 @@ import (
 // pullSecretController is the manager of a controller that gives each ServiceAccount a pull secret of its own, as
 // OpenShift's does.
 const pullSecretController = "openshift-controller-manager"
+
+// shared is the MCPServer whose ServiceAccounts another controller looks after as well.
+const shared = "web"
 
 // accounts are the ServiceAccounts of an MCPServer.
 var accounts = []harness.Part{harness.ProxyAccount, harness.BackendAccount}
@@ -35,10 +37,10 @@ func pullSecrets(names ...string) harness.Change {
 }
 
 // addPullSecret adds a secret to a ServiceAccount's list by an update.
-func (s *stage) addPullSecret(t *testing.T, manager string, part harness.Part, server, secret string) {
+func (s *stage) addPullSecret(t *testing.T, manager string, part harness.Part, secret string) {
 	t.Helper()
 	accounts := s.Core.CoreV1().ServiceAccounts(s.Name)
-	account, err := accounts.Get(t.Context(), harness.FormOf(part).Name(server), metav1.GetOptions{})
+	account, err := accounts.Get(t.Context(), harness.FormOf(part).Name(shared), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +51,9 @@ func (s *stage) addPullSecret(t *testing.T, manager string, part harness.Part, s
 }
 
 // hasPullSecrets compares a ServiceAccount's list.
-func (s *stage) hasPullSecrets(t *testing.T, part harness.Part, server string, want ...string) {
+func (s *stage) hasPullSecrets(t *testing.T, part harness.Part, want ...string) {
 	t.Helper()
-	account, err := s.Core.CoreV1().ServiceAccounts(s.Name).Get(t.Context(), harness.FormOf(part).Name(server), metav1.GetOptions{})
+	account, err := s.Core.CoreV1().ServiceAccounts(s.Name).Get(t.Context(), harness.FormOf(part).Name(shared), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,25 +72,25 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, env)
 	first := s.Operate(t)
-	s.Create(t, httpServer("web", pullSecrets("reg")))
-	s.await(t, "web", fine...)
-	s.AwaitSettled(t, "web")
+	s.Create(t, httpServer(shared, pullSecrets("reg")))
+	s.await(t, shared, fine...)
+	s.AwaitSettled(t, shared)
 	s.settle(t)
 
 	// The other controller adds its secrets, and takes its time with the second.
 	for _, secret := range []string{"dockercfg-1", "dockercfg-2"} {
 		mark := s.Mark(t)
 		for _, part := range accounts {
-			s.addPullSecret(t, pullSecretController, part, "web", secret)
+			s.addPullSecret(t, pullSecretController, part, secret)
 		}
 		s.awaitCalm(t)
 		if writes := s.Writes(t, mark); len(writes) > 0 {
 			t.Errorf("after %s was added there are writes: %v", secret, writes)
 		}
-		s.await(t, "web", fine...)
+		s.await(t, shared, fine...)
 	}
 	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "web", "reg", "dockercfg-1", "dockercfg-2")
+		s.hasPullSecrets(t, part, "reg", "dockercfg-1", "dockercfg-2")
 	}
 
 	// A new process sees it for the first time.
@@ -100,58 +102,58 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	}
 
 	// A name is missing in the list that another manager owns.
-	s.Edit(t, "web", pullSecrets("reg", "more"))
-	s.await(t, "web", expectation{
+	s.Edit(t, shared, pullSecrets("reg", "more"))
+	s.await(t, shared, expectation{
 		v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "FieldManagerConflict",
 		[]string{".imagePullSecrets", pullSecretController},
 	})
 	s.settle(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "web", "reg", "dockercfg-1", "dockercfg-2")
+		s.hasPullSecrets(t, part, "reg", "dockercfg-1", "dockercfg-2")
 	}
 
 	// One way out is to add the name, the other one is to take the list; the controller adds its secret again.
-	s.addPullSecret(t, "kubectl-edit", harness.BackendAccount, "web", "more")
-	s.Edit(t, "web", func(server *v1beta1.MCPServer) {
+	s.addPullSecret(t, "kubectl-edit", harness.BackendAccount, "more")
+	s.Edit(t, shared, func(server *v1beta1.MCPServer) {
 		server.Annotations = map[string]string{vocabulary.Take: "serviceaccount/web-proxy-runner:.imagePullSecrets"}
 	})
-	s.await(t, "web", fine...)
-	s.AwaitServer(t, "web", "the list is taken", func(server *v1beta1.MCPServer) error {
+	s.await(t, shared, fine...)
+	s.AwaitServer(t, shared, "the list is taken", func(server *v1beta1.MCPServer) error {
 		return expectation{v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, "Taken", []string{pullSecretController}}.missing(server)
 	})
-	s.hasPullSecrets(t, harness.ProxyAccount, "web", "reg", "more")
-	s.hasPullSecrets(t, harness.BackendAccount, "web", "reg", "dockercfg-1", "dockercfg-2", "more")
+	s.hasPullSecrets(t, harness.ProxyAccount, "reg", "more")
+	s.hasPullSecrets(t, harness.BackendAccount, "reg", "dockercfg-1", "dockercfg-2", "more")
 	s.settle(t)
 	mark = s.Mark(t)
-	s.addPullSecret(t, pullSecretController, harness.ProxyAccount, "web", "dockercfg-3")
+	s.addPullSecret(t, pullSecretController, harness.ProxyAccount, "dockercfg-3")
 	s.awaitCalm(t)
 	s.Quiet(t, mark, harness.Calm)
-	s.await(t, "web", fine...)
-	s.hasPullSecrets(t, harness.ProxyAccount, "web", "reg", "more", "dockercfg-3")
+	s.await(t, shared, fine...)
+	s.hasPullSecrets(t, harness.ProxyAccount, "reg", "more", "dockercfg-3")
 }
 
 // TestTakeoverOfPullSecrets: ToolHive wrote the list, and another controller has added to it since.
 func TestTakeoverOfPullSecrets(t *testing.T) {
 	t.Parallel()
 	s := newInstallation(t)
-	s.install(t, "edited", "web")
-	s.Edit(t, "web", pullSecrets("reg"))
+	s.install(t, "edited", shared)
+	s.Edit(t, shared, pullSecrets("reg"))
 	for _, part := range accounts {
-		s.addPullSecret(t, vocabulary.ToolHiveOperator, part, "web", "reg")
-		s.addPullSecret(t, pullSecretController, part, "web", "dockercfg")
+		s.addPullSecret(t, vocabulary.ToolHiveOperator, part, "reg")
+		s.addPullSecret(t, pullSecretController, part, "dockercfg")
 	}
 	first := s.Operate(t)
-	s.awaitTakenOver(t, "web")
-	s.await(t, "web", fine...)
+	s.awaitTakenOver(t, shared)
+	s.await(t, shared, fine...)
 	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "web", "reg", "dockercfg")
+		s.hasPullSecrets(t, part, "reg", "dockercfg")
 	}
 	warned, err := s.warnings(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, event := range slices.Concat(warned["web"]) {
+	for _, event := range warned[shared] {
 		t.Errorf("there is a warning: %s: %s", event.Reason, event.Note)
 	}
 	s.settleAndStayQuiet(t, first)
