@@ -111,7 +111,7 @@ func (o *diffOptions) run(argument string) error {
 func (o *diffOptions) show(palette show.Palette, intent *wanted.Intent) error {
 	for _, path := range intent.Released {
 		o.found = true
-		fmt.Fprintf(o.Out, "%s gives up %s of %s; its value stays\n", intent.Writer, path, intent.Object)
+		o.say("%s gives up %s of %s; its value stays", intent.Writer, path, intent.Object)
 	}
 	switch {
 	case intent.Same || intent.Want == nil:

@@ -140,7 +140,7 @@ func (p *plugin) showExplained(output string, answer explained) error {
 		return err
 	}
 	if output == show.JSON || output == show.YAML {
-		return show.Machine(p.Out, output, answer)
+		return show.Machine(p.machine, output, answer)
 	}
 	if len(answer.Writers) == 0 {
 		return nil

@@ -31,7 +31,7 @@ type table interface {
 // print writes an answer in a format that checkFormat has let pass.
 func (p *plugin) print(format string, palette show.Palette, answer table) error {
 	if format == show.JSON || format == show.YAML {
-		return show.Machine(p.Out, format, answer)
+		return show.Machine(p.machine, format, answer)
 	}
 	return answer.Print(p.Out, palette, p.Clock.Now(), format == formatWide)
 }

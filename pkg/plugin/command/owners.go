@@ -124,7 +124,7 @@ func (p *plugin) ownersPrinter(format string) (func([]*owners.Report) error, err
 	case formatHTML:
 		return func(r []*owners.Report) error { return show.Page{Now: now}.Print(p.Out, r) }, nil
 	case show.JSON, show.YAML:
-		return func(r []*owners.Report) error { return show.Machine(p.Out, format, show.OwnershipOf(r)) }, nil
+		return func(r []*owners.Report) error { return show.Machine(p.machine, format, show.OwnershipOf(r)) }, nil
 	}
 	return nil, unknownFormat(format)
 }

@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,15 +16,19 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Run runs the plugin with the arguments of its command line, and returns its exit code.
 func Run(ctx context.Context, env Environment, args []string) int {
-	root := New(env)
+	p, root := build(env)
 	root.SetArgs(args)
 	code, left := codeOf(root.ExecuteContext(ctx))
 	if left != nil {
-		fmt.Fprintln(env.ErrOut, "error:", strings.TrimPrefix(left.Error(), "error: "))
+		fmt.Fprintln(p.ErrOut, "error:", strings.TrimPrefix(left.Error(), "error: "))
+	}
+	if err := p.terminal.Flush(); err != nil && code == ExitDone {
+		code = ExitFailed
 	}
 	return code
 }
@@ -33,15 +38,24 @@ type plugin struct {
 	Environment
 	flags  *genericclioptions.ConfigFlags
 	colour string
+	// machine takes what is for programs, as it is. Out and ErrOut of the Environment, which are for people, are terminals.
+	machine  io.Writer
+	terminal *show.Terminal
 }
 
 // New returns the plugin as a command.
 func New(env Environment) *cobra.Command {
-	p := &plugin{Environment: env, flags: genericclioptions.NewConfigFlags(true)}
+	_, root := build(env)
+	return root
+}
+
+func build(env Environment) (*plugin, *cobra.Command) {
+	p := &plugin{Environment: env, flags: genericclioptions.NewConfigFlags(true), machine: env.Out, terminal: &show.Terminal{To: env.Out}}
+	p.Out, p.ErrOut = p.terminal, &show.Terminal{To: env.ErrOut}
 	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		// The API server's priority and fairness does the limiting.
 		config.QPS = -1
-		config.WarningHandler = rest.NewWarningWriter(env.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+		config.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 		config.UserAgent = "kubectl-freehold/" + version.Get().GitVersion
 		return config
 	}
@@ -71,17 +85,26 @@ look after.
 	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback())
 	complete(root, "namespace", p.completeNamespaces)
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
-	return root
+	return p, root
 }
 
 // client connects to the cluster.
 func (p *plugin) client() (*cluster.Client, error) { return cluster.New(p.flags) }
 
-func (p *plugin) palette() (show.Palette, error) { return p.Environment.palette(p.colour) }
+func (p *plugin) palette() (show.Palette, error) {
+	palette, err := p.Environment.palette(p.colour)
+	p.terminal.Colours = palette.On
+	return palette, err
+}
 
 // warn tells the user something beside the output.
 func (p *plugin) warn(format string, args ...any) {
-	fmt.Fprintf(p.ErrOut, "note: "+format+"\n", args...)
+	fmt.Fprintln(p.ErrOut, "note: "+printable.Text(fmt.Sprintf(format, args...)))
+}
+
+// say tells the user one line in which values may stand.
+func (p *plugin) say(format string, args ...any) {
+	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
 }
 
 // examples indents the lines of a help text as cobra does.

@@ -135,7 +135,7 @@ func (s *settler) preview(palette show.Palette, c change) {
 		fmt.Fprintln(s.Out, palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, value)))
 	}
 	for _, effect := range c.effects {
-		fmt.Fprintln(s.Out, "  "+effect)
+		s.say("  %s", effect)
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *settler) await(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, told)
+	s.say("%s", told)
 	if refused {
 		return errFound
 	}

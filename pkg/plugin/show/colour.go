@@ -7,32 +7,40 @@ import (
 	"unicode/utf8"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// Palette colours text for a terminal. The zero value leaves it plain.
+// Palette colours text for a Terminal. The zero value leaves it plain. What it colours is one line, and printable.
 type Palette struct {
 	// On tells that the text is to be coloured.
 	On bool
 }
 
-// The colours are among the sixteen that every terminal has, and that its user may have chosen.
+// Marks of colours. They stand for no character, and a Terminal puts the sequences in their place.
 const (
-	plain  = "\x1b[0m"
-	dim    = "\x1b[2m"
-	bold   = "\x1b[1m"
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	blue   = "\x1b[34m"
+	plain rune = 0xfdd0 + iota
+	dim
+	bold
+	red
+	green
+	yellow
+	blue
 )
 
-var sideColours = map[owners.Side]string{owners.Freehold: green, owners.User: yellow, owners.System: blue}
+// sequences of the terminal. The colours are among the sixteen that every one has, and that its user may have chosen.
+var sequences = map[rune]string{
+	plain: "\x1b[0m", dim: "\x1b[2m", bold: "\x1b[1m", red: "\x1b[31m", green: "\x1b[32m", yellow: "\x1b[33m", blue: "\x1b[34m",
+}
 
-func (p Palette) paint(colour, text string) string {
-	if !p.On || text == "" || colour == "" {
+var sideColours = map[owners.Side]rune{owners.Freehold: green, owners.User: yellow, owners.System: blue}
+
+// paint colours a text of one line.
+func (p Palette) paint(colour rune, text string) string {
+	text = printable.Text(text)
+	if !p.On || text == "" || colour == 0 {
 		return text
 	}
-	return colour + text + plain
+	return string(colour) + text + string(plain)
 }
 
 // Side colours a text as that side's.

@@ -87,7 +87,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 		}
 		fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", server.Name, server.Namespace))+": "+told)
 		if len(server.Fields) == 0 {
-			fmt.Fprintln(to, server.Told.Message)
+			line(to, "%s", server.Told.Message)
 			continue
 		}
 		if err := server.table(to, palette, now, wide); err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // diffContext is how many lines that stay are shown around each change.
@@ -29,7 +31,7 @@ func Diff(to io.Writer, palette Palette, name string, before, after *unstructure
 		return false, err
 	}
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: old, B: changed, FromFile: name + " as it is", ToFile: name + " by " + by, Context: diffContext,
+		A: old, B: changed, FromFile: printable.Text(name + " as it is"), ToFile: printable.Text(name + " by " + by), Context: diffContext,
 	})
 	if err != nil || text == "" {
 		return false, err

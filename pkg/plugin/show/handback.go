@@ -66,7 +66,7 @@ func (h Handback) Print(to io.Writer, palette Palette) error {
 	}
 	fmt.Fprintln(to, "The annotations and conditions of Freehold go, and what it owns becomes ToolHive's.")
 	if len(alone) > 0 {
-		fmt.Fprintln(to, "Nothing else changes of", strings.Join(alone, ", "))
+		line(to, "Nothing else changes of %s", strings.Join(alone, ", "))
 	}
 	return nil
 }

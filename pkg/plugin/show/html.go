@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 //go:embed page.html.tmpl
@@ -80,10 +81,10 @@ func (p Page) Print(to io.Writer, reports []*owners.Report) error {
 	content := page{Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339)}
 	managers := map[string]*pageManager{}
 	if len(reports) > 0 {
-		content.Title = "Owners of " + title(reports[0])
+		content.Title = printable.Text("Owners of " + title(reports[0]))
 	}
 	for i, report := range reports {
-		object := pageObject{Anchor: fmt.Sprintf("object-%d", i), Ref: report.Ref(), Kind: report.Kind, Name: report.Name}
+		object := pageObject{Anchor: fmt.Sprintf("object-%d", i), Ref: printable.Text(report.Ref()), Kind: printable.Text(report.Kind), Name: printable.Text(report.Name)}
 		for _, entry := range report.Entries {
 			m := managers[entry.Manager]
 			if m == nil {
@@ -103,7 +104,7 @@ func (p Page) Print(to io.Writer, reports []*owners.Report) error {
 }
 
 func newPageManager(entry owners.Entry, known map[string]*pageManager) *pageManager {
-	m := &pageManager{ID: fmt.Sprintf("m%d", len(known)), Name: entry.Manager, Side: string(entry.Side)}
+	m := &pageManager{ID: fmt.Sprintf("m%d", len(known)), Name: printable.Text(entry.Manager), Side: string(entry.Side)}
 	for _, other := range known {
 		if other.Side == m.Side {
 			m.index = max(m.index, other.index+1)
@@ -125,7 +126,7 @@ func (o *pageObject) share(m *pageManager, fields int) {
 
 func (p Page) line(report *owners.Report, line owners.Line, managers map[string]*pageManager) pageLine {
 	last := report.Fields[line.Fields[len(line.Fields)-1]]
-	shown := pageLine{Text: line.Text, Path: last.Path, State: strings.ToLower(string(last.State))}
+	shown := pageLine{Text: printable.Text(line.Text), Path: printable.Text(last.Path), State: strings.ToLower(string(last.State))}
 	for _, i := range report.OwnersOf(line) {
 		entry := report.Entries[i]
 		shown.Owners = append(shown.Owners, pageOwner{managers[entry.Manager], Operation(entry.Owner), Age(entry.Since, p.Now)})

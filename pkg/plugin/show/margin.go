@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Margin shows objects as YAML, with the owners of each line in a margin. A line that several own has a row for each.
@@ -85,7 +86,7 @@ func (m Margin) object(out io.Writer, report *owners.Report) {
 
 func widen(widths []int, r row) {
 	for i, cell := range r.cells {
-		widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		widths[i] = max(widths[i], utf8.RuneCountInString(printable.Text(cell)))
 	}
 }
 
@@ -94,13 +95,13 @@ func (m Margin) print(out io.Writer, r row, widths []int, text string) {
 	for i, width := range widths {
 		cell := ""
 		if i < len(r.cells) {
-			cell = r.cells[i]
+			cell = printable.Text(r.cells[i])
 		}
 		margin.WriteString(pad(cell, width) + "  ")
 	}
 	fmt.Fprint(out, r.colour(margin.String()), m.Palette.Dim("│"))
 	if text != "" {
-		fmt.Fprint(out, " ", text)
+		fmt.Fprint(out, " ", printable.Text(text))
 	}
 	fmt.Fprintln(out)
 }

@@ -70,7 +70,8 @@ freehold-runconfig  Update     90s  │   key-002: value
 		t.Errorf("it prints\n%s\nwant\n%s", out.String(), want)
 	}
 	out.Reset()
-	if err := (show.Margin{Now: noon, Palette: show.Palette{On: true}}).Print(&out, reports); err != nil {
+	terminal := &show.Terminal{To: &out, Colours: true}
+	if err := (show.Margin{Now: noon, Palette: show.Palette{On: true}}).Print(terminal, reports); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"\x1b[32mfreehold-runconfig  Update     90s  \x1b[0m", "\x1b[33mkubectl-edit        Update     3m   \x1b[0m"} {
@@ -109,6 +110,8 @@ func TestValue(t *testing.T) {
 		{"text", true, "text"},
 		{"", true, `""`},
 		{"a\nb", true, `"a\nb"`},
+		{"a\x1b[2J\u202eb", true, `"a\u001b[2J\u202eb"`},
+		{[]any{"\u202e"}, true, `["\u202e"]`},
 		{int64(3), true, "3"},
 		{true, true, "true"},
 		{[]any{"a", int64(1)}, true, `["a",1]`},
@@ -138,8 +141,9 @@ func TestDiffOfNothing(t *testing.T) {
 func BenchmarkMargin(b *testing.B) {
 	reports := []*owners.Report{reportOf(b, 200, "a", "b", "c", "d", "e", "f", "g", "h")}
 	margin := show.Margin{Now: noon, Palette: show.Palette{On: true}, Wide: true}
+	terminal := &show.Terminal{To: io.Discard, Colours: true}
 	for b.Loop() {
-		if err := margin.Print(io.Discard, reports); err != nil {
+		if err := margin.Print(terminal, reports); err != nil {
 			b.Fatal(err)
 		}
 	}

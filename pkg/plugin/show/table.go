@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Table prints rows in columns as wide as they need to be.
@@ -17,6 +19,7 @@ func Table(to io.Writer, palette Palette, heads []string, rows [][]string) error
 	widths := make([]int, len(heads))
 	for _, r := range append([][]string{heads}, rows...) {
 		for i, cell := range r {
+			cell = printable.Text(cell)
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
@@ -24,7 +27,7 @@ func Table(to io.Writer, palette Palette, heads []string, rows [][]string) error
 	line := func(cells []string) string {
 		var text strings.Builder
 		for i, cell := range cells {
-			text.WriteString(pad(cell, widths[i]) + "   ")
+			text.WriteString(pad(printable.Text(cell), widths[i]) + "   ")
 		}
 		return strings.TrimRight(text.String(), " ")
 	}
@@ -44,12 +47,12 @@ func Value(value any, short bool) string {
 		return "-"
 	}
 	text, ok := value.(string)
-	if !ok || text == "" || strings.ContainsAny(text, "\n\t") {
+	if !ok || text == "" || printable.Text(text) != text {
 		encoded, err := json.Marshal(value)
 		if err != nil {
 			return "?"
 		}
-		text = string(encoded)
+		text = printable.Text(string(encoded))
 	}
 	if runes := []rune(text); short && len(runes) > shortValue {
 		return string(runes[:shortValue-1]) + "…"

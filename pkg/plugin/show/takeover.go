@@ -182,10 +182,10 @@ func (s ServerTakeover) print(to io.Writer, palette Palette, now time.Time, wide
 		fmt.Fprintln(to, palette.Removed("  "+text))
 	}
 	for _, p := range s.Pods {
-		fmt.Fprintln(to, "  "+p.sentence())
+		line(to, "  %s", p.sentence())
 	}
 	for _, notice := range s.Notices {
-		fmt.Fprintln(to, "  "+notice)
+		line(to, "  %s", notice)
 	}
 	if len(s.Contested) > 0 {
 		if err := (ServerConflicts{Fields: s.Contested}).table(to, palette, now, wide); err != nil {
@@ -243,7 +243,7 @@ func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error 
 		}
 	}
 	if len(same) > 0 {
-		fmt.Fprintln(to, "as they are:", strings.Join(same, ", "))
+		line(to, "as they are: %s", strings.Join(same, ", "))
 	}
 	return nil
 }

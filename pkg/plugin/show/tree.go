@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Tree shows, for each manager of an object, the fields that it owns as a tree.
@@ -193,9 +194,9 @@ func (w *twig) line() (line string, fits bool) {
 
 func (w *twig) label() string {
 	if len(w.shared) == 0 {
-		return w.text
+		return printable.Text(w.text)
 	}
-	return fmt.Sprintf("%s (also %s)", w.text, strings.Join(w.shared, ", "))
+	return printable.Text(fmt.Sprintf("%s (also %s)", w.text, strings.Join(w.shared, ", ")))
 }
 
 // wrapped joins words to lines of a width, in characters; a longer word has a line of its own.
