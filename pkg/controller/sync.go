@@ -94,6 +94,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
 		unwritten: sets.New[apply.ObjectRef](), resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
 	}
+	p.resolution.begun = p.resolution.begun && !c.takes.isWithdrawn(key)
 	p.resolution.done = func(object apply.ObjectRef, path string) bool {
 		return c.takes.done(key, p.resolution.record.Request, object, path)
 	}

@@ -35,6 +35,9 @@ type takes struct {
 type taken struct {
 	request string
 	fields  map[string]bool
+	// withdrawn tells that the request was seen to be gone, and that its record is still to go: the same asked for
+	// meanwhile is another request.
+	withdrawn bool
 }
 
 func (t *takes) done(key cache.ObjectName, digest string, object apply.ObjectRef, path string) bool {
@@ -55,12 +58,27 @@ func (t *takes) note(key cache.ObjectName, digest string, out apply.Outcome) {
 			t.of = map[cache.ObjectName]taken{}
 		}
 		if t.of[key].request != digest {
-			t.of[key] = taken{digest, map[string]bool{}}
+			t.of[key] = taken{request: digest, fields: map[string]bool{}}
 		}
 		for _, field := range change.Fields {
 			t.of[key].fields[out.Object.String()+field.Path] = true
 		}
 	}
+}
+
+func (t *takes) withdraw(key cache.ObjectName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[cache.ObjectName]taken{}
+	}
+	t.of[key] = taken{withdrawn: true}
+}
+
+func (t *takes) isWithdrawn(key cache.ObjectName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[key].withdrawn
 }
 
 func (t *takes) forget(key cache.ObjectName) {
@@ -79,6 +97,7 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 	case r.begun, r.take.Empty() && !recorded:
 		return
 	case r.take.Empty():
+		p.takes.withdraw(p.key)
 	default:
 		record := p.toTake()
 		if len(record.Claims) == 0 && !complete || p.unanswered() {
@@ -86,8 +105,10 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 		}
 		config.WithAnnotations(map[string]string{vocabulary.TakeRecord: record.String()})
 	}
-	p.takes.forget(p.key) // The same asked for again is another request.
-	p.write(ctx, vocabulary.Requests, apply.Request{Object: serverRef(p.key), Config: config})
+	out := p.write(ctx, vocabulary.Requests, apply.Request{Object: serverRef(p.key), Config: config})
+	if out.Err == nil {
+		p.takes.forget(p.key) // What was taken for another request, or for the same one that was withdrawn, counts no more.
+	}
 }
 
 // unanswered reports whether a writer does not know whether its fields are contested: it lost a race, or got no answer.

@@ -6,6 +6,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -229,6 +230,35 @@ func TestRecordOfARequest(t *testing.T) {
 		o.annotate("web", vocabulary.TakeRecord, "forged")
 		o.took()
 		o.annotate("web", vocabulary.Take, takeImage)
+		o.imageTaken()
+	})
+}
+
+// A request that is made again before its withdrawal could be written down is another request.
+func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		seize(t, o, "evil")
+		o.rest()
+		o.annotate("web", vocabulary.Take, takeImage)
+		o.imageTaken()
+		seize(t, o, "evil")
+		o.rest()
+		var once atomic.Bool
+		o.before = func(w write) error {
+			if w.String() == applyRequests && once.CompareAndSwap(false, true) {
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+					server.Annotations = maps.Clone(server.Annotations)
+					server.Annotations[vocabulary.Take] = takeImage
+				})
+			}
+			return nil
+		}
+		o.annotate("web", vocabulary.Take, "")
+		if !once.Load() {
+			t.Fatal("the withdrawal was not written down")
+		}
+		o.rest()
 		o.imageTaken()
 	})
 }
