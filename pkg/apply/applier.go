@@ -62,8 +62,8 @@ func (a *Applier) Written() *Written { return a.written }
 // changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a claim has to change hands, an edit of
 // managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
-	if req.Aside != nil {
-		a.memo.setAside(w.Name(), req.Object, req.Aside.Conflict)
+	if req.Aside != nil && a.memo.setAside(w.Name(), req.Object, req.Aside.Conflict) {
+		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))
 	}
 	out := w.sync(ctx, a.memo, req)
 	if out.Wrote() {
@@ -91,12 +91,17 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	return out
 }
 
+// mostLogged is how many fields are logged of those that one write is about.
+const mostLogged = 10
+
+func some[F any](fields []F) []F { return fields[:min(mostLogged, len(fields))] }
+
 // Note logs an outcome and tells the observer of it. Sync, Delete and Refuse do so themselves; it is for what a
 // controller finds in its way before it can ask for anything.
 func (a *Applier) Note(ctx context.Context, out Outcome) {
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
 	for _, change := range out.Claims {
-		log.Info("Fields changed hands", "cause", change.Cause, "fields", change.Fields)
+		log.Info("Fields changed hands", "cause", change.Cause, "fields", some(change.Fields), "count", len(change.Fields))
 	}
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:

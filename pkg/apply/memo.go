@@ -122,15 +122,20 @@ func newMemo(clock clock.PassiveClock) *memo {
 	return &memo{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
 }
 
-// setAside remembers a conflict about what is left out, or that there is none.
-func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) {
+// setAside remembers a conflict about what is left out, or that there is none. It reports whether there is one that was not
+// remembered already.
+func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if conflict == nil {
 		delete(m.aside, place{writer, ref})
-		return
+		return false
 	}
+	before := m.aside[place{writer, ref}]
 	m.aside[place{writer, ref}] = conflict
+	return before == nil || !slices.EqualFunc(before.Fields, conflict.Fields, func(a, b FieldConflict) bool {
+		return a.Path == b.Path && slices.Equal(a.Owners, b.Owners)
+	})
 }
 
 func (m *memo) recall(writer string, ref ObjectRef) (memory, bool) {

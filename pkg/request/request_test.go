@@ -171,3 +171,20 @@ func TestShorten(t *testing.T) {
 		})
 	}
 }
+
+func TestFit(t *testing.T) {
+	few := []request.Selector{{Object: "service/web", Path: ".spec.a"}, {Object: "deployment.apps/web", Path: ".spec.b"}}
+	if diff := cmp.Diff(few, request.Fit(few)); diff != "" {
+		t.Errorf("what fits is changed (-want +got):\n%s", diff)
+	}
+	many := few
+	for i := range 2 * request.MaxEntries {
+		many = append(many, request.Selector{Object: "deployment.apps/web", Path: fmt.Sprintf(".spec.env[name=%q].value", fmt.Sprint("V", i))})
+	}
+	want := []request.Selector{
+		{Object: "deployment.apps/web", Path: ".spec.b"}, {Object: "deployment.apps/web", Path: ".spec.env"}, {Object: "service/web", Path: ".spec.a"},
+	}
+	if diff := cmp.Diff(want, request.Fit(many)); diff != "" {
+		t.Errorf("too many (-want +got):\n%s", diff)
+	}
+}

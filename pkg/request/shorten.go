@@ -4,12 +4,13 @@
 package request
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
-// maps are the fields of Kubernetes' objects below which there are keys, with or without dots in them, and no fields.
-var maps = []string{
+// keyed are the fields of Kubernetes' objects below which there are keys, with or without dots in them, and no fields.
+var keyed = []string{
 	".annotations", ".labels", ".matchLabels", ".nodeSelector", ".limits", ".requests", ".data", ".binaryData", ".stringData",
 	".volumeAttributes",
 }
@@ -34,7 +35,7 @@ func Elements(path string) []string {
 			if c == '[' {
 				depth++
 			}
-			isKey := len(elements) > 0 && slices.Contains(maps, elements[len(elements)-1])
+			isKey := len(elements) > 0 && slices.Contains(keyed, elements[len(elements)-1])
 			if i > begin && depth < 2 && !(c == '.' && isKey) {
 				elements, begin = append(elements, path[begin:i]), i
 			}
@@ -70,3 +71,25 @@ func Shorten(paths []string, each, bytes int) []string {
 		}
 	}
 }
+
+// Fit returns entries about the same fields, and perhaps more, that are no more and no longer than what is read of an
+// annotation.
+func Fit(entries []Selector) []Selector {
+	if len(entries) <= MaxEntries && len(Write(entries)) <= MaxBytes {
+		return entries
+	}
+	paths := map[string][]string{}
+	for _, s := range entries {
+		paths[s.Object] = append(paths[s.Object], s.Path)
+	}
+	var fit []Selector
+	for _, object := range slices.Sorted(maps.Keys(paths)) {
+		for _, path := range Shorten(paths[object], len(object), fitBytes) {
+			fit = append(fit, Selector{Object: object, Path: path})
+		}
+	}
+	return fit
+}
+
+// fitBytes is how long the entries about one object may be, in bytes. An MCPServer has a dozen objects.
+const fitBytes = MaxBytes / 16

@@ -18,7 +18,7 @@ import (
 )
 
 // Cost counts the writes made for one MCPServer by what was written, for example "proxy", "proxy replicas",
-// "finalizer", "status", "delete service/backend", "event". A write that did not succeed has its code behind it.
+// "finalizer", "status", "requests", "delete service/backend", "event". A write that did not succeed has its code behind it.
 type Cost map[string]int
 
 // CostOf counts the writes for an MCPServer of those that operators made.
@@ -45,6 +45,8 @@ func itemOf(server string, e *audit.Event) (item string, ok bool) {
 		item = "delete " + item
 	case e.FieldManager == vocabulary.Status:
 		item = "status"
+	case e.FieldManager == vocabulary.Requests:
+		item = "requests"
 	case form.Part == ServerItself:
 		item = "finalizer"
 	case e.FieldManager == form.Replicas:

@@ -25,7 +25,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		namespace, name := "-n"+text, text
 		server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		server.Annotations = map[string]string{vocabulary.Take: text, vocabulary.Yield: `.metadata.annotations["` + text + `"]`}
-		preview := &show.ServerTakeover{Contested: []show.ContestedField{{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`}}}
+		preview := &show.ServerTakeover{Contested: []show.ContestedField{{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}}}
 		(&takeoverOptions{}).settlements(preview, server)
 		wanted := func(annotation string) string {
 			fields := append(request.Read(server.Annotations[annotation]), request.Selector{

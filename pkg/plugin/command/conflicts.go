@@ -5,6 +5,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
@@ -101,9 +103,17 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (show.ServerCo
 	if err != nil {
 		return found, err
 	}
-	found.Fields = append(found.Fields, contestedFields(plan.Intents)...)
+	status, err := wanted.HeldStatus(server)
+	if err != nil {
+		return found, err
+	}
+	intents := append(plan.Intents, status)
+	found.Fields = append(found.Fields, contestedFields(intents)...)
 	if len(found.Fields) > 0 {
-		found.Take, found.Yield = settling("take", server), settling("yield", server)
+		found.Take = settling("take", server)
+	}
+	if slices.ContainsFunc(contests(intents), contest.yieldable) {
+		found.Yield = settling("yield", server)
 	}
 	return found, nil
 }
@@ -114,6 +124,7 @@ func contestedFields(intents []wanted.Intent) []show.ContestedField {
 		for _, c := range intent.Contested {
 			field := show.ContestedField{
 				Object: intent.Object.String(), Path: c.Path, Writer: intent.Writer, Theirs: c.Theirs, Ours: c.Ours,
+				Yieldable: request.Yieldable(intent.Object, c.Location),
 			}
 			for _, owner := range c.Owners {
 				field.Owners = append(field.Owners, show.ManagerOf(owner))

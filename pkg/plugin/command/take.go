@@ -82,6 +82,9 @@ func (c contest) chosenBy(s request.Selector) bool {
 	return s.Field(c.intent.Object, c.field.Location)
 }
 
+// yieldable tells whether the field can be left to others.
+func (c contest) yieldable() bool { return request.Yieldable(c.intent.Object, c.field.Location) }
+
 func (c contest) holders() string {
 	var all []string
 	for _, o := range c.field.Owners {
@@ -97,7 +100,7 @@ func choose(all []contest, arguments []string) (chosen []contest, entries []requ
 		for _, c := range all {
 			entries = append(entries, c.selector())
 		}
-		return all, entries, nil
+		return all, request.Fit(entries), nil
 	}
 	for _, argument := range arguments {
 		s, err := request.Parse(argument)
@@ -121,14 +124,18 @@ func choose(all []contest, arguments []string) (chosen []contest, entries []requ
 	return chosen, entries, nil
 }
 
-// pick finds the contested fields of an MCPServer that entries are about, and the entries to write. It says so where there
-// are none.
-func (s *settler) pick(server *v1beta1.MCPServer, fields []string) (chosen []contest, entries []request.Selector, err error) {
+// pick finds the contested fields of an MCPServer that entries are about, and the entries to write, but for fields for which
+// unless returns true. It says so where there are none.
+func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(contest) bool) (chosen []contest, entries []request.Selector, err error) {
 	plan, _, err := s.survey(server)
 	if err != nil {
 		return nil, nil, err
 	}
-	if chosen, entries, err = choose(contests(plan.Intents), fields); err == nil && len(entries) == 0 {
+	status, err := wanted.HeldStatus(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if chosen, entries, err = choose(slices.DeleteFunc(contests(append(plan.Intents, status)), unless), fields); err == nil && len(entries) == 0 {
 		fmt.Fprintln(s.Out, "No conflicts.")
 	}
 	return chosen, entries, err
@@ -139,7 +146,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil {
 		return err
 	}
-	chosen, entries, err := s.pick(server, fields)
+	chosen, entries, err := s.pick(server, fields, func(contest) bool { return false })
 	if err != nil || len(entries) == 0 {
 		return err
 	}

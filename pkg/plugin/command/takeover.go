@@ -293,12 +293,17 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 	if len(found.Contested) == 0 {
 		return
 	}
-	var fields []request.Selector
-	for _, c := range found.Contested {
-		fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
-	}
 	annotate := func(annotation string) string {
-		entries := append(request.Read(server.Annotations[annotation]), fields...)
+		var fields []request.Selector
+		for _, c := range found.Contested {
+			if annotation == vocabulary.Take || c.Yieldable {
+				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
+			}
+		}
+		if len(fields) == 0 {
+			return ""
+		}
+		entries := append(request.Read(server.Annotations[annotation]), request.Fit(fields)...)
 		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
 			annotation+"="+request.Write(entries))
 	}

@@ -112,13 +112,14 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	if o.undo {
 		return o.undoYield(ctx, server, fields)
 	}
-	chosen, entries, err := o.pick(server, fields)
+	// Without a name only those are meant that can be left to others.
+	chosen, entries, err := o.pick(server, fields, func(c contest) bool { return len(fields) == 0 && !c.yieldable() })
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	var effects []string
 	for _, c := range chosen {
-		if !request.Yieldable(c.intent.Object, c.field.Location) {
+		if !c.yieldable() {
 			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.field.Path, c.intent.Object)
 		}
 		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.intent.Object, c.field.Path,

@@ -50,6 +50,8 @@ type ContestedField struct {
 	// Theirs is the present value, Ours the one that the operator wants.
 	Theirs any `json:"theirs"`
 	Ours   any `json:"ours"`
+	// Yieldable tells whether the field can be left to who holds it.
+	Yieldable bool `json:"-"`
 }
 
 // ManagerOf is an owner for programs.
@@ -93,9 +95,17 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 		if err := server.table(to, palette, now, wide); err != nil {
 			return err
 		}
-		fmt.Fprintf(to, "To take it:            %s\nTo leave it to them:   %s\n", server.Take, server.Yield)
+		settlements(to, server.Take, server.Yield)
 	}
 	return nil
+}
+
+// settlements are the commands that settle what is contested; yield is empty where nothing can be left to others.
+func settlements(to io.Writer, take, yield string) {
+	fmt.Fprintf(to, "To take it:            %s\n", take)
+	if yield != "" {
+		fmt.Fprintf(to, "To leave it to them:   %s\n", yield)
+	}
 }
 
 func (s ServerConflicts) table(to io.Writer, palette Palette, now time.Time, wide bool) error {

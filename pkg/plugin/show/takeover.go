@@ -191,7 +191,7 @@ func (s ServerTakeover) print(to io.Writer, palette Palette, now time.Time, wide
 		if err := (ServerConflicts{Fields: s.Contested}).table(to, palette, now, wide); err != nil {
 			return err
 		}
-		fmt.Fprintf(to, "To take it:            %s\nTo leave it to them:   %s\n", s.Take, s.Yield)
+		settlements(to, s.Take, s.Yield)
 	}
 	return s.changes(to, palette, wide)
 }
