@@ -10,7 +10,6 @@ import (
 
 	goyaml "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/yaml"
 )
 
 // unownable are fields that no manager can own, by their paths.
@@ -36,7 +35,7 @@ type inherited struct {
 
 // object writes an object as kubectl does, reads where each field of it begins, and tells who owns it.
 func (w *walk) object(content map[string]any, root *node) error {
-	text, err := yaml.Marshal(content)
+	text, err := YAML(content)
 	if err != nil {
 		return err
 	}

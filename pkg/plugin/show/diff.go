@@ -11,8 +11,8 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/pkg/plugin/owners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
@@ -64,7 +64,7 @@ func lines(object *unstructured.Unstructured) ([]string, error) {
 	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
-	text, err := yaml.Marshal(content)
+	text, err := owners.YAML(content)
 	if err != nil {
 		return nil, err
 	}

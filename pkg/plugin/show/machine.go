@@ -9,8 +9,6 @@ import (
 	"io"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
 )
 
@@ -22,15 +20,16 @@ const (
 
 // Machine writes something in a format for programs, JSON or YAML.
 func Machine(to io.Writer, format string, what any) error {
-	text, err := json.MarshalIndent(what, "", "  ")
-	if err != nil {
-		return err
-	}
 	if format == YAML {
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		text, err := owners.YAML(what)
+		if err != nil {
 			return err
 		}
 		_, err = to.Write(text)
+		return err
+	}
+	text, err := json.MarshalIndent(what, "", "  ")
+	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(to, "%s\n", text)

@@ -19,7 +19,7 @@ import (
 )
 
 // hostile would clear the screen, forge a line, turn the text around and colour it, if it were printed as it is.
-const hostile = "x\x1b[2J\x1b[31m\u202d\r\nREADY\u202eDLROW\u0007\ufdd3\u200b"
+const hostile = "x\x1b[2J\x1b[31m\u009b\r\nREADY\u202eDLROW\u0007\ufdd3\u200b"
 
 // everything prints, by a name, all that the plugin prints for people, with a text of a user's in each place for one.
 func everything(t *testing.T, text string, palette show.Palette) map[string]func(to io.Writer) error {
@@ -93,7 +93,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 					}
 				}
 				text := out.String()
-				if strings.Contains(text, "\x1b[31m\\u202d") {
+				if strings.Contains(text, "\x1b[31m\\u009b") {
 					t.Errorf("a value is coloured:\n%q", text)
 				}
 				if coloured {
