@@ -152,6 +152,28 @@ func TestEventsDoNotProlongTheWait(t *testing.T) {
 	}
 }
 
+// A conflict counts as one that stands until there is an answer about it: that the API server gives none ends no conflict.
+func TestConflictStandsWithoutAnAnswer(t *testing.T) {
+	b, live := refused(t, apply.ClassConflict)
+	for _, step := range []struct {
+		answer error
+		image  string
+		want   int
+	}{
+		{answered(t, refusals[apply.ClassTransient]), "a:3", 1},
+		{answered(t, refusals[apply.ClassForbidden]), "a:4", 1},
+		{answered(t, refusals[apply.ClassConflict]), "a:5", 1},
+		{answered(t, refusals[apply.ClassTransient]), "a:6", 1},
+		{answered(t, refusals[apply.ClassInvalid]), "a:7", 0}, // the fields come first
+	} {
+		b.refuse = step.answer
+		b.sync(live, web(step.image), 1)
+		if got := b.applier.Conflicts(); len(got) != step.want {
+			t.Errorf("%s: conflicts %v, want %d", step.image, got, step.want)
+		}
+	}
+}
+
 // A write that takes longer to be refused than the first wait is long has its wait afterwards.
 func TestWaitBeginsWithTheAnswer(t *testing.T) {
 	b := newBench(t, content, (*server).target)

@@ -62,6 +62,8 @@ type refused struct {
 	asked asked
 	// version is the resourceVersion that the write was bound to; empty for a creation.
 	version string
+	// conflict is the refusal itself, or the conflict before it about which nothing has been learned since. Nil for none.
+	conflict *ConflictError
 }
 
 // asked is what a request asks for beside its intent, as far as it changes what is sent.
@@ -160,12 +162,23 @@ func (m *memo) remember(writer string, ref ObjectRef, what memory) {
 // refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
 func (m *memo) refuse(writer string, ref ObjectRef, what memory) (fresh bool) {
 	var before *refused
-	if last, _ := m.recall(writer, ref); last.object == what.object && last.intent == what.intent {
+	last, _ := m.recall(writer, ref)
+	if last.object == what.object && last.intent == what.intent {
 		before = last.refused
+	}
+	what.refused.conflict, _ = errors.AsType[*ConflictError](what.refused.err)
+	if last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {
+		what.refused.conflict = last.refused.conflict
 	}
 	fresh = what.refused.after(before, m.clock.Now())
 	m.remember(writer, ref, what)
 	return fresh
+}
+
+// saysNothingOfFields tells whether a write may be in conflict although it was refused for another reason.
+func saysNothingOfFields(refusal error) bool {
+	class := ClassOf(refusal)
+	return Policies()[class].Passes || class == ClassForbidden
 }
 
 func (m *memo) forget(writer string, ref ObjectRef) {
@@ -190,10 +203,8 @@ func (m *memo) conflicts() []*ConflictError {
 	var standing []*ConflictError
 	for _, entries := range m.entries {
 		for i := range entries {
-			if r := entries[i].refused; r != nil {
-				if conflict, ok := errors.AsType[*ConflictError](r.err); ok {
-					standing = append(standing, conflict)
-				}
+			if r := entries[i].refused; r != nil && r.conflict != nil {
+				standing = append(standing, r.conflict)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import "slices"
 
 // Condition types of an MCPServer that ToolHive defines.
 const (
-	// ConditionReady is True while the MCPServer serves.
+	// ConditionReady is True while all that the spec asks for is written and serves.
 	ConditionReady = "Ready"
 	// ConditionGroupRefValidated tells whether spec.groupRef resolves.
 	ConditionGroupRefValidated = "GroupRefValidated"
@@ -56,7 +56,7 @@ const (
 	ConditionTakenOver = "TakenOver"
 	// ConditionSpecValid is False while the spec holds something that cannot work.
 	ConditionSpecValid = "SpecValid"
-	// ConditionApplied is False while a child cannot be written for another reason than a conflict.
+	// ConditionApplied is False while a write is refused, or has no answer, for another reason than a conflict.
 	ConditionApplied = "Applied"
 	// ConditionAuthzConfigValidated tells whether spec.authzConfig can be honoured.
 	ConditionAuthzConfigValidated = "AuthzConfigValidated"
