@@ -160,6 +160,9 @@ func Standing(obj metav1.Object, subresource string) uint64 {
 
 const statusSubresource = "status"
 
+// deploymentRevision is an annotation that the Deployment controller writes together with the status, and as that.
+const deploymentRevision = "deployment.kubernetes.io/revision"
+
 // writeValues writes what tells that values of an object have changed.
 func writeValues(h *maphash.Hash, obj metav1.Object, subresource string) {
 	if generation := obj.GetGeneration(); generation != 0 && subresource != statusSubresource {
@@ -167,10 +170,12 @@ func writeValues(h *maphash.Hash, obj metav1.Object, subresource string) {
 	} else {
 		h.WriteString(obj.GetResourceVersion())
 	}
-	for _, values := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
-		maphash.WriteComparable(h, len(values))
+	for i, values := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
+		maphash.WriteComparable(h, i)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			maphash.WriteComparable(h, [2]string{key, values[key]})
+			if key != deploymentRevision {
+				maphash.WriteComparable(h, [2]string{key, values[key]})
+			}
 		}
 	}
 	for _, finalizer := range obj.GetFinalizers() {

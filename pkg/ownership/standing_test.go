@@ -27,6 +27,7 @@ func standing() *metav1.ObjectMeta {
 		at(managed("kube-controller-manager", update, "status", `{"f:status":{"f:replicas":{}}}`), noon),
 	)
 	obj.UID, obj.ResourceVersion, obj.Generation = "one", "10", 1
+	obj.Labels = map[string]string{"app": "web"}
 	return obj
 }
 
@@ -104,8 +105,12 @@ func TestStanding(t *testing.T) {
 			o.ManagedFields = append(o.ManagedFields, managed("x", apply, "status", `{"f:status":{}}`))
 		}, true},
 		"other fields of the status": {func(o *metav1.ObjectMeta) { o.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{}`) }, true},
-		"a claim goes":               {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, false},
-		"a claim comes":              {func(o *metav1.ObjectMeta) { o.ManagedFields = append(o.ManagedFields, managed("x", apply, "", `{}`)) }, false},
+		"the Deployment controller counts a revision": {func(o *metav1.ObjectMeta) {
+			o.Annotations = map[string]string{"deployment.kubernetes.io/revision": "2"}
+		}, true},
+		"a label becomes an annotation": {func(o *metav1.ObjectMeta) { o.Labels, o.Annotations = nil, o.Labels }, false},
+		"a claim goes":                  {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, false},
+		"a claim comes":                 {func(o *metav1.ObjectMeta) { o.ManagedFields = append(o.ManagedFields, managed("x", apply, "", `{}`)) }, false},
 		"a claim comes through scale": {func(o *metav1.ObjectMeta) {
 			o.ManagedFields = append(o.ManagedFields, managed("x", update, "scale", `{}`))
 		}, false},

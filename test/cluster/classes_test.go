@@ -167,8 +167,10 @@ func TestClassesOfRefusals(t *testing.T) {
 				deep(body, "metadata")["annotations"] = map[string]any{"long": strings.Repeat("x", 4<<20)}
 			},
 		},
-		"no right":       {want: apply.ClassForbidden, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, as: powerless},
-		"no namespace":   {want: apply.ClassGone, request: apply.Request{Config: l.config("web", "a:3"), Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Namespace: "no-such-namespace"}}}},
+		"no right": {want: apply.ClassForbidden, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, as: powerless},
+		"no namespace": {want: apply.ClassGone, request: apply.Request{
+			Config: l.config("web", "a:3").WithNamespace("no-such-namespace"), Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Namespace: "no-such-namespace"}},
+		}},
 		"not served yet": {want: apply.ClassTransient, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, path: "/apis/example.com/v1/namespaces/x/webs/web"},
 		"a newer source": {want: apply.ClassStale, request: apply.Request{Live: stale, Config: l.config("web", "a:3")}},
 		"somebody else's": {want: apply.ClassForeign, request: apply.Request{
