@@ -103,6 +103,9 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 	for _, change := range out.Claims {
 		log.Info("Fields changed hands", "cause", change.Cause, "fields", some(change.Fields), "count", len(change.Fields))
 	}
+	if out.Replaced != "" {
+		log.Info("Source replaced, which was not of this object or not of a generation that it has had", "was", out.Replaced)
+	}
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:
 		log.Info("Write refused", "class", ClassOf(out.Err), "err", out.Err)

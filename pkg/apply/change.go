@@ -21,7 +21,7 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 	if a.live.GetDeletionTimestamp() != nil && !a.LetGo {
 		return w.refuse(memo, a, ClassGone, "it is being deleted")
 	}
-	if w.target.Source != "" && a.Source.staleAgainst(a.live, w.target.Source) {
+	if w.target.Source != "" && !a.SourceCurrent && a.Source.staleAgainst(a.live, w.target.Source) {
 		return w.refuse(memo, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
 			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
@@ -102,10 +102,10 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 	if w.target.Settle != nil {
 		w.target.Settle(a.want, owned)
 	}
-	// Without a source of ours on the object the comparison is with the one that we would write, so that one that was
-	// taken away comes back. A claim that was given up counts as a change: an older view must not bring it back.
+	// Without a source of ours on the object, or with one that it cannot have, the comparison is with the one that we would
+	// write, so that one that was taken away or forged comes back. A claim that was given up counts as a change: an older view must not bring it back.
 	expected := a.Source
-	if written, stamped := sourceOf(a.live, w.target.Source); stamped && written.UID == a.Source.UID && !gaveUp(a.out.Claims) {
+	if written, stamped := sourceOf(a.live, w.target.Source); stamped && a.Source.unlike(a.live, w.target.Source) == "" && !gaveUp(a.out.Claims) {
 		expected = written
 	}
 	w.stamp(a.want, expected)

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,4 +55,17 @@ func sourceOf(live metav1.Object, annotation string) (Source, bool) {
 func (s Source) staleAgainst(live metav1.Object, annotation string) bool {
 	written, ok := sourceOf(live, annotation)
 	return ok && written.UID == s.UID && written.Generation > s.Generation
+}
+
+// Ahead reports whether the object tells, by one of the annotations, of a newer generation of the source.
+func (s Source) Ahead(live metav1.Object, annotations ...string) bool {
+	return slices.ContainsFunc(annotations, func(annotation string) bool { return s.staleAgainst(live, annotation) })
+}
+
+// unlike returns what the object tells of its source when that is neither this one nor an earlier generation of it.
+func (s Source) unlike(live metav1.Object, annotation string) string {
+	if written, ok := sourceOf(live, annotation); ok && written.UID == s.UID && written.Generation <= s.Generation {
+		return ""
+	}
+	return live.GetAnnotations()[annotation]
 }

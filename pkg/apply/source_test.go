@@ -4,10 +4,15 @@
 package apply_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
 func TestParseSource(t *testing.T) {
@@ -150,4 +155,75 @@ func TestStampIsOneAnnotationAmongOthers(t *testing.T) {
 	b.applier.Forget(webRef)
 	b.settled(b.sync(live, want(), 2), apply.ActionNone)
 	b.expect(0, "the generation alone moved on")
+}
+
+// Once the source is confirmed to be no newer, a newer one on the object holds nothing back: it is replaced where it is
+// ours or nobody's, and a conflict like any other where another manager owns it.
+func TestForgedSource(t *testing.T) {
+	forge := func(d *deployment) { d.Annotations[apply.SourceAnnotation] = string(sourceUID) + "/999" }
+	confirmed := func(req *apply.Request) { req.SourceCurrent = true }
+	for name, test := range map[string]struct {
+		forge func(*store)
+		owner string
+	}{
+		"behind our entry": {forge: func(s *store) { s.behind(forge) }},
+		"without an owner": {forge: func(s *store) {
+			s.behind(forge)
+			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", apply.SourceAnnotation)))
+			fields, err := set.ToJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.stored.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(string(fields))
+		}},
+		"by another manager": {forge: func(s *store) { s.update("kubectl-annotate", forge) }, owner: "kubectl-annotate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := created(t, content, stamped, web("a:1"))
+			s.stored.Generation = 1
+			s.sync(web("a:1"), nil)
+			test.forge(s)
+			s.ends(s.sync(web("a:1"), nil), apply.ActionRefused, apply.ClassStale)
+			s.expect("it may be that we are behind")
+			out := s.sync(web("a:1"), confirmed)
+			s.expect("we are not", "apply content")
+			if test.owner != "" {
+				conflict, ok := errors.AsType[*apply.ConflictError](out.Err)
+				if !ok || len(conflict.Fields) != 1 || conflict.Fields[0].Path != ".metadata.annotations."+apply.SourceAnnotation ||
+					conflict.Fields[0].Owners[0].Manager != test.owner || out.Replaced != "" {
+					t.Fatalf("replaced %q, error %v, want a conflict about the source", out.Replaced, out.Err)
+				}
+				s.sync(web("a:1"), confirmed)
+				s.expect("the conflict stands")
+				out = s.sync(web("a:1"), func(req *apply.Request) { confirmed(req); takeAll(req) })
+				s.expect("it is taken", "edit ownership", "apply content")
+			}
+			if out.Err != nil || out.Replaced != string(sourceUID)+"/999" {
+				t.Errorf("replaced %q, error %v", out.Replaced, out.Err)
+			}
+			if got := s.stored.Annotations[apply.SourceAnnotation]; got != string(sourceUID)+"/1" {
+				t.Errorf("the source is %q", got)
+			}
+			s.expectOwners(".metadata.annotations."+apply.SourceAnnotation, content.Name)
+			if out := s.sync(web("a:1"), nil); out.Err != nil || out.Replaced != "" {
+				t.Errorf("replaced %q, error %v", out.Replaced, out.Err)
+			}
+			s.expect("it is ours")
+		})
+	}
+}
+
+// A source that cannot be read, or is that of another object, is replaced and told of.
+func TestReplacedSourceIsTold(t *testing.T) {
+	for _, written := range []string{"whatever", "another/6"} {
+		b, live := meet(t, false, &written)
+		if out := b.sync(live, web("a:1"), 5); out.Err != nil || out.Replaced != written {
+			t.Errorf("replaced %q, error %v, want %q", out.Replaced, out.Err, written)
+		}
+	}
+	older := string(sourceUID) + "/4"
+	b, live := meet(t, false, &older)
+	if out := b.sync(live, web("a:2"), 5); out.Err != nil || out.Replaced != "" {
+		t.Errorf("replaced %q, error %v, want a mere update", out.Replaced, out.Err)
+	}
 }

@@ -87,6 +87,9 @@ type Request struct {
 	Config runtime.ApplyConfiguration
 	// Source that the intent was rendered from; used by targets that stamp it.
 	Source Source
+	// SourceCurrent tells that the API server has confirmed, after Live was seen, that the source is at this generation and
+	// no newer one. So an object that tells of a newer one does not come from it, and the intent is not held back.
+	SourceCurrent bool
 	// Confirm sends the intent even when the object is already so. That changes nothing; whether the API server accepts
 	// it tells whether the object is still the one that was seen.
 	Confirm bool
@@ -156,6 +159,9 @@ type Outcome struct {
 	Live metav1.Object
 	// Claims are the fields that changed hands on the way.
 	Claims []ClaimChange
+	// Replaced is the source that the object told of and that was overwritten although it was no older one of the same
+	// source object: what somebody else wrote into the annotation, or the source of another object. Empty for none.
+	Replaced string
 	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
 	// nothing was to be left, and when the object does not exist.
 	Left *fieldpath.Set
@@ -383,6 +389,9 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		a.out.Action = ActionCreated
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
+	if a.Live != nil {
+		a.out.Replaced = a.Source.unlike(a.live, w.target.Source)
+	}
 	a.live, a.out.Live = answer, answer
 	w.remember(memo, a)
 	return a.out

@@ -242,12 +242,22 @@ const (
 	ReasonOwnershipLost  = "OwnershipLost"
 	// ReasonManagedFieldsRepaired is that of entries that could not be read, or were there twice.
 	ReasonManagedFieldsRepaired = "ManagedFieldsRepaired"
+	// ReasonSourceReplaced is that of a source that the object could not have.
+	ReasonSourceReplaced = "SourceReplaced"
 )
+
+// maxSource is how much of a source that somebody else wrote is told of, in characters.
+const maxSource = 64
 
 // announce tells of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
 func (p *pass) announce(out apply.Outcome) {
 	if p.config.Recorder == nil {
 		return
+	}
+	if out.Replaced != "" {
+		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, ReasonSourceReplaced, "Apply", "%s",
+			fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
+				out.Writer, out.Object, maxSource, out.Replaced))
 	}
 	for _, change := range out.Claims {
 		first := change.Fields[0]

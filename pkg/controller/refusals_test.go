@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -428,6 +430,12 @@ func TestOlderViewIsTold(t *testing.T) {
 	seen := &outcomes{}
 	operate(t, []runtime.Object{newServer("web")}, func(c *Config) { c.Observer = seen }, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
+		o.before = func(w write) error {
+			if w.manager == vocabulary.Finalizer { // The cache does not show what the API server has.
+				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
+			}
+			return nil
+		}
 		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) {
 			service.Annotations[apply.SourceAnnotation] = "server-web/999"
 			service.Labels["app"] = "other"

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,6 +57,9 @@ type pass struct {
 	capped []status.Finding
 	// made tells that an object was made, or is still to be made.
 	made bool
+	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
+	// seen.
+	forged []apply.ObjectRef
 	// takeover is what is to be done with what ToolHive has made.
 	takeover takingOver
 	// reporting tells that the status is being written.
@@ -153,20 +157,28 @@ func (p *pass) run(ctx context.Context) {
 	if !p.mayReconcile(ctx) {
 		return
 	}
-	unowned := p.unowned()
+	unowned, ahead := p.unowned(), p.ahead()
+	doubts := strings.TrimSpace(unowned + " " + ahead)
 	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
 		Object:  serverRef(p.key),
 		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
-		Confirm: p.adoptions.due(p.key, unowned),
+		Confirm: p.adoptions.due(p.key, doubts),
 	})
-	if out.Err != nil && apply.ClassOf(out.Err) != apply.ClassConflict {
-		if !slices.ContainsFunc(p.refused, isNews) {
-			return // It should be over in a moment.
-		}
+	switch class := apply.ClassOf(out.Err); {
+	case class == "" || class == apply.ClassConflict:
+	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.server.Finalizers, v1beta1.Finalizer):
+		// This cache is behind whoever wrote these children. They are left alone, and that is what is told.
+		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
+	case !slices.ContainsFunc(p.refused, isNews):
+		return // It should be over in a moment.
+	default:
 		p.blocked = true // Children without a finalizer could be left behind. What keeps them from being written is told.
 	}
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.adoptions.confirm(p.key, unowned)
+		p.adoptions.confirm(p.key, doubts)
+	}
+	if p.adoptions.due(p.key, doubts) {
+		p.forged = nil // Not as far as is known.
 	}
 	observation, known := p.apply(ctx)
 	if known {
@@ -265,6 +277,7 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	req.Live = p.object(req.Object)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
+	req.SourceCurrent = slices.Contains(p.forged, req.Object)
 	if reason := p.refusalOf(req); reason != "" {
 		out := p.applier.Refuse(ctx, &apply.Refusal{
 			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,

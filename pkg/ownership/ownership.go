@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,58 +123,62 @@ func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
 
 // Settled identifies what a manager owns of an object by its applies to the subresource, and the values that it was seen
 // with, as far as an object tells of them without being compared: by its generation, which moves with the spec, and by
-// its labels, annotations, finalizers and owner references. The entry alone is not enough, since a value can be changed
-// and the entry put back as it was. A kind without a generation, and a status, tell by the resourceVersion. Comparable
-// within one process.
+// the labels, annotations, finalizers and owner references. The entry alone is not enough, since a value can be changed
+// and the entry put back as it was. A kind without a generation, and a status, tell by the resourceVersion. Labels and
+// annotations that the manager does not own make no difference. Comparable within one process.
 func Settled(obj metav1.Object, manager, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	if entry := ApplyEntry(obj, manager, subresource); entry != nil {
+	entry := ApplyEntry(obj, manager, subresource)
+	if entry != nil {
 		writeEntry(&h, entry)
 	}
-	writeValues(&h, obj, subresource)
+	writeValues(&h, obj, subresource, func(field string) bool { return mentions(entry, field) })
 	return h.Sum64()
 }
 
 // Standing identifies who owns what of an object, when they last wrote, and the values as Settled tells of them. A refused
-// apply can succeed only after it has changed. It does not change with the object's status, but for those who apply to
-// that. Comparable within one process.
+// apply can succeed only after it has changed. It does not change with the object's status, nor with what is written
+// along with that, but for those who apply to the status. Comparable within one process.
 func Standing(obj metav1.Object, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.WriteString(string(obj.GetUID()))
-	entries := obj.GetManagedFields()
+	entries := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource == statusSubresource && subresource != statusSubresource
+	})
 	for i := range entries {
-		e := &entries[i]
-		if e.Subresource == statusSubresource && subresource != statusSubresource {
-			continue
-		}
-		writeEntry(&h, e)
-		if e.Time != nil {
-			maphash.WriteComparable(&h, e.Time.UnixNano())
+		writeEntry(&h, &entries[i])
+		if at := entries[i].Time; at != nil {
+			maphash.WriteComparable(&h, at.UnixNano())
 		}
 	}
 	// The times have a resolution of a second: an owner that writes twice within one leaves the same entry.
-	writeValues(&h, obj, subresource)
+	writeValues(&h, obj, subresource, func(field string) bool {
+		return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return mentions(&e, field) })
+	})
 	return h.Sum64()
 }
 
 const statusSubresource = "status"
 
-// deploymentRevision is an annotation that the Deployment controller writes together with the status, and as that.
-const deploymentRevision = "deployment.kubernetes.io/revision"
+// mentions reports whether an entry may have a field of this name, wherever in the object.
+func mentions(e *metav1.ManagedFieldsEntry, field string) bool {
+	return e != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+field+`"`)
+}
 
-// writeValues writes what tells that values of an object have changed.
-func writeValues(h *maphash.Hash, obj metav1.Object, subresource string) {
+// writeValues writes what tells that values of an object have changed. Of the labels and annotations it writes those that
+// matter.
+func writeValues(h *maphash.Hash, obj metav1.Object, subresource string, matters func(field string) bool) {
 	if generation := obj.GetGeneration(); generation != 0 && subresource != statusSubresource {
 		maphash.WriteComparable(h, generation)
 	} else {
 		h.WriteString(obj.GetResourceVersion())
 	}
 	for i, values := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
-		maphash.WriteComparable(h, i)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			if key != deploymentRevision {
+			if matters(key) {
+				maphash.WriteComparable(h, i)
 				maphash.WriteComparable(h, [2]string{key, values[key]})
 			}
 		}

@@ -22,12 +22,13 @@ func at(entry metav1.ManagedFieldsEntry, when time.Time) metav1.ManagedFieldsEnt
 // standing is an object that a writer of ours and a foreign manager own parts of, as most are.
 func standing() *metav1.ObjectMeta {
 	obj := object(
-		at(managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), noon),
-		at(managed("you", update, "", `{"f:spec":{"f:b":{}}}`), noon),
-		at(managed("kube-controller-manager", update, "status", `{"f:status":{"f:replicas":{}}}`), noon),
+		at(managed("me", apply, "", `{"f:metadata":{"f:labels":{"f:mine":{}}},"f:spec":{"f:a":{}}}`), noon),
+		at(managed("you", update, "", `{"f:metadata":{"f:annotations":{"f:yours":{}}},"f:spec":{"f:b":{}}}`), noon),
+		at(managed("kube-controller-manager", update, "status", `{"f:metadata":{"f:annotations":{"f:revision":{}}},"f:status":{"f:replicas":{}}}`), noon),
 	)
+	obj.Labels = map[string]string{"mine": "x"}
+	obj.Annotations = map[string]string{"yours": "x", "revision": "1"}
 	obj.UID, obj.ResourceVersion, obj.Generation = "one", "10", 1
-	obj.Labels = map[string]string{"app": "web"}
 	return obj
 }
 
@@ -106,18 +107,24 @@ func TestStanding(t *testing.T) {
 		}, true},
 		"other fields of the status": {func(o *metav1.ObjectMeta) { o.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{}`) }, true},
 		"the Deployment controller counts a revision": {func(o *metav1.ObjectMeta) {
-			o.Annotations = map[string]string{"deployment.kubernetes.io/revision": "2"}
+			o.Annotations["deployment.kubernetes.io/revision"] = "2"
 		}, true},
-		"a label becomes an annotation": {func(o *metav1.ObjectMeta) { o.Labels, o.Annotations = nil, o.Labels }, false},
+		"a label becomes an annotation": {func(o *metav1.ObjectMeta) { o.Labels, o.Annotations = o.Annotations, o.Labels }, false},
 		"a claim goes":                  {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, false},
 		"a claim comes":                 {func(o *metav1.ObjectMeta) { o.ManagedFields = append(o.ManagedFields, managed("x", apply, "", `{}`)) }, false},
 		"a claim comes through scale": {func(o *metav1.ObjectMeta) {
 			o.ManagedFields = append(o.ManagedFields, managed("x", update, "scale", `{}`))
 		}, false},
-		"a claim shrinks":                    {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
-		"an owner writes again":              {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
-		"an owner writes in the same second": {func(o *metav1.ObjectMeta) { o.Generation, o.ResourceVersion = 2, "11" }, false},
-		"another object of the name":         {func(o *metav1.ObjectMeta) { o.UID = "two" }, false},
+		"a claim shrinks":                               {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
+		"an owner writes again":                         {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
+		"an owner writes in the same second":            {func(o *metav1.ObjectMeta) { o.Generation, o.ResourceVersion = 2, "11" }, false},
+		"a label that is owned":                         {func(o *metav1.ObjectMeta) { o.Labels["mine"] = "changed" }, false},
+		"a label that is owned goes":                    {func(o *metav1.ObjectMeta) { delete(o.Labels, "mine") }, false},
+		"an annotation that is owned":                   {func(o *metav1.ObjectMeta) { o.Annotations["yours"] = "changed" }, false},
+		"an annotation that is written with the status": {func(o *metav1.ObjectMeta) { o.Annotations["revision"] = "2" }, true},
+		"a finalizer":                                   {func(o *metav1.ObjectMeta) { o.Finalizers = []string{"x"} }, false},
+		"an owner":                                      {func(o *metav1.ObjectMeta) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, false},
+		"another object of the name":                    {func(o *metav1.ObjectMeta) { o.UID = "two" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := standing()
@@ -140,5 +147,60 @@ func TestStandingWithoutAGeneration(t *testing.T) {
 	obj.ResourceVersion = "11"
 	if ownership.Standing(obj, "") == before {
 		t.Error("a write of an object without a generation did not change its standing")
+	}
+}
+
+// Who applies to the status has to do with each write of that.
+func TestStandingOfTheStatus(t *testing.T) {
+	obj := standing()
+	before := ownership.Standing(obj, "status")
+	obj.ManagedFields[2].Time, obj.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
+	if ownership.Standing(obj, "status") == before {
+		t.Error("a write of the status did not change its standing")
+	}
+}
+
+// What a manager owns is settled until its entry changes, or something that tells of another value of it.
+func TestSettled(t *testing.T) {
+	before, status := ownership.Settled(standing(), "me", ""), ownership.Settled(standing(), "me", "status")
+	for name, test := range map[string]struct {
+		change func(*metav1.ObjectMeta)
+		same   bool
+	}{
+		"nothing": {func(*metav1.ObjectMeta) {}, true},
+		"a write of the status": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields[2].Time, o.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
+			o.Annotations["revision"] = "2"
+		}, true},
+		"an owner of other fields":      {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, true},
+		"an annotation of another":      {func(o *metav1.ObjectMeta) { o.Annotations["yours"] = "y" }, true},
+		"a new label":                   {func(o *metav1.ObjectMeta) { o.Labels["other"] = "y" }, true},
+		"the entry":                     {func(o *metav1.ObjectMeta) { o.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
+		"a value of the spec":           {func(o *metav1.ObjectMeta) { o.Generation++ }, false},
+		"a label that is owned":         {func(o *metav1.ObjectMeta) { o.Labels["mine"] = "y" }, false},
+		"a label that is owned is gone": {func(o *metav1.ObjectMeta) { o.Labels = nil }, false},
+		"an owner reference":            {func(o *metav1.ObjectMeta) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, false},
+		"a finalizer":                   {func(o *metav1.ObjectMeta) { o.Finalizers = []string{"x"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := standing()
+			test.change(obj)
+			if same := ownership.Settled(obj, "me", "") == before; same != test.same {
+				t.Errorf("it is settled: %t", same)
+			}
+		})
+	}
+	written := standing()
+	written.ResourceVersion = "11"
+	if ownership.Settled(written, "me", "status") == status {
+		t.Error("a write of the object did not change what is settled of its status")
+	}
+	controlled := func(is bool) uint64 {
+		obj := standing()
+		obj.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: &is}}
+		return ownership.Settled(obj, "me", "")
+	}
+	if controlled(true) != controlled(true) || controlled(true) == controlled(false) {
+		t.Error("an owner reference is not told by its values")
 	}
 }
