@@ -62,8 +62,9 @@ func (s Source) Ahead(live metav1.Object, annotations ...string) bool {
 	return slices.ContainsFunc(annotations, func(annotation string) bool { return s.staleAgainst(live, annotation) })
 }
 
-// unlike returns what the object tells of its source when that is neither this one nor an earlier generation of it.
-func (s Source) unlike(live metav1.Object, annotation string) string {
+// Unlike returns what the object tells of its source, by that annotation, when that is neither this one nor an earlier
+// generation of it. It is empty where the object tells nothing else.
+func (s Source) Unlike(live metav1.Object, annotation string) string {
 	if written, ok := sourceOf(live, annotation); ok && written.UID == s.UID && written.Generation <= s.Generation {
 		return ""
 	}

@@ -390,7 +390,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
 	if a.Live != nil {
-		a.out.Replaced = a.Source.unlike(a.live, w.target.Source)
+		a.out.Replaced = a.Source.Unlike(a.live, w.target.Source)
 	}
 	a.live, a.out.Live = answer, answer
 	w.remember(memo, a)

@@ -69,6 +69,9 @@ func (w *worker) compare(intent *Intent, left *fieldpath.Set, yields func(path f
 	if err != nil {
 		return err
 	}
+	if sourceOf(w.Server).Unlike(intent.Live, sourceKey(intent.Writer)) != "" {
+		Stamp(intent.Want, intent.Writer, w.Server) // What the object tells of its source was not written by the operator.
+	}
 	want, err := w.typed(intent.Want)
 	if err != nil {
 		return err

@@ -242,13 +242,20 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 
 // Stamp adds the annotation that tells what the object is written from to what a writer wants of it.
 func Stamp(want map[string]any, writer string, server *v1beta1.MCPServer) {
-	key := apply.SourceAnnotation
-	if vocabulary.CountsReplicas(writer) {
-		key = vocabulary.ReplicasSource
-	}
-	source := apply.Source{UID: server.UID, Generation: server.Generation}
 	// Maps all the way down: the object was decoded from JSON.
-	_ = unstructured.SetNestedField(want, source.String(), "metadata", "annotations", key)
+	_ = unstructured.SetNestedField(want, sourceOf(server).String(), "metadata", "annotations", sourceKey(writer))
+}
+
+func sourceOf(server *v1beta1.MCPServer) apply.Source {
+	return apply.Source{UID: server.UID, Generation: server.Generation}
+}
+
+// sourceKey is the annotation by which a writer tells of the source.
+func sourceKey(writer string) string {
+	if vocabulary.CountsReplicas(writer) {
+		return vocabulary.ReplicasSource
+	}
+	return apply.SourceAnnotation
 }
 
 // Encode returns a configuration as it is sent.

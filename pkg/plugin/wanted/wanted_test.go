@@ -214,6 +214,24 @@ func TestContested(t *testing.T) {
 }
 
 // A dry run sees fields that are given up as they are.
+// A source that the MCPServer has never had is contested like any other field.
+func TestForgedSourceIsContested(t *testing.T) {
+	for _, forged := range []string{"u/999", "whatever", "other/1"} {
+		s := server(v1beta1.TransportStreamableHTTP)
+		w := settled(t, s)
+		w.replace(t, proxy, "kubectl-annotate", forged, "metadata", "annotations", apply.SourceAnnotation)
+		intent := w.plan(t, s)[proxyIntent]
+		if intent.Same || len(intent.Contested) != 1 {
+			t.Fatalf("%s: it is the same: %t, contested: %+v", forged, intent.Same, intent.Contested)
+		}
+		c := intent.Contested[0]
+		if c.Path != ".metadata.annotations."+apply.SourceAnnotation || c.Theirs != forged || c.Ours != "u/3" ||
+			len(c.Owners) != 1 || c.Owners[0].Manager != "kubectl-annotate" {
+			t.Errorf("contested: %+v", c)
+		}
+	}
+}
+
 func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
