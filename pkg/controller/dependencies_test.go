@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,6 +122,11 @@ func TestTheProxyWaitsForWhatItDependsOn(t *testing.T) {
 					}
 					if !slices.Contains(got, "apply StatefulSet/web freehold-backend") {
 						t.Errorf("the backend waits as well: %v", slices.Compact(got))
+					}
+					server := o.server("web")
+					if ready := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionReady); ready.Status == metav1.ConditionTrue &&
+						ready.ObservedGeneration == server.Generation {
+						t.Errorf("it is Ready: %s", ready.Message)
 					}
 					allowed.Store(true)
 					// Whatever wakes it; when a refusal is tried again by itself is for other tests.

@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -33,7 +34,7 @@ func TestOwners(t *testing.T) {
 		"owners-role-json":       {call: call{args: []string{"owners", "role.rbac.authorization.k8s.io/web-proxy-runner", "-o", "json"}}},
 		"owners-server-alone":    {call: call{args: []string{"owners", "mcpserver/web", "--alone"}}},
 		"owners-server-tree":     {call: call{args: []string{"owners", "mcpservers", "web", "-o", "tree"}}},
-		"owners-coloured":        {call: call{args: []string{"owners", "configmap/web-runconfig"}, terminal: true}},
+		"owners-coloured":        {call: call{args: []string{"owners", "configmap/" + s.MustNameOf(t, harness.RunConfig, web)}, terminal: true}},
 		"owners-tree-coloured":   {call: call{args: []string{"owners", "deploy/web", "--color=always", "-o", "tree"}}},
 		"owners-role-html":       {call: call{args: []string{"owners", "role/web-proxy-runner", "-o", "html"}}},
 		"owners-crd":             {call: call{args: []string{"owners", "crd/mcpservers.toolhive.stacklok.dev", "-o", "tree"}}},
@@ -135,6 +136,14 @@ func TestChildren(t *testing.T) {
 	known := map[string]bool{}
 	for _, ref := range cluster.Children(s.Name, web) {
 		known[ref.Kind.String()+" "+ref.Name] = true
+	}
+	for _, part := range []harness.Part{harness.RunConfig, harness.InlineAuthz} {
+		// The plugin lists ConfigMaps, whose names tell their content.
+		config, ok := render.ParseConfigName(objects[part].GetName())
+		if !ok || config.Legacy || config.Server != web {
+			t.Errorf("the name of %s is not one that the plugin looks for", objects[part].GetName())
+		}
+		delete(objects, part)
 	}
 	for part, object := range objects {
 		if part != harness.ServerItself && !known[object.GroupVersionKind().GroupKind().String()+" "+object.GetName()] {

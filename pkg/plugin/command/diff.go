@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // managersPolicy is the admission policy of deploy/policy that keeps others from writing as the operator's managers.
@@ -88,6 +89,12 @@ func (o *diffOptions) run(argument string) error {
 		if intent.Live == nil && slices.Contains(family.Strangers, intent.Object) {
 			o.found = true
 			o.warn("%s is refused: %s", intent.Object, family.Why[intent.Object])
+			continue
+		}
+		if intent.Foreign {
+			o.found = true
+			o.warn("%s is refused: its data is not what its name stands for. To have it made anew: %s", intent.Object,
+				shell.Command("kubectl", "delete", "-n", server.Namespace, intent.Object.String()))
 			continue
 		}
 		if err := o.show(palette, intent); err != nil {

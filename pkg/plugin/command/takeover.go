@@ -240,6 +240,19 @@ func (o *takeoverOptions) object(
 	switch {
 	case object.Live == nil:
 		told.Action = show.ActionCreate
+		if object.Predecessor == nil {
+			break
+		}
+		changes, err := takeover.Changes(in.Schema, object.Predecessor, after)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			// Its content is what proxies read.
+			if strings.HasPrefix(c.Path, ".data.") {
+				told.Changes = append(told.Changes, show.FieldChange(c))
+			}
+		}
 	case object.Merged == nil:
 		told.Action = show.ActionDelete
 	default:

@@ -45,10 +45,11 @@ const (
 	AfterProxies     = "once no proxy of ToolHive's is left"
 	AfterRole        = "once the Role is written"
 	WhenBackendReady = "once the backend is ready"
+	WhenUnused       = "once no pod and no ReplicaSet uses it"
 )
 
 // Moments in their order.
-var moments = []string{AtOnce, WhenBackendReady, AfterBackend, AfterProxies, AfterRole}
+var moments = []string{AtOnce, WhenBackendReady, AfterBackend, AfterProxies, AfterRole, WhenUnused}
 
 func byMoment(a, b Object) int {
 	return slices.Index(moments, a.When) - slices.Index(moments, b.When)

@@ -61,6 +61,8 @@ type Object struct {
 	Ref apply.ObjectRef
 	// Live is the object as it is; nil when there is none.
 	Live *unstructured.Unstructured
+	// Predecessor is ToolHive's object in whose place this one is made under another name; nil for none.
+	Predecessor *unstructured.Unstructured
 	// Merged is the object as it would be, before the API server fills defaults in; nil when it is deleted.
 	Merged *unstructured.Unstructured
 	// When it is written.
@@ -117,6 +119,9 @@ func New(in wanted.Input) (*Plan, error) {
 		if object.Live == nil && object.Ref.Kind == vocabulary.Deployment {
 			object.When = WhenBackendReady
 		}
+		if object.Live == nil {
+			object.Predecessor = in.Child(w.ref(object.Ref.Kind, legacyName(object.Ref.Name)))
+		}
 		plan.Objects = append(plan.Objects, *object)
 	}
 	for _, absent := range result.Absent {
@@ -125,8 +130,27 @@ func New(in wanted.Input) (*Plan, error) {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: AtOnce})
 		}
 	}
+	for _, name := range []string{render.LegacyRunConfigName(in.Server.Name), render.LegacyInlineAuthzName(in.Server.Name)} {
+		ref := w.ref(vocabulary.ConfigMap, name)
+		if live := in.Child(ref); live != nil {
+			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: WhenUnused})
+		}
+	}
 	slices.SortStableFunc(plan.Objects, byMoment)
 	return plan, nil
+}
+
+// legacyName is the name that ToolHive gives the ConfigMap in whose place the operator makes one; empty for other objects.
+func legacyName(name string) string {
+	config, ok := render.ParseConfigName(name)
+	switch {
+	case !ok:
+		return ""
+	case config.Writer == vocabulary.Authz:
+		return render.LegacyInlineAuthzName(config.Server)
+	default:
+		return render.LegacyRunConfigName(config.Server)
+	}
 }
 
 // worker works out what becomes of objects.

@@ -58,6 +58,8 @@ type Intent struct {
 	Same bool
 	// Waits tells why it is not written yet; empty when nothing is in the way.
 	Waits string
+	// Foreign tells that the object is a ConfigMap whose data is not what its name stands for. The operator does not use it.
+	Foreign bool
 	// Contested are the fields that others hold at another value. While there are any, nothing is written.
 	Contested []Contested
 	// Released are fields that the writer would give up, at their present values.
@@ -229,6 +231,13 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 		return intent, fmt.Errorf("what %s wants of %s cannot be encoded: %w", writer, object, err)
 	}
 	intent.Want = want
+	if intent.Live != nil && object.Kind == vocabulary.ConfigMap {
+		var live corev1.ConfigMap
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(intent.Live.Object, &live)
+		if intent.Foreign = err == nil && !render.HoldsWhatItsNameTells(config, &live); intent.Foreign {
+			return intent, nil
+		}
+	}
 	if intent.Live == nil {
 		Stamp(intent.Want, writer, w.Server)
 		intent.Trial = intent.Want
