@@ -70,3 +70,11 @@ func (s Source) Unlike(live metav1.Object, annotation string) string {
 	}
 	return live.GetAnnotations()[annotation]
 }
+
+// adopts reports whether the object tells of another source and is not controlled by this one: it is taken on from a
+// predecessor.
+func (s Source) adopts(live metav1.Object, annotation string) bool {
+	written, ok := sourceOf(live, annotation)
+	controller := metav1.GetControllerOfNoCopy(live)
+	return ok && written.UID != s.UID && (controller == nil || controller.UID != s.UID)
+}

@@ -213,12 +213,24 @@ func TestForgedSource(t *testing.T) {
 	}
 }
 
-// A source that cannot be read, or is that of another object, is replaced and told of.
+// A source that cannot be read, or that of another object on one that the source controls, is replaced and told of. What a
+// predecessor has left is taken on without a word.
 func TestReplacedSourceIsTold(t *testing.T) {
-	for _, written := range []string{"whatever", "another/6"} {
-		b, live := meet(t, false, &written)
-		if out := b.sync(live, web("a:1"), 5); out.Err != nil || out.Replaced != written {
-			t.Errorf("replaced %q, error %v, want %q", out.Replaced, out.Err, written)
+	for _, c := range []struct {
+		written    string
+		controlled bool
+		want       string
+	}{
+		{"whatever", false, "whatever"},
+		{"another/6", true, "another/6"},
+		{"another/6", false, ""},
+	} {
+		b, live := meet(t, false, &c.written)
+		if c.controlled {
+			live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Source", Name: "a", UID: sourceUID, Controller: new(true)}}
+		}
+		if out := b.sync(live, web("a:1"), 5); out.Err != nil || out.Replaced != c.want {
+			t.Errorf("%q: replaced %q, error %v, want %q", c.written, out.Replaced, out.Err, c.want)
 		}
 	}
 	older := string(sourceUID) + "/4"

@@ -160,7 +160,8 @@ type Outcome struct {
 	// Claims are the fields that changed hands on the way.
 	Claims []ClaimChange
 	// Replaced is the source that the object told of and that was overwritten although it was no older one of the same
-	// source object: what somebody else wrote into the annotation, or the source of another object. Empty for none.
+	// source object: what another writer put into the annotation of an object that the source object controls. Empty for
+	// none.
 	Replaced string
 	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
 	// nothing was to be left, and when the object does not exist.
@@ -389,7 +390,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		a.out.Action = ActionCreated
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
-	if a.Live != nil {
+	if a.Live != nil && !a.Source.adopts(a.live, w.target.Source) {
 		a.out.Replaced = a.Source.Unlike(a.live, w.target.Source)
 	}
 	a.live, a.out.Live = answer, answer
