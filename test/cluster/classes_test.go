@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // lab applies Deployments in a namespace, as a writer of its own and not as an operator.
@@ -75,6 +78,25 @@ func (l *lab) apply(ctx context.Context, namespace string, config *deploymentCon
 		Body(encoded).Do(ctx).Into(made)
 }
 
+// settled returns a Deployment when its controller has nothing left to write to it.
+func (l *lab) settled(t *testing.T, object metav1.Object) *appsv1.Deployment {
+	t.Helper()
+	var live *appsv1.Deployment
+	harness.Eventually(t, "the Deployment is rolled out", func(ctx context.Context) (err error) {
+		if live, err = l.core.AppsV1().Deployments(l.Name).Get(ctx, object.GetName(), metav1.GetOptions{}); err != nil {
+			return err
+		}
+		complete := slices.ContainsFunc(live.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+			return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
+		})
+		if !complete || live.Status.ObservedGeneration != live.Generation {
+			return fmt.Errorf("its status is %+v", live.Status)
+		}
+		return nil
+	})
+	return live
+}
+
 // deep returns a part of a body.
 func deep(body map[string]any, path ...string) map[string]any {
 	for _, key := range path {
@@ -119,10 +141,10 @@ func TestClassesOfRefusals(t *testing.T) {
 		t.Fatal(out.Err)
 	}
 	first := out.Live.(*appsv1.Deployment)
-	if out = sync(apply.Request{Live: first, Config: l.config("web", "a:2")}); out.Err != nil {
+	if out = sync(apply.Request{Live: l.settled(t, first), Config: l.config("web", "a:2")}); out.Err != nil {
 		t.Fatal(out.Err)
 	}
-	live := out.Live.(*appsv1.Deployment)
+	live := l.settled(t, out.Live)
 	if _, err := l.core.AppsV1().Deployments(l.Name).Apply(t.Context(), l.config("seized", "theirs:1"), metav1.ApplyOptions{FieldManager: "them"}); err != nil {
 		t.Fatal(err)
 	}

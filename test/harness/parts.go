@@ -190,6 +190,9 @@ func Managers(server *v1beta1.MCPServer, part Part) []string {
 	switch {
 	case part == ServerItself:
 		managers = append(managers, vocabulary.Status+"/status")
+		if server.Annotations[vocabulary.Take] != "" {
+			managers = append(managers, vocabulary.Requests)
+		}
 	case part == Proxy && server.Spec.Replicas != nil, part == Backend && server.Spec.BackendReplicas != nil:
 		managers = append(managers, form.Replicas)
 	}
