@@ -5,6 +5,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,10 +83,16 @@ func genObservation(t *rapid.T) status.Observation {
 	number := func(label string) *int32 {
 		return rapid.SampledFrom([]*int32{nil, new(int32(0)), new(int32(1)), new(int32(3))}).Draw(t, label)
 	}
+	// How far the rollouts have come is not for findings to say.
+	decided := slices.DeleteFunc(v1beta1.OwnedConditions(), func(conditionType string) bool {
+		return slices.Contains([]string{
+			v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled, v1beta1.ConditionRolledOut,
+		}, conditionType)
+	})
 	findings := func(label string) []status.Finding {
 		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) status.Finding {
 			return status.Finding{
-				Condition: rapid.SampledFrom(v1beta1.OwnedConditions()).Draw(t, "type"),
+				Condition: rapid.SampledFrom(decided).Draw(t, "type"),
 				Status:    rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}).Draw(t, "status"),
 				Reason:    rapid.SampledFrom([]string{"A", "B"}).Draw(t, "reason"),
 				Message:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "message"),
