@@ -60,16 +60,21 @@ func (a *adoptions) forget(server cache.ObjectName) {
 // operator has written since; a change of its status makes no difference.
 func (p *pass) ahead() string {
 	var found []string
-	source := apply.Source{UID: p.server.UID, Generation: p.server.Generation}
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live != nil && live.GetDeletionTimestamp() == nil && source.Ahead(live, apply.SourceAnnotation, vocabulary.ReplicasSource) && p.mine(ref, live) {
+		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.mine(ref, live) {
 			p.forged = append(p.forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, source.Generation, ownership.Standing(live, "")))
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, ownership.Standing(live, "")))
 		}
 	}
 	slices.Sort(found)
 	return strings.Join(found, " ")
+}
+
+// isAhead reports whether a child tells of a later generation of the MCPServer than this pass knows.
+func (p *pass) isAhead(live metav1.Object) bool {
+	source := apply.Source{UID: p.server.UID, Generation: p.server.Generation}
+	return source.Ahead(live, apply.SourceAnnotation, vocabulary.ReplicasSource)
 }
 
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -245,4 +250,32 @@ func TestServiceAccountStaysBehindAPartition(t *testing.T) {
 			o.t.Error("the ServiceAccount is gone, and the pod would come back with it")
 		}
 	})
+}
+
+// Configuration that an operator which is ahead has made is not deleted by one that is behind, though it does not ask for
+// it: the template that names it may not be in its cache yet. One whose source is forged is.
+func TestConfigMapsOfALaterGenerationStay(t *testing.T) {
+	for name, behind := range map[string]bool{"this operator is behind": true, "the source is forged": false} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.before = func(w write) error {
+					if behind && w.manager == vocabulary.Finalizer { // The cache does not show what the API server has.
+						return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
+					}
+					return nil
+				}
+				const later = "web-runconfig-0123456789abcdef"
+				config, _ := get[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
+				config = config.DeepCopy()
+				config.Name, config.UID, config.ManagedFields = later, "later", nil
+				config.Annotations[apply.SourceAnnotation] = "server-web/2"
+				o.add(config)
+				o.rest()
+				if _, stays := get[*corev1.ConfigMap](o.apiServer, later); stays != behind {
+					t.Errorf("ConfigMap %s is there: %v, want %v", later, stays, behind)
+				}
+			})
+		})
+	}
 }

@@ -223,6 +223,8 @@ func (r *race) tally(t *testing.T, writes []*audit.Event) (landed, refused, turn
 			landed++
 		case e.Code == http.StatusConflict:
 			refused++
+		case e.Verb == "delete" && e.Code == http.StatusNotFound: // The other operator was first.
+			refused++
 		default:
 			t.Errorf("a write that was neither accepted nor refused as outdated: %v", e)
 		}
