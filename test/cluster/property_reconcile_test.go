@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -154,6 +155,9 @@ func (s *story) compare(ctx context.Context, fresh *story, server *v1beta1.MCPSe
 	return errors.Join(errs...)
 }
 
+// contentName is the end of the name of configuration that is named by its content.
+var contentName = regexp.MustCompile(`(-runconfig|-authz-inline)-[0-9a-f]{16}`)
+
 // neutral is an object and who owns what of it, without what may differ from that of another MCPServer of the same spec:
 // names, UIDs, versions and times; checksums over what has the name in it; the generations that things were made from;
 // and, where the spec says nothing of them, the numbers of replicas, which stay as they were left. What rides along until
@@ -191,6 +195,7 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 		unstructured.RemoveNestedField(content, "metadata", "annotations", key)
 	}
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", vocabulary.ConfigUIDs)
 	switch part {
 	case harness.ServerItself:
 		content = map[string]any{"finalizers": object.GetFinalizers(), "conditions": conditionsOf(object)}
@@ -214,6 +219,7 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 		return nil, err
 	}
 	named := strings.NewReplacer(itself.GetName(), "NAME", string(itself.GetUID()), "UID").Replace(string(text))
+	named = contentName.ReplaceAllString(named, "$1-CONTENT") // which has the name in it
 	var anybody any
 	if err := json.Unmarshal([]byte(named), &anybody); err != nil {
 		return nil, err

@@ -240,8 +240,13 @@ func appliesByForce(fields string) step {
 
 // manifest is a manifest of the scene's object with some fields alone.
 func (s *scene) manifest(fields string) string {
-	return "apiVersion: " + s.before.GetAPIVersion() + "\nkind: " + s.before.GetKind() +
-		"\nmetadata: {name: " + s.before.GetName() + "}\n" + fields + "\n"
+	name := "metadata: {name: " + s.before.GetName()
+	if more, ok := strings.CutPrefix(fields, "metadata: {"); ok {
+		fields = name + ", " + more
+	} else {
+		fields = name + "}\n" + fields
+	}
+	return "apiVersion: " + s.before.GetAPIVersion() + "\nkind: " + s.before.GetKind() + "\n" + fields + "\n"
 }
 
 // appliesDump takes the object as it is, with another grace period, for a manifest, and applies that on the client's side.
