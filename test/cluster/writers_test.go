@@ -18,7 +18,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -142,10 +144,14 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		server := fmt.Sprintf("kubectl annotate -n %s mcpserver.toolhive.stacklok.dev/%s --overwrite", s.Name, s.server)
 		field := fmt.Sprintf("%s:%s'", s.object(), w.path)
 		_, manager := w.item()
-		awaitConflict(t, s.Space, s.server,
+		told := []string{
 			fmt.Sprintf("field manager %s holds %s of %s, which %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
 			fmt.Sprintf("To take it: %s '%s=%s.", server, vocabulary.Take, field),
-			fmt.Sprintf("To leave it to them: %s '%s=%s.", server, vocabulary.Yield, field))
+		}
+		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.part).Kind}, w.path) {
+			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, vocabulary.Yield, field))
+		}
+		awaitConflict(t, s.Space, s.server, told...)
 	} else {
 		s.AwaitSettled(t, s.server)
 	}
