@@ -116,8 +116,10 @@ func TestReplicasOfTiers(t *testing.T) {
 					tier.mustScale(t, space, name, step.scaled)
 					if step.from > 0 {
 						awaitConflict(t, space, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
+						space.AwaitWorkloads(t, name) // It is not Ready while the conflict stands.
+					} else {
+						space.AwaitSettled(t, name)
 					}
-					space.AwaitSettled(t, name)
 				}
 				awaitCalm(t, space, name)
 				mark := space.Mark(t)
