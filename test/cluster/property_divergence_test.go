@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,8 +54,18 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 		return nil, 0, err
 	}
 	var contests []contest
+	held := map[render.ObjectRef]bool{}
 	for _, intent := range rendered.Intents {
-		part, object := partNamed(objects, intent)
+		itself := render.ObjectRef{Kind: intent.Kind, Name: intent.Name}
+		waits := slices.ContainsFunc(intent.DependsOn, func(ref render.ObjectRef) bool { return held[ref] })
+		held[itself] = held[itself] || waits
+		part, object, err := s.partNamed(ctx, objects, intent)
+		if err != nil {
+			return nil, 0, err
+		}
+		if object == nil && waits {
+			continue
+		}
 		if object == nil {
 			wrong = append(wrong, fmt.Sprintf("there is no %s %s", intent.Kind, intent.Name))
 			continue
@@ -72,8 +83,11 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 			}
 		}
 		switch {
+		case waits:
+			// It is not written while others own fields of what it depends on.
 		case len(c.paths) > 0:
 			contests = append(contests, c)
+			held[itself] = true
 		case len(differing) > 0:
 			wrong = append(wrong, fmt.Sprintf("%s of %s are not as they should be, and nobody else owns them", differing, c.object))
 		}
@@ -84,13 +98,26 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 	return append(wrong, untold(server, contests)...), len(contests), nil
 }
 
-func partNamed(objects map[harness.Part]*unstructured.Unstructured, intent render.Intent) (harness.Part, *unstructured.Unstructured) {
+// partNamed returns the object that an intent is about; nil when there is none. Of configuration that is named by its
+// content, objects has what the proxy's Deployment names, and that is an earlier one while the Deployment is not written.
+func (s *story) partNamed(
+	ctx context.Context, objects map[harness.Part]*unstructured.Unstructured, intent render.Intent,
+) (harness.Part, *unstructured.Unstructured, error) {
 	for part, object := range objects {
-		if harness.FormOf(part).Kind == intent.Kind && object.GetName() == intent.Name {
-			return part, object
+		form := harness.FormOf(part)
+		switch {
+		case form.Kind != intent.Kind:
+		case object.GetName() == intent.Name:
+			return part, object, nil
+		case form.Digest && form.Manager == intent.Writer:
+			named, err := s.space.Objects(part).Get(ctx, intent.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return part, nil, nil
+			}
+			return part, named, err
 		}
 	}
-	return "", nil
+	return "", nil, nil
 }
 
 // tooMany tells which workloads of a server with transport stdio have too many pods.
