@@ -42,8 +42,13 @@ func TestCostOfCreation(t *testing.T) {
 				space.Create(t, server)
 				space.AwaitSettled(t, server.Name)
 				want := harness.CreationCost(harness.PartsOf(server), shape.replicas...)
-				if n := checkCost(t, space, server.Name, begin, want); n < 1 || n > 2 {
-					t.Errorf("the status was written %d times, not once or twice", n)
+				most := 2
+				n := checkCost(t, space, server.Name, begin, want)
+				if len(harness.CostOf(server.Name, space.Writes(t, begin)).Lost()) > 0 {
+					most++ // One that loses a race again after its first retry is told of.
+				}
+				if n < 1 || n > most {
+					t.Errorf("the status was written %d times, not 1 to %d times", n, most)
 				}
 				checkOwnership(t, space, server.Name)
 			})

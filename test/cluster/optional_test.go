@@ -28,14 +28,16 @@ func TestOptionalChildren(t *testing.T) {
 			without:  func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStdio },
 			removing: harness.Once("delete service/backend", "delete service/headless", "runconfig", "backend", "role", "proxy", "proxy"),
 			with:     func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportStreamableHTTP },
-			remaking: harness.Once("service/backend", "service/headless", "runconfig", "backend", "role", "proxy"),
+			// The RunConfig of before is still there, see below.
+			remaking: harness.Once("service/backend", "service/headless", "backend", "role", "proxy"),
 		},
 		{
 			name:     "authz",
 			without:  func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = nil },
-			removing: harness.Once("delete authz", "runconfig", "proxy"),
+			removing: harness.Once("runconfig", "proxy"),
 			with:     harness.InlineAuthorization,
-			remaking: harness.Once("authz", "runconfig", "proxy"),
+			// Policies stay while a ReplicaSet names them: the user may go back to it.
+			remaking: harness.Once("proxy"),
 		},
 		{
 			name:     "account",
