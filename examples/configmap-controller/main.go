@@ -7,11 +7,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,7 +55,6 @@ type controller struct {
 	configMaps cache.SharedIndexInformer
 	applier    *apply.Applier
 	writer     apply.Writer
-	again      func(name cache.ObjectName, after time.Duration)
 }
 
 func main() {
@@ -71,9 +70,8 @@ func main() {
 	core, other := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	typed := informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithNamespace(*namespace))
 	untyped := dynamicinformer.NewFilteredDynamicSharedInformerFactory(other, 0, *namespace, nil)
-	registry := &fieldmanager.Registry{}
+	registry, kinds := &fieldmanager.Registry{}, applyconfigurations.NewTypeConverter(scheme.Scheme)
 	registry.MustRegister(greeter, editor, reporter)
-	kinds := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	target := apply.NewTarget(core.CoreV1().ConfigMaps, corev1ac.ExtractConfigMap, kinds, editor.Name)
 	target.Source = source
 	c := &controller{
@@ -87,7 +85,6 @@ func main() {
 // run calls sync for every Greeting or ConfigMap that changes, by the name that both have, until the context ends.
 func (c *controller) run(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	c.again = queue.AddAfter
 	context.AfterFunc(ctx, queue.ShutDown)
 	changed := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
@@ -111,7 +108,7 @@ func (c *controller) run(ctx context.Context) {
 	}
 }
 
-// sync is one pass. An error means that it is to be tried again; a refused write says itself when, or waits for an event.
+// sync is one pass. An error means that it is to be tried again, which sends nothing while a refusal stands.
 func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 	ref := apply.ObjectRef{Kind: configMap, NamespacedName: name.AsNamespacedName()}
 	found, exists, err := c.known.GetStore().GetByKey(name.String())
@@ -132,13 +129,10 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
 				WithName(name.Name).WithUID(greeting.GetUID()).WithController(true)),
 	})
-	if out.RetryAfter > 0 {
-		c.again(name, out.RetryAfter) // It was refused, and the applier sends it again no sooner.
+	if out.Err == nil || out.Problem() != "" { // Anything else should be over in a moment.
+		err = c.report(ctx, greeting, out.Problem())
 	}
-	if out.Err != nil && out.Problem() == "" {
-		return nil // That should be over in a moment.
-	}
-	return c.report(ctx, greeting, out.Problem())
+	return errors.Join(err, out.Err)
 }
 
 // report applies the one field of the status that is ours.
