@@ -203,7 +203,7 @@ func (w *writer[L, A]) takeHeld(ctx context.Context, memo *memo, req Request) Ou
 		return w.refuse(memo, a, ClassTerminal, err.Error())
 	}
 	what := memory{object: identify(a.live.GetUID()), claims: ownership.Standing(a.live, w.manager.Subresource)}
-	last, _ := memo.recall(w.manager.Name+takes, a.Object)
+	last := memo.recall(w.manager.Name+takes, a.Object)
 	if left := last.refused.left(a.now); left > 0 && last.object == what.object && last.claims == what.claims {
 		a.out.Err, a.out.RetryAfter = last.refused.err, left
 		return a.out

@@ -72,7 +72,7 @@ func TestDriftThatAnotherManagerOwns(t *testing.T) {
 	entries := s.live().ManagedFields
 	s.update("kubectl-set", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "theirs" })
 	theirs := s.live().ManagedFields[slices.IndexFunc(s.stored.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "kubectl-set" })]
-	s.behind(func(d *deployment) { d.ManagedFields = append(entries, theirs) })
+	s.behind(func(d *deployment) { d.ManagedFields = append(slices.Clip(entries), theirs) })
 	out := s.sync(web("a:1"), nil)
 	if conflict, ok := errors.AsType[*apply.ConflictError](out.Err); !ok || conflict.Fields[0].Owners[0].Manager != "kubectl-set" {
 		t.Fatalf("error %v, want a conflict with kubectl-set", out.Err)

@@ -140,13 +140,14 @@ func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) (
 	})
 }
 
-func (m *memo) recall(writer string, ref ObjectRef) (memory, bool) {
+// recall returns what is remembered; the zero memory for nothing.
+func (m *memo) recall(writer string, ref ObjectRef) memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.find(writer, ref); i >= 0 {
-		return m.entries[ref][i].memory, true
+		return m.entries[ref][i].memory
 	}
-	return memory{}, false
+	return memory{}
 }
 
 func (m *memo) remember(writer string, ref ObjectRef, what memory) {
@@ -162,7 +163,7 @@ func (m *memo) remember(writer string, ref ObjectRef, what memory) {
 // refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
 func (m *memo) refuse(writer string, ref ObjectRef, what memory) (fresh bool) {
 	var before *refused
-	last, _ := m.recall(writer, ref)
+	last := m.recall(writer, ref)
 	if last.object == what.object && last.intent == what.intent {
 		before = last.refused
 	}

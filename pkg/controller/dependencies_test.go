@@ -114,7 +114,7 @@ func TestTheProxyWaitsForWhatItDependsOn(t *testing.T) {
 						withPolicies(permitAll, forbidAll)(server)
 						server.Spec.Image = "example.com/web:2"
 					})
-					time.Sleep(time.Hour)
+					<-time.After(time.Hour)
 					o.rest()
 					got := o.took()
 					if slices.Contains(got, "apply Deployment/web freehold-proxy") || o.read("web") != before || o.pins("web") != pins {
@@ -132,7 +132,7 @@ func TestTheProxyWaitsForWhatItDependsOn(t *testing.T) {
 					// Whatever wakes it; when a refusal is tried again by itself is for other tests.
 					change(o.apiServer, "web", withPolicies(forbidAll))
 					change(o.apiServer, "web-proxy-runner", func(r *rbacv1.Role) { r.Labels = map[string]string{"a": "b"} })
-					time.Sleep(time.Hour)
+					<-time.After(time.Hour)
 					o.rest()
 					if read := o.read("web"); !strings.Contains(read, "forbid") {
 						t.Errorf("it reads %s", read)
@@ -164,7 +164,7 @@ func TestReplicasOfAHeldProxyAreWritten(t *testing.T) {
 			t.Errorf("writes %v, without the number of pods", got)
 		}
 		// As long as that stands it costs nothing.
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		o.rest()
 		o.expect(nil, "a conflict that stands")
 		o.annotate("web", vocabulary.Take, "role.rbac.authorization.k8s.io/web-proxy-runner:.rules")
@@ -199,7 +199,7 @@ func TestTheBackendWaitsForItsServiceAccount(t *testing.T) {
 			t.Errorf("the template names %q, which does not exist", got)
 		}
 		allowed.Store(true)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		o.rest()
 		if got := account(); got != "web-sa" {
 			t.Errorf("the template names %q", got)
@@ -222,7 +222,9 @@ func TestAConfigMapMadeAnewReplacesTheProxy(t *testing.T) {
 				again := config.DeepCopy()
 				again.UID, again.ManagedFields = "", nil
 				o.stop()
-				<-o.ended
+				if err := <-o.ended; err != nil {
+					t.Errorf("the controller ended with %v", err)
+				}
 				remove[*corev1.ConfigMap](o.apiServer, config.Name)
 				o.add(again)
 				o.took()
@@ -270,7 +272,7 @@ func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
 		}
 		o.took()
 		o.annotate("web", vocabulary.Take, "configmap/"+name+":.data")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		o.rest()
 		for _, w := range o.took() {
 			if !strings.HasPrefix(w, "apply MCPServer/") {

@@ -64,7 +64,7 @@ func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
 	}
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
-	return replicaSet(strings.Join(append(parts, configMapsOf(&set.Spec.Template.Spec)...), "/"))
+	return replicaSet(strings.Join(slices.Concat(parts, configMapsOf(&set.Spec.Template.Spec)), "/"))
 }
 
 // configMapsOf returns the names of the ConfigMaps that a pod's volumes are made from, sorted and without repetition.

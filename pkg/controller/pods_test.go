@@ -32,7 +32,8 @@ func TestReplicaSetKeepsWhatLeadsToItsDeployment(t *testing.T) {
 	set.Spec.Template.Spec = corev1.PodSpec{
 		ServiceAccountName: "web-proxy-runner",
 		Volumes: []corev1.Volume{
-			configMapVolume("b", "web-runconfig"), configMapVolume("again", "web-runconfig"), {Name: "none"},
+			configMapVolume("b", "web-runconfig"), configMapVolume("again", "web-runconfig"),
+			{Name: "none"},
 			{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "theirs"}}}, {},
 			}}}},

@@ -245,7 +245,7 @@ func TestServiceAccountStaysBehindAPartition(t *testing.T) {
 			}
 		})
 		remove[*corev1.Pod](o.apiServer, "web-0")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if !exists[*corev1.ServiceAccount](o.apiServer, "web-sa") {
 			o.t.Error("the ServiceAccount is gone, and the pod would come back with it")
 		}

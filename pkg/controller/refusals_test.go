@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,12 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
 )
 
 // unserved is what an API server answers that does not serve a resource yet.
@@ -328,129 +324,6 @@ func TestConflictStaysToldWithoutAnAnswer(t *testing.T) {
 		told := slices.DeleteFunc(o.events.heard(), func(event string) bool { return strings.Contains(event, "Warning Retrying") })
 		if len(told) > 0 {
 			t.Errorf("events %q", told)
-		}
-	})
-}
-
-// A conflict about a field that no pod has anything to do with keeps an MCPServer from being Ready as well: what its spec
-// asks for is not there.
-func TestReadyIsBoundToAllWrites(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) { service.Spec.Selector["app"] = "theirs" })
-		o.rest()
-		status, reason, message := o.condition("web", v1beta1.ConditionReady)
-		if status != metav1.ConditionFalse || reason != "FieldManagerConflict" || !strings.Contains(message, "FieldsOwned") {
-			t.Errorf("Ready is %s because of %s: %s", status, reason, message)
-		}
-		if status, reason, _ := o.condition("web", v1beta1.ConditionRolledOut); status != metav1.ConditionTrue {
-			t.Errorf("RolledOut is %s because of %s; the pods are as they should be", status, reason)
-		}
-	})
-}
-
-// A pod that two PodDisruptionBudgets select cannot be evicted: the API server answers 500 to that. The rollout waits, says
-// for what, and goes on when one of them is gone; the MCPServer, which serves, has not failed.
-func TestTwoBudgetsHoldUpARollout(t *testing.T) {
-	web := newServer("web")
-	web.Annotations = map[string]string{vocabulary.BackendUpdateStrategy: "OnDelete"}
-	operate(t, []runtime.Object{web}, nil, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		var mu sync.Mutex
-		var evictions []time.Time
-		var allowed atomic.Bool
-		o.core.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.GetSubresource() != "eviction" {
-				return false, nil, nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			evictions = append(evictions, time.Now())
-			if !allowed.Load() {
-				return true, nil, apierrors.FromObject(&metav1.Status{
-					Status: metav1.StatusFailure, Code: 500,
-					Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-				})
-			}
-			return true, nil, nil
-		})
-		change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "2" })
-		for range 60 {
-			<-time.After(time.Minute)
-			o.queue.Add(key("web"))
-		}
-		o.rest()
-		mu.Lock()
-		tries := len(evictions)
-		mu.Unlock()
-		if tries < 5 || tries > 20 {
-			t.Errorf("%d evictions in an hour", tries)
-		}
-		if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
-			t.Errorf("phase %s", phase)
-		}
-		status, reason, message := o.condition("web", v1beta1.ConditionReconciling)
-		if status != metav1.ConditionTrue || reason != "DisruptionBudget" || !strings.Contains(message, "more than one PodDisruptionBudget") {
-			t.Errorf("Reconciling is %s because of %s: %s", status, reason, message)
-		}
-		if status, reason, _ := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionTrue {
-			t.Errorf("Applied is %s because of %s", status, reason)
-		}
-		allowed.Store(true)
-		<-time.After(apply.LongestWait)
-		o.rest()
-		mu.Lock()
-		defer mu.Unlock()
-		if len(evictions) != tries+1 {
-			t.Errorf("%d evictions after one of the budgets is gone", len(evictions)-tries)
-		}
-	})
-}
-
-// What is decided without a request, that an object is somebody else's or was written from a newer view, is counted: when it
-// is found out, and each time that it is looked at again.
-func TestRefusalsWithoutARequestAreCounted(t *testing.T) {
-	seen := &outcomes{}
-	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "mcp-web-proxy", Namespace: "shop"}}
-	operate(t, []runtime.Object{newServer("web"), foreign}, func(c *Config) { c.Observer = seen }, func(t *testing.T, o *operating) {
-		if n := seen.refused("Service", apply.ClassForeign); n != 1 {
-			t.Errorf("a foreign Service was counted %d times", n)
-		}
-		<-time.After(time.Hour)
-		o.rest()
-		if n := seen.refused("Service", apply.ClassForeign); n < 6 || n > 12 {
-			t.Errorf("a foreign Service was counted %d times in an hour", n)
-		}
-		o.expect(slices.DeleteFunc(slices.Clone(beforeTheBackend), func(w string) bool { return strings.Contains(w, "mcp-web-proxy") }), "it costs nothing")
-	})
-}
-
-// An older view that is held back is told and counted, and does not write.
-func TestOlderViewIsTold(t *testing.T) {
-	seen := &outcomes{}
-	operate(t, []runtime.Object{newServer("web")}, func(c *Config) { c.Observer = seen }, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		o.before = func(w write) error {
-			if w.manager == vocabulary.Finalizer { // The cache does not show what the API server has.
-				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
-			}
-			return nil
-		}
-		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) {
-			service.Annotations[apply.SourceAnnotation] = "server-web/999"
-			service.Labels["app"] = "other"
-		})
-		<-time.After(time.Hour)
-		o.rest()
-		if n := seen.refused("Service", apply.ClassStale); n < 6 || n > 20 {
-			t.Errorf("it was counted %d times in an hour", n)
-		}
-		status, reason, message := o.condition("web", v1beta1.ConditionApplied)
-		if status != metav1.ConditionFalse || reason != "NewerSource" || !strings.Contains(message, "server-web/999") {
-			t.Errorf("Applied is %s because of %s: %s", status, reason, message)
-		}
-		if told := o.events.heard(); len(told) != 1 {
-			t.Errorf("events %q, want one", told)
 		}
 	})
 }

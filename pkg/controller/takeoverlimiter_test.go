@@ -235,9 +235,11 @@ func count(of ...bool) (n int) {
 func TestTurnInWords(t *testing.T) {
 	for want, turn := range map[string]takeoverTurn{
 		"--takeovers-at-once is 1. When it began to wait: a under way, 0 ahead of it in the queue. ": {
-			limit: 1, active: []string{"a"}},
+			limit: 1, active: []string{"a"},
+		},
 		"--takeovers-at-once is 3. When it began to wait: a, b, c (+2 more) under way, 12 ahead of it in the queue. ": {
-			limit: 3, active: []string{"a", "b", "c", "d", "e"}, ahead: 12},
+			limit: 3, active: []string{"a", "b", "c", "d", "e"}, ahead: 12,
+		},
 		"--takeovers-at-once is 1. When it began to wait: none under way, 1 ahead of it in the queue. ": {limit: 1, ahead: 1},
 	} {
 		if got := turn.String(); !strings.Contains(got, want) {

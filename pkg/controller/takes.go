@@ -99,7 +99,7 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 	case r.take.Empty():
 		p.takes.withdraw(p.key)
 	default:
-		record := p.toTake()
+		record := p.toTake(ctx)
 		if len(record.Claims) == 0 && !complete || p.unanswered() {
 			return // There may be more to take than is known.
 		}
@@ -120,7 +120,7 @@ func (p *pass) unanswered() bool {
 }
 
 // toTake records the claims that the request to take is about, as they stand.
-func (p *pass) toTake() request.Record {
+func (p *pass) toTake(ctx context.Context) request.Record {
 	asked := p.resolution.take
 	record := request.Record{Request: request.Digest(asked.Text)}
 	var took []string
@@ -136,7 +136,7 @@ func (p *pass) toTake() request.Record {
 	for _, conflict := range p.conflicts() {
 		fields(conflict.Object, conflict.Fields)
 	}
-	fields(serverRef(p.key), p.heldStatus())
+	fields(serverRef(p.key), p.heldStatus(ctx))
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
 		if live == nil || ref.Kind == vocabulary.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
@@ -166,11 +166,11 @@ func (p *pass) conflicts() (found []*apply.ConflictError) {
 }
 
 // heldStatus are the fields of the status that others hold and our writer does not.
-func (p *pass) heldStatus() []apply.FieldConflict {
+func (p *pass) heldStatus(ctx context.Context) []apply.FieldConflict {
 	req := p.statusRequest(nil)
 	held, err := apply.HeldByOthers(p.clients.writers[writerKey{vocabulary.Status, vocabulary.MCPServer}], req)
 	if err != nil {
-		klog.Background().Error(err, "Cannot tell who holds the status", "MCPServer", p.key)
+		klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
 	}
 	return held
 }

@@ -76,7 +76,7 @@ func TestClosedSetsAreComplete(t *testing.T) {
 	// Every action has an outcome of its own, unless it is a refusal, whose classes have one each; held is a refusal
 	// that sent nothing.
 	listed := label(t, Writes, "outcome")
-	if got, want := len(listed), len(apply.Classes())+len(declared(t, "../apply/writer.go", "Action")); got != want {
+	if got, want := len(listed), len(apply.Classes())+len(declared(t, "../apply/outcome.go", "Action")); got != want {
 		t.Errorf("%d outcomes %v, want %d", got, listed, want)
 	}
 	for _, f := range Families() {

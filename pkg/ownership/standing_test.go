@@ -200,7 +200,7 @@ func TestSettled(t *testing.T) {
 		obj.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: &is}}
 		return ownership.Settled(obj, "me", "")
 	}
-	if controlled(true) != controlled(true) || controlled(true) == controlled(false) {
+	if first, again := controlled(true), controlled(true); first != again || first == controlled(false) {
 		t.Error("an owner reference is not told by its values")
 	}
 }

@@ -18,7 +18,8 @@ func (r *Result) Capped(writer string, kind schema.GroupKind, name, namespace st
 			replicas = replicasOf(intent.Config)
 		}
 	}
-	return Replicas(kind, name, namespace, &replicas), replicas
+	config = Replicas(kind, name, namespace, &replicas)
+	return config, replicas
 }
 
 // replicasOf is the number that Replicas was given.

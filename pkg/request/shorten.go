@@ -36,7 +36,7 @@ func Elements(path string) []string {
 				depth++
 			}
 			isKey := len(elements) > 0 && slices.Contains(keyed, elements[len(elements)-1])
-			if i > begin && depth < 2 && !(c == '.' && isKey) {
+			if i > begin && depth < 2 && (c != '.' || !isKey) {
 				elements, begin = append(elements, path[begin:i]), i
 			}
 		}

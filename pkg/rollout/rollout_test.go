@@ -324,8 +324,11 @@ func TestOutdated(t *testing.T) {
 		"one is leaving":   {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new", leaving)}, 1},
 		"one too many":     {set(), []*corev1.Pod{pod("web-0", "new"), pod("web-1", "new"), pod("web-2", "old")}, 1},
 		"none is there":    {set(), nil, 2},
-		"not looked at yet": {set(func(s *appsv1.StatefulSet) { s.Generation++ }),
-			[]*corev1.Pod{pod("web-0", "new"), pod("web-1", "new")}, 2},
+		"not looked at yet": {
+			set(func(s *appsv1.StatefulSet) { s.Generation++ }),
+			[]*corev1.Pod{pod("web-0", "new"), pod("web-1", "new")},
+			2,
+		},
 	} {
 		if got := rollout.Outdated(c.set, c.pods); got != c.want {
 			t.Errorf("%s: %d are outdated, want %d", name, got, c.want)

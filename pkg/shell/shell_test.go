@@ -63,7 +63,8 @@ func TestCommandIsPrintable(t *testing.T) {
 func TestCommandIsPlainWhereItCanBe(t *testing.T) {
 	for want, words := range map[string][]string{
 		"kubectl annotate -n team-a mcpserver/web --overwrite 'freehold.dev/take=a[name=\"b\"]'": {
-			"kubectl", "annotate", "-n", "team-a", "mcpserver/web", "--overwrite", `freehold.dev/take=a[name="b"]`},
+			"kubectl", "annotate", "-n", "team-a", "mcpserver/web", "--overwrite", `freehold.dev/take=a[name="b"]`,
+		},
 		"kubectl scale deployment/web --replicas=0": {"kubectl", "scale", "deployment/web", "--replicas=0"},
 		"kubectl annotate mcpserver/web 'a/b=c'":    {"kubectl", "annotate", "mcpserver/web", "a/b=c"},
 		`kubectl 'it'\''s' ''`:                      {"kubectl", "it's", ""},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -302,9 +303,7 @@ func TestSpoiltRecord(t *testing.T) {
 		},
 		"twice": func(own map[string]any) []any {
 			twin := map[string]any{}
-			for key, value := range own {
-				twin[key] = value
-			}
+			maps.Copy(twin, own)
 			twin["fieldsV1"] = map[string]any{"f:metadata": map[string]any{"f:labels": map[string]any{"f:toolhive": map[string]any{}}}}
 			return []any{own, twin}
 		},

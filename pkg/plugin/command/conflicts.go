@@ -107,7 +107,7 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (show.ServerCo
 	if err != nil {
 		return found, err
 	}
-	intents := append(plan.Intents, status)
+	intents := slices.Concat(plan.Intents, []wanted.Intent{status})
 	found.Fields = append(found.Fields, contestedFields(intents)...)
 	if len(found.Fields) > 0 {
 		found.Take = settling("take", server)

@@ -67,8 +67,10 @@ func everything(t *testing.T, text string, palette show.Palette) map[string]func
 			}}}.Print(to, palette, noon, true)
 		},
 		"handback": func(to io.Writer) error {
-			return show.Handback{Namespace: text, Name: text, Objects: append(changes, show.ObjectTakeover{Object: text, Action: show.ActionNone}),
-				Blockers: []show.Blocker{{Object: text, Reason: text, Message: text}}}.Print(to, palette)
+			return show.Handback{
+				Namespace: text, Name: text, Objects: append(changes, show.ObjectTakeover{Object: text, Action: show.ActionNone}),
+				Blockers: []show.Blocker{{Object: text, Reason: text, Message: text}},
+			}.Print(to, palette)
 		},
 		"operators": func(to io.Writer) error { show.Operators(to, palette, running); return nil },
 	}
@@ -80,12 +82,12 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 	colours := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[34m", "")
 	for _, coloured := range []bool{false, true} {
 		harmless := everything(t, "harmless", show.Palette{On: coloured})
-		for name, print := range everything(t, hostile, show.Palette{On: coloured}) {
+		for name, write := range everything(t, hostile, show.Palette{On: coloured}) {
 			t.Run(name, func(t *testing.T) {
 				var out, want bytes.Buffer
-				for to, print := range map[*bytes.Buffer]func(io.Writer) error{&out: print, &want: harmless[name]} {
+				for to, write := range map[*bytes.Buffer]func(io.Writer) error{&out: write, &want: harmless[name]} {
 					terminal := &show.Terminal{To: to, Colours: coloured}
-					if err := print(terminal); err != nil {
+					if err := write(terminal); err != nil {
 						t.Fatal(err)
 					}
 					if err := terminal.Flush(); err != nil {

@@ -402,22 +402,3 @@ func TestYieldable(t *testing.T) {
 		t.Error("the RunConfig may be left to others")
 	}
 }
-
-// A ConfigMap of another content than its name tells is not compared: the operator does not write to it.
-func TestForeignConfigMap(t *testing.T) {
-	s := server(v1beta1.TransportSSE)
-	w := settled(t, s)
-	for ref, object := range w {
-		if ref.Kind != vocabulary.ConfigMap {
-			continue
-		}
-		if err := unstructured.SetNestedField(object.Object, "{}", "data", "runconfig.json"); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.plan(t, s)[vocabulary.RunConfig+" "+ref.String()]; !got.Foreign || got.Same {
-			t.Errorf("%s: foreign %t, same %t", ref, got.Foreign, got.Same)
-		}
-		return
-	}
-	t.Fatal("there is no ConfigMap")
-}
