@@ -69,6 +69,9 @@ type Policy struct {
 	// Passes tells that the refusal goes away by itself as a rule, so that it is told only when the write is refused
 	// again after its first wait, see Refusal.Repeated.
 	Passes bool
+	// ToldFrom is how long the wait after a repeated refusal has to be for Refusal.Repeated; 0 for any. On a busy API server
+	// a write can lose a few races in a row.
+	ToldFrom time.Duration
 	// Event tells whether a Warning event is sent when the refusal first appears.
 	Event bool
 	// Outcome is the value of the metrics' label outcome.
@@ -84,7 +87,7 @@ func Policies() map[Class]Policy {
 		ClassConflict:  {Retry: RetryOnChange, Reason: "FieldManagerConflict", Event: true, Outcome: "conflict"},
 		ClassForeign:   {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "ObjectNotOurs", Event: true, Outcome: "foreign"},
 		ClassStale:     {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "NewerSource", Passes: true, Event: true, Outcome: "stale"},
-		ClassMoved:     {Retry: RetrySoon, FirstWait: time.Second, Reason: "ObjectChanging", Passes: true, Event: true, Outcome: "moved"},
+		ClassMoved:     {Retry: RetrySoon, FirstWait: time.Second, Reason: "ObjectChanging", Passes: true, ToldFrom: 8 * time.Second, Event: true, Outcome: "moved"},
 		ClassInvalid:   {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "Invalid", Event: true, Outcome: "invalid"},
 		ClassTerminal:  {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "Unappliable", Event: true, Outcome: "terminal"},
 		ClassForbidden: {Retry: RetryBackoff, FirstWait: shortestWait, Reason: "Forbidden", Event: true, Outcome: "forbidden"},
@@ -128,7 +131,7 @@ type Refusal struct {
 	Reason string
 	// Cause is the API server's answer; nil when the refusal is our own.
 	Cause error
-	// Repeated tells that the write was refused before, waited, and was refused again.
+	// Repeated tells that the write was refused before, waited, and was refused again, see Policy.ToldFrom.
 	Repeated bool
 }
 

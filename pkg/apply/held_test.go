@@ -84,8 +84,9 @@ func TestRefusedIntentIsSentAgainAfterItsWait(t *testing.T) {
 				if wait = min(2*wait, apply.LongestWait); out.Action != apply.ActionRefused || out.RetryAfter != wait {
 					t.Fatalf("attempt %d: %s, again after %s, want %s", i, out.Action, out.RetryAfter, wait)
 				}
-				if refusal, ok := errors.AsType[*apply.Refusal](out.Err); !ok || !refusal.Repeated || out.Problem() == "" {
-					t.Fatalf("attempt %d is not told: %v", i, out.Err)
+				told := wait >= apply.Policies()[class].ToldFrom
+				if refusal, ok := errors.AsType[*apply.Refusal](out.Err); !ok || refusal.Repeated != told || told && out.Problem() == "" {
+					t.Fatalf("attempt %d is told: %v, want %v: %v", i, refusal.Repeated, told, out.Err)
 				}
 			}
 			b.refuse = nil

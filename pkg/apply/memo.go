@@ -99,7 +99,8 @@ func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 		case waits:
 			r.wait, refusal.Repeated = max(r.wait, before.wait), last.Repeated
 		default:
-			r.wait, refusal.Repeated = min(max(r.wait, 2*before.wait), LongestWait), true
+			r.wait = min(max(r.wait, 2*before.wait), LongestWait)
+			refusal.Repeated = r.wait >= policy.ToldFrom
 		}
 	}
 	r.until = now.Add(r.wait)

@@ -254,7 +254,9 @@ func (p *pass) announce(out apply.Outcome) {
 	if p.config.Recorder == nil {
 		return
 	}
-	if out.Replaced != "" {
+	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
+	written, ok := apply.ParseSource(out.Replaced)
+	if predecessors := ok && written.UID != p.server.UID && vocabulary.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
 		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, ReasonSourceReplaced, "Apply", "%s",
 			fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
 				out.Writer, out.Object, maxSource, out.Replaced))

@@ -127,7 +127,7 @@ var storyCases = map[string]storyCase{
 			{Do: actTransport, Which: 1, Wait: true},
 			{Do: actTransport, Which: 2, Wait: true},
 		},
-		conflicts: 4,
+		conflicts: 5,
 	},
 }
 

@@ -36,7 +36,7 @@ var autoscalers = map[string]otherWriter{
 	"hpa-left-open": {
 		part: harness.Proxy, path: replicasPath,
 		write:  autoscales(3),
-		then:   standings{value: becomes(int64(3))},
+		then:   standings{value: becomes(int64(3)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
 		end:    asks(image),
 		lastly: standings{value: becomes(int64(3)), cost: imageCost},
 	},

@@ -35,8 +35,9 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Proxy, path: replicasPath,
 		write: runs("scale", "OBJECT", "--replicas=2"),
 		// The API server keeps no record of who writes through a subresource what nobody has owned.
-		then: standings{value: becomes(int64(2))},
-		end:  asks(image), lastly: standings{value: becomes(int64(2)), cost: imageCost},
+		then:   standings{value: becomes(int64(2)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
+		end:    asks(image),
+		lastly: standings{value: becomes(int64(2)), cost: imageCost},
 	},
 	"set-image-deployment": {
 		part: harness.Proxy, path: imagePath,
