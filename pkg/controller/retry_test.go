@@ -94,13 +94,13 @@ func TestTerminalRefusalsAreRetriedSeldom(t *testing.T) {
 		Message: "failed to create typed patch object (shop/web; apps/v1, Kind=StatefulSet): .spec: duplicate entries for key [name=\"A\"]",
 	})
 	operate(t, nil, func(c *Config) { c.Resync = time.Minute }, func(t *testing.T, o *operating) {
-		var tries int
+		var tries atomic.Int32
 		var mended atomic.Bool
 		o.before = func(w write) error {
 			if w.kind != "StatefulSet" {
 				return nil
 			}
-			if tries++; mended.Load() {
+			if tries.Add(1); mended.Load() {
 				return nil
 			}
 			return unappliable
@@ -108,13 +108,13 @@ func TestTerminalRefusalsAreRetriedSeldom(t *testing.T) {
 		o.add(newServer("web"))
 		<-time.After(10 * time.Minute)
 		o.rest()
-		if tries != 4 {
-			t.Errorf("%d tries in ten minutes, want 4", tries)
+		if n := tries.Load(); n != 4 {
+			t.Errorf("%d tries in ten minutes, want 4", n)
 		}
 		<-time.After(time.Hour)
 		o.rest()
-		if tries > 11 {
-			t.Errorf("%d tries in an hour more", tries)
+		if n := tries.Load(); n > 11 {
+			t.Errorf("%d tries in an hour more", n)
 		}
 		if status, reason, _ := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionFalse || reason != "Unappliable" {
 			t.Errorf("Applied is %s because of %s", status, reason)
@@ -126,11 +126,11 @@ func TestTerminalRefusalsAreRetriedSeldom(t *testing.T) {
 			t.Errorf("phase %s", phase)
 		}
 		mended.Store(true)
-		tries = 0
+		tries.Store(0)
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Args = []string{"x"} })
 		o.rest()
-		if tries != 1 {
-			t.Errorf("%d tries after a change, want 1", tries)
+		if n := tries.Load(); n != 1 {
+			t.Errorf("%d tries after a change, want 1", n)
 		}
 		if status, _, _ := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionTrue {
 			t.Errorf("Applied is %s after it was mended", status)
