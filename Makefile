@@ -71,6 +71,12 @@ generate: ## Renew everything that is generated: code, CRD, manifests, tables in
 manifests: ## Render deploy/install.yaml and the overlays that tests look at
 	@hack/update-manifests.sh
 
+##@ Follow ToolHive
+
+.PHONY: upstream-diff
+upstream-diff: ## Print what changed between two ToolHive releases for Freehold (FROM=v0.47.0 TO=v0.62.0, ARGS=-full)
+	@go -C hack/tools/upstreamdiff run . -from="$(FROM)" -to="$(TO)" $(ARGS)
+
 ##@ Build
 
 .PHONY: build

@@ -71,6 +71,7 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		run hack/tools/image
 		run hack/tools/promql
 		run hack/tools/testreport
+		run hack/tools/upstreamdiff
 		;;
 	cluster)
 		# With the controllers of two versions of Kubernetes, as rollouts are told the same for both.
