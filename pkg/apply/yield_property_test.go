@@ -27,9 +27,9 @@ var kept = []string{
 
 // leaving leaves fields to others, each with all below it, but for those that cannot be left.
 func leaving(entries ...string) func(path fieldpath.Path) bool {
-	within := func(path fieldpath.Path, any []string) bool {
+	within := func(path fieldpath.Path, entries []string) bool {
 		for i := range path {
-			if slices.Contains(any, path[:i+1].String()) {
+			if slices.Contains(entries, path[:i+1].String()) {
 				return true
 			}
 		}
