@@ -174,7 +174,7 @@ var takeoverConditions = []string{
 }
 
 func aboutTakeover(field string) bool {
-	return slices.ContainsFunc(takeoverConditions, func(c string) bool {
+	return strings.Contains(field, vocabulary.TakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
 		return strings.Contains(field, fmt.Sprintf(`.status.conditions[type=%q]`, c))
 	})
 }
@@ -221,6 +221,7 @@ func bare(t *testing.T, object *unstructured.Unstructured, others *fieldpath.Set
 		{"metadata", "generation"},
 		{"spec", "clusterIPs"},
 		{"status", "observedGeneration"},
+		{"metadata", "annotations", vocabulary.TakeRecord}, // of a conflict that was settled
 	} {
 		unstructured.RemoveNestedField(left.Object, path...)
 	}

@@ -45,7 +45,9 @@ func TestHandback(t *testing.T) {
 	harness.Stop(t, operator)
 
 	all := slices.Concat(members, []*member{own})
-	t.Log(w.plugin(t, command.ExitDone, "handback", "-A", "--dry-run"))
+	for _, m := range all {
+		t.Log(w.plugin(t, command.ExitDone, "handback", "mcpserver/"+m.server.Name, "--dry-run"))
+	}
 	for _, m := range all {
 		w.plugin(t, command.ExitDone, "handback", "mcpserver/"+m.server.Name, "--yes")
 		w.checkHandedBack(t, m)
