@@ -59,8 +59,8 @@ func (a *Applier) Written() *Written { return a.written }
 
 // Sync brings one object in line with one writer's intent. It sends one apply, and none when the object is already
 // so or when the same intent was refused and that still stands: a conflict until the object's ownership or the intent
-// changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a claim has to change hands, an edit of
-// managedFields comes first; after a conflict that is to be settled, one more apply.
+// changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a
+// claim has to change hands, an edit of managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if req.Aside != nil && a.memo.setAside(w.Name(), req.Object, req.Aside.Conflict) {
 		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))

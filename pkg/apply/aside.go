@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -113,16 +112,11 @@ func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, u
 	if err != nil {
 		return nil, nil, err
 	}
-	object, err := decoded(req.Live)
+	intent, err := w.typedOf(wanted)
 	if err != nil {
 		return nil, nil, err
 	}
-	object["apiVersion"], object["kind"] = wanted["apiVersion"], wanted["kind"]
-	intent, err := w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: wanted})
-	if err != nil {
-		return nil, nil, err
-	}
-	live, err := w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+	live, err := w.typedLive(req.Live, wanted)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -129,7 +130,11 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	claim, err := ownable(w.target.Schema, wanted)
+	intent, err := w.typedOf(wanted)
+	if err != nil {
+		return nil, err
+	}
+	claim, err := ownable(intent)
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +147,31 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 
 // ownableOf returns the fields of the live object that can be owned.
 func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
-	live, err := decoded(a.live)
-	if err != nil {
-		return nil, err
-	}
 	wanted, err := decoded(a.want)
 	if err != nil {
 		return nil, err
 	}
-	// The API server leaves these out of an object that it answers a typed client with.
-	live["apiVersion"], live["kind"] = wanted["apiVersion"], wanted["kind"]
-	return ownable(w.target.Schema, live)
+	live, err := w.typedLive(a.live, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return ownable(live)
+}
+
+// typedOf returns a decoded object of the writer's kind as the schema has it.
+func (w *writer[L, A]) typedOf(object map[string]any) (*typed.TypedValue, error) {
+	return w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+}
+
+// typedLive returns a live object as the schema has it. The API server leaves the version and the kind out of an object
+// that it answers a typed client with: they are those of the decoded intent.
+func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*typed.TypedValue, error) {
+	object, err := decoded(live)
+	if err != nil {
+		return nil, err
+	}
+	object["apiVersion"], object["kind"] = wanted["apiVersion"], wanted["kind"]
+	return w.typedOf(object)
 }
 
 // mostTakes is how often contested fields are taken for one request. Twice is enough: what is to go is found contested
@@ -245,11 +264,11 @@ func Leave(
 	if err != nil {
 		return nil, nil, err
 	}
-	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
+	intent, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted, err := typed.ToFieldSet()
+	wanted, err := intent.ToFieldSet()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -258,7 +277,7 @@ func Leave(
 	if cut.Empty() {
 		return config, left, nil
 	}
-	body, err := json.Marshal(typed.RemoveItems(cut).AsValue().Unstructured())
+	body, err := json.Marshal(intent.RemoveItems(cut).AsValue().Unstructured())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -287,12 +306,8 @@ var unowned = fieldpath.NewSet(
 )
 
 // ownable returns the fields of an object that can be owned.
-func ownable(schema managedfields.TypeConverter, object map[string]any) (*fieldpath.Set, error) {
-	typed, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
-	if err != nil {
-		return nil, err
-	}
-	all, err := typed.ToFieldSet()
+func ownable(object *typed.TypedValue) (*fieldpath.Set, error) {
+	all, err := object.ToFieldSet()
 	if err != nil {
 		return nil, err
 	}
