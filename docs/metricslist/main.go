@@ -72,7 +72,7 @@ const middle = `
 | ` + "`deleted`" + ` | an object was deleted, or a pod evicted |
 | ` + "`conflict`" + ` | another field manager has another value. Sent again when something changes |
 | ` + "`stale`, `moved`, `gone`" + ` | the object was newer than what the operator knew; changed meanwhile; is being deleted. These pass by themselves as a rule |
-| ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; the object is somebody else's |
+| ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; another owner has an object of that name |
 | ` + "`forbidden`, `transient`" + ` | not allowed, or refused by an admission policy; the API server could not answer |
 
 All refusals but ` + "`conflict`" + ` are looked at again with back-off, every ten minutes at the latest, and counted each time;
