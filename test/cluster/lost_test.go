@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -84,11 +85,7 @@ func restoreCopy(t *testing.T, space *harness.Space, server string, part harness
 func restoreWith(t *testing.T, space *harness.Space, server string, part harness.Part, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	restored := space.MustObject(t, part, server)
-	background := metav1.DeletePropagationBackground
-	err := space.Objects(part).Delete(t.Context(), restored.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
-	if err != nil {
-		t.Fatal(err)
-	}
+	name, background := restored.GetName(), metav1.DeletePropagationBackground
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
 		unstructured.RemoveNestedField(restored.Object, "metadata", field)
 	}
@@ -99,7 +96,12 @@ func restoreWith(t *testing.T, space *harness.Space, server string, part harness
 	}
 	change(restored)
 	harness.Eventually(t, "the copy is there", func(ctx context.Context) error {
-		_, err := space.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
+		// An operator at work may make the object anew before the copy is made. Then that goes as well.
+		err := space.Objects(part).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		_, err = space.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
 		return err
 	})
 }
