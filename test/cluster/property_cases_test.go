@@ -95,6 +95,12 @@ var storyCases = map[string]storyCase{
 		},
 		conflicts: 2, transfers: 1,
 	},
+	"proxies that another client made several share no sessions": {
+		transport: v1beta1.TransportStreamableHTTP,
+		deeds: []storyDeed{
+			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 1, Wait: true},
+		},
+	},
 	"the API server has taken away what it had filled in for others": {
 		transport: v1beta1.TransportSSE,
 		deeds: []storyDeed{

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -95,6 +96,7 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 	if rendered.SinglePod {
 		wrong = append(wrong, tooMany(objects)...)
 	}
+	wrong = append(wrong, unsharedSessions(server, objects)...)
 	return append(wrong, untold(server, contests)...), len(contests), nil
 }
 
@@ -131,6 +133,21 @@ func tooMany(objects map[harness.Part]*unstructured.Unstructured) []string {
 		}
 	}
 	return wrong
+}
+
+// unsharedSessions tells whether an MCPServer, none of which has a session store here, does not warn although the spec or
+// another client has made its proxies several, or warns of one.
+func unsharedSessions(server *v1beta1.MCPServer, objects map[harness.Part]*unstructured.Unstructured) []string {
+	proxies := int64(ptr.Deref(server.Spec.Replicas, 1))
+	if object := objects[harness.Proxy]; object != nil {
+		live, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		proxies = max(proxies, live)
+	}
+	warned := meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionSessionStorageWarning)
+	if warned == (server.Spec.Transport != v1beta1.TransportStdio && proxies > 1) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is %v with %d proxies", v1beta1.ConditionSessionStorageWarning, warned, proxies)}
 }
 
 // differing are the fields in which an object is not as the intent wants it, but for those that are left to others and

@@ -161,7 +161,8 @@ var contentName = regexp.MustCompile(`(-runconfig|-authz-inline)-[0-9a-f]{16}`)
 // neutral is an object and who owns what of it, without what may differ from that of another MCPServer of the same spec:
 // names, UIDs, versions and times; checksums over what has the name in it; the generations that things were made from;
 // and, where the spec says nothing of them, the numbers of replicas, which stay as they were left. What rides along until
-// the pods are replaced is left out, and that a number of replicas was once set back is still told.
+// the pods are replaced is left out, and that a number of replicas was once set back is still told. See unsharedSessions for
+// the warning that follows the number of proxies.
 func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.Part]*unstructured.Unstructured) (map[string]string, error) {
 	if objects[part] == nil {
 		return nil, nil
@@ -245,15 +246,18 @@ func flatten(leaves map[string]string, path string, value any) {
 	}
 }
 
+// conditionsOf are the conditions of an MCPServer that must be as those of a new one.
 func conditionsOf(object *unstructured.Unstructured) []string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	var toldConflict []string
+	var told []string
 	for _, c := range conditions {
 		condition := c.(map[string]any)
-		if condition["type"] != v1beta1.ConditionStdioReplicaCapped {
-			toldConflict = append(toldConflict, fmt.Sprint(condition["type"], " ", condition["status"], " ", condition["reason"]))
+		switch condition["type"] {
+		case v1beta1.ConditionStdioReplicaCapped, v1beta1.ConditionSessionStorageWarning:
+		default:
+			told = append(told, fmt.Sprint(condition["type"], " ", condition["status"], " ", condition["reason"]))
 		}
 	}
-	slices.Sort(toldConflict)
-	return toldConflict
+	slices.Sort(told)
+	return told
 }
