@@ -117,10 +117,10 @@ var storyCases = map[string]storyCase{
 		transport: v1beta1.TransportStdio,
 		deeds: []storyDeed{
 			{Do: actDelete, Field: "document"},
-			{Do: actApply, Field: "document", By: "argocd-controller", Which: 1},
+			{Do: actMake, Field: "document", By: "argocd-controller", Which: 1},
 			{Do: actDelete, Field: "document", Wait: true},
 			{Do: actDelete, Field: "document"},
-			{Do: actApply, Field: "document", By: "argocd-controller"},
+			{Do: actMake, Field: "document", By: "argocd-controller"},
 			{Do: actDelete, Field: "document", Wait: true},
 		},
 	},

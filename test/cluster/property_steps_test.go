@@ -12,6 +12,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -34,6 +35,9 @@ const (
 	actShare act = "share"
 	// actGiveUp applies nothing, so that all that was applied before is given up.
 	actGiveUp act = "give up"
+	// actMake applies a field whether the object exists or not. It is for stories that are written down: an object that it
+	// makes is another client's, and stays so until it is deleted.
+	actMake act = "make"
 	// actScale writes the scale subresource.
 	actScale act = "scale"
 	// actReset takes all managedFields away.
@@ -146,11 +150,8 @@ func (s *story) perform(ctx context.Context, deed storyDeed) error {
 func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) error {
 	value := field.values[deed.Which%len(field.values)]
 	switch deed.Do {
-	case actApply, actForce:
-		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, deed.Do == actForce, bodyNaming(field.path, value))
-		return err
-	case actGiveUp:
-		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, false, nil)
+	case actMake:
+		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, value))
 		return err
 	case actScale:
 		return s.scale(ctx, deed.By, field.part, int32(1+deed.Which))
@@ -165,14 +166,26 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 		return err
 	}
 	at, found := locateField(live.Object, field.path)
+	apply := func(force bool, body map[string]any) error {
+		// The UID keeps the apply from making an object that has gone since.
+		if err := unstructured.SetNestedField(body, string(live.GetUID()), "metadata", "uid"); err != nil {
+			return err
+		}
+		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, force, body)
+		return err
+	}
 	switch {
+	case deed.Do == actApply, deed.Do == actForce:
+		err = apply(deed.Do == actForce, bodyNaming(field.path, value))
+	case deed.Do == actGiveUp:
+		err = apply(false, map[string]any{})
 	case deed.Do == actSet:
 		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, at.set(value)...)
 	case !found:
 	case deed.Do == actRemove:
 		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, harness.Remove(at.pointer))
 	case deed.Do == actShare:
-		_, err = s.space.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, at.value))
+		err = apply(false, bodyNaming(field.path, at.value))
 	default:
 		return fmt.Errorf("nobody can %q a field", deed.Do)
 	}
