@@ -14,7 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // permission is one verb on one resource; names limits it to objects, if not empty.
@@ -44,14 +44,14 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 // nothing is left over.
 func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	resources := map[schema.GroupKind]string{
-		vocabulary.MCPServer:      "mcpservers",
-		vocabulary.Deployment:     "deployments",
-		vocabulary.StatefulSet:    "statefulsets",
-		vocabulary.ServiceKind:    "services",
-		vocabulary.ConfigMap:      "configmaps",
-		vocabulary.ServiceAccount: "serviceaccounts",
-		vocabulary.Role:           "roles",
-		vocabulary.RoleBinding:    "rolebindings",
+		managers.MCPServer:      "mcpservers",
+		managers.Deployment:     "deployments",
+		managers.StatefulSet:    "statefulsets",
+		managers.ServiceKind:    "services",
+		managers.ConfigMap:      "configmaps",
+		managers.ServiceAccount: "serviceaccounts",
+		managers.Role:           "roles",
+		managers.RoleBinding:    "rolebindings",
 	}
 	want := map[permission]bool{}
 	allow := func(group, resource string, verbs ...string) {
@@ -59,7 +59,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 			want[permission{group: group, resource: resource, verb: verb}] = true
 		}
 	}
-	for _, writer := range vocabulary.Registry().Writers() {
+	for _, writer := range managers.Registry().Writers() {
 		resource, ok := resources[writer.Kind]
 		if !ok {
 			t.Fatalf("field manager %s writes %s, of which this test does not know the resource", writer.Name, writer.Kind)
@@ -67,7 +67,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 		switch {
 		case writer.Subresource != "":
 			allow(writer.Kind.Group, resource+"/"+writer.Subresource, "patch")
-		case writer.Kind == vocabulary.MCPServer:
+		case writer.Kind == managers.MCPServer:
 			// The user creates and deletes it.
 			allow(writer.Kind.Group, resource, "list", "watch", "patch")
 		default:

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/deploy/policy"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // policies are what a file of policies holds, by name.
@@ -102,16 +102,16 @@ func TestFieldManagersAreGuardedWhereverTheyWrite(t *testing.T) {
 	all := renderedPolicies(t, "policy").policies
 	guarded, watched := resourcesOf(all["freehold-field-managers"]), resourcesOf(all["freehold-owned-fields"])
 	names := map[schema.GroupKind]string{
-		vocabulary.MCPServer: "mcpservers", vocabulary.Deployment: "deployments", vocabulary.StatefulSet: "statefulsets",
-		vocabulary.ServiceKind: "services", vocabulary.ConfigMap: "configmaps", vocabulary.ServiceAccount: "serviceaccounts",
-		vocabulary.Role: "roles", vocabulary.RoleBinding: "rolebindings",
+		managers.MCPServer: "mcpservers", managers.Deployment: "deployments", managers.StatefulSet: "statefulsets",
+		managers.ServiceKind: "services", managers.ConfigMap: "configmaps", managers.ServiceAccount: "serviceaccounts",
+		managers.Role: "roles", managers.RoleBinding: "rolebindings",
 	}
-	for _, w := range vocabulary.Registry().Writers() {
+	for _, w := range managers.Registry().Writers() {
 		resource, ok := names[w.Kind]
 		if !ok {
 			t.Fatalf("%s writes %s, which this test does not know", w.Name, w.Kind)
 		}
-		if w.Kind != vocabulary.MCPServer && !watched[schema.GroupResource{Group: w.Kind.Group, Resource: resource}] {
+		if w.Kind != managers.MCPServer && !watched[schema.GroupResource{Group: w.Kind.Group, Resource: resource}] {
 			t.Errorf("nobody is warned who changes a field of %s", w.Kind)
 		}
 		if w.Subresource != "" {

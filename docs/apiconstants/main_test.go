@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -76,7 +76,7 @@ func TestReferenceHasEveryField(t *testing.T) {
 func TestReferenceHasEveryConstant(t *testing.T) {
 	text := reference(t)
 	known := append(v1beta1.OwnedConditions(),
-		apply.SourceAnnotation, vocabulary.ReplicasSource, vocabulary.Take, vocabulary.Yield, vocabulary.Takeover,
+		apply.SourceAnnotation, managers.ReplicasSource, managers.Take, managers.Yield, managers.Takeover,
 		render.AnnotationAttachedTo, v1beta1.Finalizer, v1beta1.AnnotationGeneration,
 	)
 	for _, value := range known {
@@ -84,7 +84,7 @@ func TestReferenceHasEveryConstant(t *testing.T) {
 			t.Errorf("%s is told %d times, want once", value, n)
 		}
 	}
-	if strings.Contains(text, vocabulary.TakeoverApproved+"` ") {
+	if strings.Contains(text, managers.TakeoverApproved+"` ") {
 		t.Error("a value is taken for a key")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command whowriteswhat writes the table of field managers, from the vocabulary, into a Markdown file that has
+// Command whowriteswhat writes the table of field managers, from package managers, into a Markdown file that has
 // the lines <!-- BEGIN who-writes-what --> and <!-- END who-writes-what -->.
 package main
 
@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const (
@@ -36,7 +36,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := replace(old, table(vocabulary.Registry().Writers()))
+	renewed, err := replace(old, table(managers.Registry().Writers()))
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

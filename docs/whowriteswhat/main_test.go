@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func TestTable(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRunFillsAFile(t *testing.T) {
 	if !strings.HasPrefix(last, "# Title\n\n"+begin) || !strings.HasSuffix(last, end+"\nrest\n") || strings.Contains(last, "what was here") {
 		t.Errorf("what is around the markers changed, or what is between them stayed:\n%s", last)
 	}
-	for _, writer := range vocabulary.Registry().Writers() {
+	for _, writer := range managers.Registry().Writers() {
 		if !strings.Contains(last, "| `"+writer.Name+"` |") {
 			t.Errorf("no row for %s", writer.Name)
 		}

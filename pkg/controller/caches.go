@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -88,15 +88,15 @@ func newScope(
 		}
 	}
 	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{
-		vocabulary.Deployment:     s.core.Apps().V1().Deployments().Informer(),
-		vocabulary.StatefulSet:    s.core.Apps().V1().StatefulSets().Informer(),
-		vocabulary.ServiceKind:    s.core.Core().V1().Services().Informer(),
-		vocabulary.ConfigMap:      s.core.Core().V1().ConfigMaps().Informer(),
-		vocabulary.ServiceAccount: s.core.Core().V1().ServiceAccounts().Informer(),
-		vocabulary.Role:           s.core.Rbac().V1().Roles().Informer(),
-		vocabulary.RoleBinding:    s.core.Rbac().V1().RoleBindings().Informer(),
+		managers.Deployment:     s.core.Apps().V1().Deployments().Informer(),
+		managers.StatefulSet:    s.core.Apps().V1().StatefulSets().Informer(),
+		managers.ServiceKind:    s.core.Core().V1().Services().Informer(),
+		managers.ConfigMap:      s.core.Core().V1().ConfigMaps().Informer(),
+		managers.ServiceAccount: s.core.Core().V1().ServiceAccounts().Informer(),
+		managers.Role:           s.core.Rbac().V1().Roles().Informer(),
+		managers.RoleBinding:    s.core.Rbac().V1().RoleBindings().Informer(),
 	}
-	if err := s.childStores[vocabulary.ConfigMap].AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
+	if err := s.childStores[managers.ConfigMap].AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
 		return nil, fmt.Errorf("cannot index ConfigMaps: %w", err)
 	}
 	return s, nil
@@ -209,7 +209,7 @@ func (c *caches) store(ref apply.ObjectRef) cache.Store {
 	switch {
 	case s == nil:
 		return nil
-	case ref.Kind == vocabulary.MCPServer:
+	case ref.Kind == managers.MCPServer:
 		return s.serverStore.GetStore()
 	default:
 		return s.childStores[ref.Kind].GetStore()

@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Every event wakes, that of a deletion which was missed among them; what is no object does not.
 func TestHandlerWakes(t *testing.T) {
 	var woken []string
-	handler := (&Controller{applier: apply.NewApplier(nil)}).handler(vocabulary.MCPServer, func(obj metav1.Object) { woken = append(woken, obj.GetName()) })
+	handler := (&Controller{applier: apply.NewApplier(nil)}).handler(managers.MCPServer, func(obj metav1.Object) { woken = append(woken, obj.GetName()) })
 	handler.OnAdd(newServer("added"), true)
 	handler.OnUpdate(newServer("old"), newServer("new"))
 	handler.OnDelete(newServer("deleted"))

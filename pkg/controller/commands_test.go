@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -58,15 +58,15 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 		},
 		"something is left to others": {
 			conflict:    contestedWeb(".spec.replicas"),
-			annotations: map[string]string{vocabulary.Yield: ".spec.paused  service/mcp-web:.spec.ports[port=80,protocol=\"TCP\"]"},
+			annotations: map[string]string{managers.Yield: ".spec.paused  service/mcp-web:.spec.ports[port=80,protocol=\"TCP\"]"},
 			take:        replicas, yield: replicas + `,.spec.paused,service/mcp-web:.spec.ports[port=80,protocol="TCP"]`,
 		},
 		"the field was left to others": {
-			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{vocabulary.Yield: replicas},
+			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{managers.Yield: replicas},
 			take: replicas, yield: replicas,
 		},
 		"something else was taken": {
-			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{vocabulary.Take: image},
+			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{managers.Take: image},
 			take: replicas, yield: replicas,
 		},
 	} {
@@ -91,7 +91,7 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 func TestCommandThatTakesOnceMore(t *testing.T) {
 	server := newServer("web")
 	const asked = "deployment.apps/web:.spec.replicas"
-	server.Annotations = map[string]string{vocabulary.Take: asked, vocabulary.TakeRecord: carriedOut(asked)}
+	server.Annotations = map[string]string{managers.Take: asked, managers.TakeRecord: carriedOut(asked)}
 	p := passFor(server)
 	want := "To take it: " + annotateWeb + " freehold.dev/take- && " +
 		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
@@ -109,7 +109,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		server := newServer("web")
 		asked := "deployment.apps/web:" + field
 		server.Annotations = map[string]string{
-			vocabulary.Yield: before, vocabulary.Take: asked, vocabulary.TakeRecord: carriedOut(asked),
+			managers.Yield: before, managers.Take: asked, managers.TakeRecord: carriedOut(asked),
 		}
 		p := passFor(server)
 		p.key = keyIn("-n"+text, "web")
@@ -174,7 +174,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	hostile := strings.Repeat("'\x01", 5000)
 	server := newServer("web")
-	server.Annotations = map[string]string{vocabulary.Yield: strings.Repeat(".spec.paused ", 1200)}
+	server.Annotations = map[string]string{managers.Yield: strings.Repeat(".spec.paused ", 1200)}
 	p := passFor(server)
 	p.key = keyIn(long[:63], long)
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
@@ -197,14 +197,14 @@ func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
 		"below one":               {webDeployment, []string{`.metadata.ownerReferences[uid="x"].name`}, false},
 		"one can and one cannot":  {webDeployment, []string{".spec.replicas", ".spec.selector"}, false},
 		"named alike":             {webDeployment, []string{".spec.selectorX"}, true},
-		"a ConfigMap's":           {childRef(vocabulary.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
+		"a ConfigMap's":           {childRef(managers.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
 		"of the MCPServer itself": {serverRef(key("web")), []string{".status.message"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conflict := contestedWeb(test.paths...)
 			conflict.Object = test.object
 			message := passFor(newServer("web")).describe(conflict)
-			if got := strings.Contains(message, vocabulary.Yield); got != test.want || !strings.Contains(message, vocabulary.Take) {
+			if got := strings.Contains(message, managers.Yield); got != test.want || !strings.Contains(message, managers.Take) {
 				t.Errorf("the message is\n%s", message)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
@@ -43,14 +43,14 @@ func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
 	if s == nil {
 		return nil
 	}
-	keys, err := s.childStores[vocabulary.ConfigMap].GetIndexer().IndexKeys(configsByServer, server.String())
+	keys, err := s.childStores[managers.ConfigMap].GetIndexer().IndexKeys(configsByServer, server.String())
 	if err != nil {
 		return nil
 	}
 	slices.Sort(keys)
 	refs := make([]apply.ObjectRef, 0, len(keys))
 	for _, key := range keys {
-		refs = append(refs, childRef(vocabulary.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
+		refs = append(refs, childRef(managers.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
 	}
 	return refs
 }
@@ -91,7 +91,7 @@ func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef)
 func (p *pass) noteConfigs(intents []render.Intent) {
 	var wanted []apply.ObjectRef
 	for _, intent := range intents {
-		if intent.Kind == vocabulary.ConfigMap {
+		if intent.Kind == managers.ConfigMap {
 			wanted = append(wanted, childRef(intent.Kind, p.key.Namespace, intent.Name))
 		}
 	}
@@ -102,7 +102,7 @@ func (p *pass) noteConfigs(intents []render.Intent) {
 
 // configUID is the UID of a ConfigMap as this pass saw or left it; empty when there is none.
 func (p *pass) configUID(name string) types.UID {
-	live := p.object(childRef(vocabulary.ConfigMap, p.key.Namespace, name))
+	live := p.object(childRef(managers.ConfigMap, p.key.Namespace, name))
 	if live == nil {
 		return ""
 	}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -114,7 +114,7 @@ func New(config Config) (*Controller, error) {
 	if config.Recorder != nil {
 		config.Recorder = newNewsRecorder(config.Recorder)
 	}
-	registry := vocabulary.Registry()
+	registry := managers.Registry()
 	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		if _, err := s.serverStore.AddEventHandler(c.handler(vocabulary.MCPServer, func(obj metav1.Object) {
+		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, func(obj metav1.Object) {
 			c.queue.Add(cache.MetaObjectToName(obj))
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)

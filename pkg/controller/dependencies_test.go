@@ -25,7 +25,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
@@ -76,7 +76,7 @@ func (o *operating) read(name string) string {
 func (o *operating) pins(name string) string {
 	o.t.Helper()
 	deployment, _ := get[*appsv1.Deployment](o.apiServer, name)
-	return deployment.Spec.Template.Annotations[vocabulary.ConfigUIDs]
+	return deployment.Spec.Template.Annotations[managers.ConfigUIDs]
 }
 
 // An authorization change whose ConfigMaps are refused reaches no pod, in either order: the template stays as it is, for
@@ -167,7 +167,7 @@ func TestReplicasOfAHeldProxyAreWritten(t *testing.T) {
 		<-time.After(time.Hour)
 		o.rest()
 		o.expect(nil, "a conflict that stands")
-		o.annotate("web", vocabulary.Take, "role.rbac.authorization.k8s.io/web-proxy-runner:.rules")
+		o.annotate("web", managers.Take, "role.rbac.authorization.k8s.io/web-proxy-runner:.rules")
 		o.rest()
 		if got := o.took(); !slices.Contains(got, "apply Deployment/web freehold-proxy") || !strings.Contains(o.read("web"), "forbid") {
 			t.Errorf("it was not written after its rights were: %v", got)
@@ -272,7 +272,7 @@ func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
 			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
 		}
 		o.took()
-		o.annotate("web", vocabulary.Take, "configmap/"+name+":.data")
+		o.annotate("web", managers.Take, "configmap/"+name+":.data")
 		<-time.After(time.Hour)
 		o.rest()
 		for _, w := range o.took() {
@@ -299,7 +299,7 @@ func TestNamesOfConfigMapsAreForgotten(t *testing.T) {
 	names := newConfigNames()
 	key := cache.NewObjectName("shop", "web")
 	ref := func(policy string) apply.ObjectRef {
-		return childRef(vocabulary.ConfigMap, "shop", render.InlineAuthzName("web", map[string]string{"authz.json": policy}))
+		return childRef(managers.ConfigMap, "shop", render.InlineAuthzName("web", map[string]string{"authz.json": policy}))
 	}
 	first, second := ref(permitAll), ref(forbidAll)
 	for _, step := range []struct{ wanted, dropped []apply.ObjectRef }{
@@ -332,7 +332,7 @@ func TestAProxyWhoseTemplateIsYieldedFollowsItsPolicy(t *testing.T) {
 		t.Run(yielded, func(t *testing.T) {
 			operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
-				o.annotate("web", vocabulary.Yield, yielded)
+				o.annotate("web", managers.Yield, yielded)
 				o.rest()
 				o.took()
 				before, _ := get[*appsv1.Deployment](o.apiServer, "web")

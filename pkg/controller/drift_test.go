@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // rewrite stores an object with managedFields of its own choice, as who patches both in one request, or one after the
@@ -115,7 +115,7 @@ func TestDriftBehindTheRecordIsMended(t *testing.T) {
 func TestUpdateUnderAnOwnName(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		updateAs(o.apiServer, vocabulary.Backend, "web", func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "theirs" })
+		updateAs(o.apiServer, managers.Backend, "web", func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "theirs" })
 		o.rest()
 		_, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned)
 		if reason != "FieldManagerConflict" || !strings.Contains(message, `"freehold-backend" (Update)`) {
@@ -124,7 +124,7 @@ func TestUpdateUnderAnOwnName(t *testing.T) {
 		o.took()
 		<-time.After(time.Hour)
 		o.expect(nil, "the conflict stands")
-		o.annotate("web", vocabulary.Take, "statefulset.apps/web:"+mcpImage)
+		o.annotate("web", managers.Take, "statefulset.apps/web:"+mcpImage)
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue || o.backendImage() != "example.com/web" {
 			t.Errorf("FieldsOwned is %s and the image %s after it was taken", status, o.backendImage())
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
@@ -60,7 +60,7 @@ func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reaso
 		r.versions.Add(news, version)
 	}
 	r.EventRecorder.Eventf(&metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: vocabulary.MCPServer.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: managers.MCPServer.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: server.GetNamespace(), Name: server.GetName(), UID: server.GetUID(), ResourceVersion: version.(string),
 		},

@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -29,7 +29,7 @@ func (p *pass) finalize(ctx context.Context) {
 	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") == nil {
+	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, managers.Finalizer, "") == nil {
 		return // It is for ToolHive's operator to do.
 	}
 	doomed, left := p.strays()
@@ -48,7 +48,7 @@ func (p *pass) finalize(ctx context.Context) {
 		// it is done, and that is the event that brings us back here.
 		return
 	}
-	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
+	out := p.write(ctx, managers.Finalizer, apply.Request{
 		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), LetGo: true,
 	})
 	if out.Err == nil {
@@ -146,7 +146,7 @@ func (p *pass) tellLeftBehind(ctx context.Context, left []apply.ObjectRef) {
 // neverAttached tells whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
 func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
 	_, written := live.GetAnnotations()[apply.SourceAnnotation]
-	return ref.Kind == vocabulary.StatefulSet && !written
+	return ref.Kind == managers.StatefulSet && !written
 }
 
 // isCollectors tells whether a finalizer is one of the garbage collector's.

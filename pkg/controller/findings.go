@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -148,21 +148,21 @@ func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 	}
 	what := fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value", holder,
 		status.Bound(first.Path, min(pathBytes, bytes+len("..."))), c.Object, more, c.Writer)
-	if len(first.Owners) > 0 && vocabulary.IsToolHive(first.Owners[0].Manager) {
+	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
 			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
-			what, p.annotate(vocabulary.Take, p.toolHiveManagers()))
+			what, p.annotate(managers.Take, p.toolHiveManagers()))
 	}
 	fields := contestedFields(c, bytes)
-	take := "To take it: " + p.annotate(vocabulary.Take, fields)
+	take := "To take it: " + p.annotate(managers.Take, fields)
 	switch {
-	case c.Object.Kind == vocabulary.MCPServer:
+	case c.Object.Kind == managers.MCPServer:
 		return fmt.Sprintf("%s. %s. Or let that field manager give it up.", what, take)
 	case !yieldable(c):
 		return fmt.Sprintf("%s. %s. Or let the MCPServer ask for the same value.", what, take)
 	}
 	return fmt.Sprintf("%s. %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
-		what, take, p.annotate(vocabulary.Yield, fields))
+		what, take, p.annotate(managers.Yield, fields))
 }
 
 // yieldable reports whether all fields of a conflict can be left to others.
@@ -172,27 +172,27 @@ func yieldable(c *apply.ConflictError) bool {
 
 // holderOf names who holds a field. Who writes under one of Freehold's own names is told from Freehold by the operation.
 func holderOf(owner ownership.Owner) string {
-	if vocabulary.ClassOf(owner.Manager, "") != vocabulary.ClassFreehold {
+	if managers.ClassOf(owner.Manager, "") != managers.ClassFreehold {
 		return "field manager " + owner.String()
 	}
 	return fmt.Sprintf("field manager %s (%s), which is not Freehold itself but uses a name of Freehold's,", owner, owner.Operation)
 }
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
-func (p *pass) toolHiveManagers() (managers []string) {
+func (p *pass) toolHiveManagers() (names []string) {
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
 		if live == nil || !p.mine(ref, live) {
 			continue
 		}
 		for _, entry := range live.GetManagedFields() {
-			if vocabulary.IsToolHive(entry.Manager) && !slices.Contains(managers, entry.Manager) {
-				managers = append(managers, entry.Manager)
+			if managers.IsToolHive(entry.Manager) && !slices.Contains(names, entry.Manager) {
+				names = append(names, entry.Manager)
 			}
 		}
 	}
-	slices.Sort(managers)
-	return managers
+	slices.Sort(names)
+	return names
 }
 
 // contestedFields are selectors for the fields of a conflict; where they would be long, for what is above them.
@@ -215,10 +215,10 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	command := []string{"kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String()}
 	before := p.server.Annotations[annotation]
 	switch {
-	case annotation == vocabulary.Yield && len(before) > yieldBytes:
+	case annotation == managers.Yield && len(before) > yieldBytes:
 		// It would not fit into a message. The plugin adds to what is left to others already.
 		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", p.key.Namespace, "mcpserver/" + p.key.Name}, fields...)...)
-	case annotation == vocabulary.Yield:
+	case annotation == managers.Yield:
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
 			if !slices.Contains(fields, s.String()) {
@@ -228,7 +228,7 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	}
 	text := strings.Join(fields, ",")
 	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
-	if annotation == vocabulary.Take && text == before && p.resolution.begun {
+	if annotation == managers.Take && text == before && p.resolution.begun {
 		// A request is carried out once, so to write it again it has to go first.
 		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
 	}
@@ -256,7 +256,7 @@ func (p *pass) announce(out apply.Outcome) {
 	}
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
-	if predecessors := ok && written.UID != p.server.UID && vocabulary.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
+	if predecessors := ok && written.UID != p.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
 		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, ReasonSourceReplaced, "Apply", "%s",
 			fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
 				out.Writer, out.Object, maxSource, out.Replaced))
@@ -284,7 +284,7 @@ func (p *pass) announce(out apply.Outcome) {
 			reason = ReasonFieldsTaken
 			note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
-			if out.Writer == vocabulary.Status {
+			if out.Writer == managers.Status {
 				continue // Another manager holds it, which FieldsOwned tells.
 			}
 			reason = ReasonFieldsReleased

@@ -17,16 +17,16 @@ import (
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-var webDeployment = childRef(vocabulary.Deployment, "shop", "web")
+var webDeployment = childRef(managers.Deployment, "shop", "web")
 
 func refusalOf(class apply.Class) apply.Refusal {
-	return apply.Refusal{Class: class, Writer: vocabulary.Proxy, Object: webDeployment, Reason: "why"}
+	return apply.Refusal{Class: class, Writer: managers.Proxy, Object: webDeployment, Reason: "why"}
 }
 
 func TestRefusalsBecomeConditions(t *testing.T) {
@@ -125,16 +125,16 @@ func TestNoticesAndProblems(t *testing.T) {
 	}
 }
 
-// Every manager of the vocabulary has a writer, and every kind of child a way to be deleted.
+// Every registered manager has a writer, and every kind of child a way to be deleted.
 func TestEveryManagerHasAWriter(t *testing.T) {
-	registry := vocabulary.Registry()
+	registry := managers.Registry()
 	clients, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, manager := range registry.Writers() {
 		w, ok := clients.writers[writerKey{manager.Name, manager.Kind}]
-		if manager.Name == vocabulary.Ownership {
+		if manager.Name == managers.Ownership {
 			if ok {
 				t.Errorf("%s writes %s, and claims nothing", manager.Name, manager.Kind)
 			}
@@ -150,11 +150,11 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 		}
 	}
 
-	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: vocabulary.ConfigMap, Object: "other"})
+	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: managers.ConfigMap, Object: "other"})
 	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err != nil {
 		t.Errorf("a further manager of a kind that has a client: %v", err)
 	}
-	unknown := vocabulary.ConfigMap
+	unknown := managers.ConfigMap
 	unknown.Kind = "Secret"
 	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: unknown})
 	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {

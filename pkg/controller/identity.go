@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -21,7 +21,7 @@ func (p *pass) whose(ref apply.ObjectRef, live metav1.Object) inventory.Verdict 
 		Server: p.server,
 		Living: func(uid types.UID) (string, bool) { return p.caches.serverOf(p.key.Namespace, uid) },
 	}
-	if ref.Kind != vocabulary.StatefulSet {
+	if ref.Kind != managers.StatefulSet {
 		if set := p.statefulSet(); set != nil {
 			owner.Backend = set
 		}

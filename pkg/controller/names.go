@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -21,18 +21,18 @@ type affix struct{ prefix, suffix string }
 // told by its name and not by its owner reference: one whose reference was taken away has to come back as well, and one
 // that stands in the way has none.
 var affixes = map[schema.GroupKind][]affix{
-	vocabulary.Deployment:     {{}},
-	vocabulary.StatefulSet:    {{}},
-	vocabulary.ServiceKind:    {{prefix: "mcp-", suffix: "-proxy"}, {prefix: "mcp-", suffix: "-headless"}, {prefix: "mcp-"}},
-	vocabulary.ConfigMap:      nil, // see render.ParseConfigName
-	vocabulary.ServiceAccount: {{suffix: "-proxy-runner"}, {suffix: "-sa"}},
-	vocabulary.Role:           {{suffix: "-proxy-runner"}},
-	vocabulary.RoleBinding:    {{suffix: "-proxy-runner"}},
+	managers.Deployment:     {{}},
+	managers.StatefulSet:    {{}},
+	managers.ServiceKind:    {{prefix: "mcp-", suffix: "-proxy"}, {prefix: "mcp-", suffix: "-headless"}, {prefix: "mcp-"}},
+	managers.ConfigMap:      nil, // see render.ParseConfigName
+	managers.ServiceAccount: {{suffix: "-proxy-runner"}, {suffix: "-sa"}},
+	managers.Role:           {{suffix: "-proxy-runner"}},
+	managers.RoleBinding:    {{suffix: "-proxy-runner"}},
 }
 
 // candidates returns the names of the MCPServers that an object of that kind and name may be a child of.
 func candidates(kind schema.GroupKind, name string) []string {
-	if kind == vocabulary.ConfigMap {
+	if kind == managers.ConfigMap {
 		if config, ok := render.ParseConfigName(name); ok {
 			return []string{config.Server}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -24,28 +24,28 @@ func TestCandidates(t *testing.T) {
 		name string
 		want []string
 	}{
-		{vocabulary.Deployment, "web", []string{"web"}},
-		{vocabulary.StatefulSet, "web", []string{"web"}},
-		{vocabulary.ServiceKind, "mcp-web-proxy", []string{"web", "web-proxy"}},
-		{vocabulary.ServiceKind, "mcp-web-headless", []string{"web", "web-headless"}},
-		{vocabulary.ServiceKind, "mcp-web", []string{"web"}},
-		{vocabulary.ServiceKind, "mcp--proxy", []string{"-proxy"}}, // no name at all before the suffix
-		{vocabulary.ServiceKind, "web", nil},
-		{vocabulary.ServiceKind, "mcp-", nil},
-		{vocabulary.ConfigMap, "web-runconfig", []string{"web"}},
-		{vocabulary.ConfigMap, "web-authz-inline", []string{"web"}},
-		{vocabulary.ConfigMap, "web-runconfig-0123456789abcdef", []string{"web"}},
-		{vocabulary.ConfigMap, "web-authz-inline-0123456789abcdef", []string{"web"}},
-		{vocabulary.ConfigMap, "web-runconfig-0123456789abcdeg", nil},
-		{vocabulary.ConfigMap, "web-runconfig-0123456789abcde", nil},
-		{vocabulary.ConfigMap, "web-0123456789abcdef", nil},
-		{vocabulary.ConfigMap, "kube-root-ca.crt", nil},
-		{vocabulary.ConfigMap, "-runconfig", nil},
-		{vocabulary.ServiceAccount, "web-sa", []string{"web"}},
-		{vocabulary.ServiceAccount, "default", nil},
-		{vocabulary.Role, "web-proxy-runner", []string{"web"}},
-		{vocabulary.RoleBinding, "web-proxy-runner", []string{"web"}},
-		{vocabulary.MCPServer, "web", nil},
+		{managers.Deployment, "web", []string{"web"}},
+		{managers.StatefulSet, "web", []string{"web"}},
+		{managers.ServiceKind, "mcp-web-proxy", []string{"web", "web-proxy"}},
+		{managers.ServiceKind, "mcp-web-headless", []string{"web", "web-headless"}},
+		{managers.ServiceKind, "mcp-web", []string{"web"}},
+		{managers.ServiceKind, "mcp--proxy", []string{"-proxy"}}, // no name at all before the suffix
+		{managers.ServiceKind, "web", nil},
+		{managers.ServiceKind, "mcp-", nil},
+		{managers.ConfigMap, "web-runconfig", []string{"web"}},
+		{managers.ConfigMap, "web-authz-inline", []string{"web"}},
+		{managers.ConfigMap, "web-runconfig-0123456789abcdef", []string{"web"}},
+		{managers.ConfigMap, "web-authz-inline-0123456789abcdef", []string{"web"}},
+		{managers.ConfigMap, "web-runconfig-0123456789abcdeg", nil},
+		{managers.ConfigMap, "web-runconfig-0123456789abcde", nil},
+		{managers.ConfigMap, "web-0123456789abcdef", nil},
+		{managers.ConfigMap, "kube-root-ca.crt", nil},
+		{managers.ConfigMap, "-runconfig", nil},
+		{managers.ServiceAccount, "web-sa", []string{"web"}},
+		{managers.ServiceAccount, "default", nil},
+		{managers.Role, "web-proxy-runner", []string{"web"}},
+		{managers.RoleBinding, "web-proxy-runner", []string{"web"}},
+		{managers.MCPServer, "web", nil},
 	} {
 		if diff := cmp.Diff(test.want, candidates(test.kind, test.name)); diff != "" {
 			t.Errorf("candidates of %s %s (-want +got):\n%s", test.kind, test.name, diff)
@@ -68,8 +68,8 @@ func genServerName() *rapid.Generator[string] {
 // An object, but for ConfigMaps, is a child that an MCPServer may have just if the MCPServer is a candidate for the object.
 func TestChildrenAndCandidatesAreInverse(t *testing.T) {
 	kinds := []schema.GroupKind{
-		vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind,
-		vocabulary.ServiceAccount, vocabulary.Role, vocabulary.RoleBinding, vocabulary.MCPServer,
+		managers.Deployment, managers.StatefulSet, managers.ServiceKind,
+		managers.ServiceAccount, managers.Role, managers.RoleBinding, managers.MCPServer,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		server := genServerName().Draw(t, "server")

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const (
@@ -115,15 +115,15 @@ func (m serverMessage) Unmarshal(content []byte) error {
 
 // newMessage makes an empty object of each kind that is packed.
 var newMessage = map[schema.GroupKind]func() message{
-	vocabulary.MCPServer:      func() message { return serverMessage{&v1beta1.MCPServer{}} },
-	vocabulary.Deployment:     func() message { return &appsv1.Deployment{} },
-	vocabulary.StatefulSet:    func() message { return &appsv1.StatefulSet{} },
-	vocabulary.ServiceKind:    func() message { return &corev1.Service{} },
-	vocabulary.ConfigMap:      func() message { return &corev1.ConfigMap{} },
-	vocabulary.ServiceAccount: func() message { return &corev1.ServiceAccount{} },
-	vocabulary.Role:           func() message { return &rbacv1.Role{} },
-	vocabulary.RoleBinding:    func() message { return &rbacv1.RoleBinding{} },
-	podKind:                   func() message { return &corev1.Pod{} },
+	managers.MCPServer:      func() message { return serverMessage{&v1beta1.MCPServer{}} },
+	managers.Deployment:     func() message { return &appsv1.Deployment{} },
+	managers.StatefulSet:    func() message { return &appsv1.StatefulSet{} },
+	managers.ServiceKind:    func() message { return &corev1.Service{} },
+	managers.ConfigMap:      func() message { return &corev1.ConfigMap{} },
+	managers.ServiceAccount: func() message { return &corev1.ServiceAccount{} },
+	managers.Role:           func() message { return &rbacv1.Role{} },
+	managers.RoleBinding:    func() message { return &rbacv1.RoleBinding{} },
+	podKind:                 func() message { return &corev1.Pod{} },
 }
 
 // packer packs objects. All informers share one: it takes a megabyte.

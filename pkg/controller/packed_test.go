@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func unchanged(obj any) (any, error) { return obj, nil }
@@ -37,7 +37,7 @@ func packing(t *testing.T) func(any) (any, error) {
 func TestPackingLosesNothing(t *testing.T) {
 	pack := packing(t)
 	all := kinds(heavy(), true)
-	all[vocabulary.MCPServer.Kind] = newServer("web")
+	all[managers.MCPServer.Kind] = newServer("web")
 	all[podKind.Kind] = proxyPod("web", map[string]string{"a": "b"})
 	items, got := map[schema.GroupKind]*packed{}, map[schema.GroupKind]metav1.Object{}
 	for kind := range newMessage {
@@ -93,7 +93,7 @@ func TestPackingKeepsWhatAnMCPServerLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := item.(*packed).unpack(vocabulary.MCPServer)
+	got, err := item.(*packed).unpack(managers.MCPServer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestPackingLearnsHowObjectsGrow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := item.unpack(vocabulary.Deployment); err != nil || !cmp.Equal(metav1.Object(d), got) {
+		if got, err := item.unpack(managers.Deployment); err != nil || !cmp.Equal(metav1.Object(d), got) {
 			t.Errorf("it is unpacked as %v, %v", got, err)
 		}
 		return len(item.part(partContent))
@@ -163,10 +163,10 @@ func TestPackingLeavesOtherThingsAlone(t *testing.T) {
 
 func TestWhatCannotBeUnpackedIsAnError(t *testing.T) {
 	item := &packed{text: "webnever deflated", ends: [partContent]uint16{3, 3, 3, 3}, dictionary: new([]byte)}
-	if got, err := item.unpack(vocabulary.Role); err == nil {
+	if got, err := item.unpack(managers.Role); err == nil {
 		t.Errorf("got %v", got)
 	}
-	if got, err := item.unpack(vocabulary.MCPServer); err == nil {
+	if got, err := item.unpack(managers.MCPServer); err == nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestManyPackAndUnpackAtATime(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				got, err := item.(*packed).unpack(vocabulary.ServiceKind)
+				got, err := item.(*packed).unpack(managers.ServiceKind)
 				if err != nil || got.GetName() != name {
 					t.Errorf("%s became %v, %v", name, got, err)
 				}
@@ -216,7 +216,7 @@ func BenchmarkUnpack(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := item.unpack(vocabulary.ServiceKind); err != nil {
+		if _, err := item.unpack(managers.ServiceKind); err != nil {
 			b.Fatal(err)
 		}
 	}

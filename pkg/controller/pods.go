@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -274,7 +274,7 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 }
 
 func (p *pass) deploymentRef() apply.ObjectRef {
-	return childRef(vocabulary.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
+	return childRef(managers.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
 }
 
 // deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.

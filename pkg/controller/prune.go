@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -54,11 +54,11 @@ func (p *pass) unwanted(result *render.Result) []apply.ObjectRef {
 // inUse tells whether pods use a child that is not wanted, or may come to.
 func (p *pass) inUse(ref apply.ObjectRef, intents []render.Intent) bool {
 	switch ref.Kind {
-	case vocabulary.ConfigMap:
+	case managers.ConfigMap:
 		return p.configInUse(ref.Name)
-	case vocabulary.ServiceKind:
+	case managers.ServiceKind:
 		return p.earlierProxies(intents)
-	case vocabulary.ServiceAccount:
+	case managers.ServiceAccount:
 		return p.accountInUse(ref.Name)
 	default:
 		return false
@@ -94,7 +94,7 @@ func (p *pass) configInUse(name string) bool {
 // earlierProxies tells whether a proxy with another RunConfig than the wanted one is there or to come. It is the RunConfig
 // that says by which Service a proxy reaches the backend.
 func (p *pass) earlierProxies(intents []render.Intent) bool {
-	wanted := slices.IndexFunc(intents, func(i render.Intent) bool { return i.Writer == vocabulary.RunConfig })
+	wanted := slices.IndexFunc(intents, func(i render.Intent) bool { return i.Writer == managers.RunConfig })
 	deployment := p.observedProxy()
 	if wanted < 0 || deployment == nil || deployment.Status.UpdatedReplicas < deployment.Status.Replicas {
 		return true

@@ -22,7 +22,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -260,7 +260,7 @@ func TestConfigMapsOfALaterGenerationStay(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
 				o.before = func(w write) error {
-					if behind && w.manager == vocabulary.Finalizer { // The cache does not show what the API server has.
+					if behind && w.manager == managers.Finalizer { // The cache does not show what the API server has.
 						return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 					}
 					return nil

@@ -15,7 +15,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -101,10 +101,10 @@ func TestTakenPullSecretsAreSharedAgain(t *testing.T) {
 		o.addPullSecret("dockercfg")
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { withPullSecrets(server, "reg", "more") })
 		o.rest()
-		o.annotate("web", vocabulary.Take, "openshift")
+		o.annotate("web", managers.Take, "openshift")
 		o.rest()
 		account, _ := get[*corev1.ServiceAccount](o.apiServer, sharedAccount)
-		if got := ownership.Owners(account, ".imagePullSecrets"); len(got) != 1 || got[0].Manager != vocabulary.Access {
+		if got := ownership.Owners(account, ".imagePullSecrets"); len(got) != 1 || got[0].Manager != managers.Access {
 			t.Errorf("the list belongs to %v", got)
 		}
 		if got, want := o.pullSecrets(), []string{"reg", "more"}; !slices.Equal(got, want) {

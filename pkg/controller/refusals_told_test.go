@@ -22,7 +22,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // A conflict about a field that no pod has anything to do with keeps an MCPServer from being Ready as well: what its spec
@@ -46,7 +46,7 @@ func TestReadyIsBoundToAllWrites(t *testing.T) {
 // for what, and goes on when one of them is gone; the MCPServer, which serves, has not failed.
 func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 	web := newServer("web")
-	web.Annotations = map[string]string{vocabulary.BackendUpdateStrategy: "OnDelete"}
+	web.Annotations = map[string]string{managers.BackendUpdateStrategy: "OnDelete"}
 	operate(t, []runtime.Object{web}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var mu sync.Mutex
@@ -124,7 +124,7 @@ func TestOlderViewIsTold(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, func(c *Config) { c.Observer = seen }, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.before = func(w write) error {
-			if w.manager == vocabulary.Finalizer { // The cache does not show what the API server has.
+			if w.manager == managers.Finalizer { // The cache does not show what the API server has.
 				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 			}
 			return nil

@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -36,8 +36,8 @@ type tier struct {
 
 func (p *pass) tiers() []tier {
 	return []tier{
-		{vocabulary.BackendReplicas, p.statefulSetRef()},
-		{vocabulary.ProxyReplicas, p.deploymentRef()},
+		{managers.BackendReplicas, p.statefulSetRef()},
+		{managers.ProxyReplicas, p.deploymentRef()},
 	}
 }
 

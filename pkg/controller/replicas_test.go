@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // A number that is set again and again is set back after waits that double, up to a bound, and at once again after
@@ -44,7 +44,7 @@ func TestCaps(t *testing.T) {
 	if want != maxCapWait {
 		t.Fatalf("the wait has grown to %s, want %s", want, maxCapWait)
 	}
-	if other := webDeployment; c.left(childRef(vocabulary.StatefulSet, other.Namespace, other.Name)) != 0 {
+	if other := webDeployment; c.left(childRef(managers.StatefulSet, other.Namespace, other.Name)) != 0 {
 		t.Error("another object waits along")
 	}
 
@@ -90,7 +90,7 @@ type workload struct {
 
 var workloads = map[string]workload{
 	"proxy": {
-		writer: vocabulary.ProxyReplicas, object: "Deployment/web",
+		writer: managers.ProxyReplicas, object: "Deployment/web",
 		ask: func(server *v1beta1.MCPServer, replicas *int32) { server.Spec.Replicas = replicas },
 		scale: func(s *apiServer, replicas int32) {
 			change(s, "web", func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
@@ -99,7 +99,7 @@ var workloads = map[string]workload{
 		owners: func(s *apiServer) []string { return ownersOf[*appsv1.Deployment](s, "web", replicasPath) },
 	},
 	"backend": {
-		writer: vocabulary.BackendReplicas, object: "StatefulSet/web",
+		writer: managers.BackendReplicas, object: "StatefulSet/web",
 		ask: func(server *v1beta1.MCPServer, replicas *int32) { server.Spec.BackendReplicas = replicas },
 		scale: func(s *apiServer, replicas int32) {
 			change(s, "web", func(set *appsv1.StatefulSet) { set.Spec.Replicas = &replicas })
@@ -125,7 +125,7 @@ func (o *operating) expectTier(w workload, why string, number int32, owners, req
 	o.t.Helper()
 	o.rest()
 	got := slices.DeleteFunc(o.toChildren(), func(request string) bool {
-		return !strings.HasSuffix(request, w.writer) && !strings.HasSuffix(request, vocabulary.Ownership)
+		return !strings.HasSuffix(request, w.writer) && !strings.HasSuffix(request, managers.Ownership)
 	})
 	if !slices.Equal(got, requests) {
 		o.t.Errorf("%s: requests %q, want %q", why, got, requests)
@@ -153,7 +153,7 @@ func TestReplicasAreHandedOver(t *testing.T) {
 					})
 				}
 				ours, theirs := []string{w.writer}, []string{"somebody"}
-				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+vocabulary.Ownership
+				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+managers.Ownership
 
 				w.scale(o.apiServer, 5)
 				o.expectTier(w, "scaled, the spec says nothing", 5, theirs, nil)
@@ -190,7 +190,7 @@ func TestReplicasAreGivenUpWithoutAReset(t *testing.T) {
 				}
 				change(o.apiServer, "web", func(server *v1beta1.MCPServer) { w.ask(server, nil) })
 				o.expectTier(w, "the spec says nothing any more", 4, nil,
-					[]string{"edit " + w.object + " " + vocabulary.Ownership, "apply " + w.object + " " + w.writer})
+					[]string{"edit " + w.object + " " + managers.Ownership, "apply " + w.object + " " + w.writer})
 				if told := o.events.heard(); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, " Normal FieldsReleased Apply: ") }) {
 					t.Errorf("events %q, want one about what was given up", told)
 				}
@@ -210,7 +210,7 @@ func TestStdioThatIsToHaveNoPodGoesBackToNone(t *testing.T) {
 				change(o.apiServer, "web", func(server *v1beta1.MCPServer) { w.ask(server, &none) })
 				o.rest()
 				o.took()
-				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+vocabulary.Ownership
+				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+managers.Ownership
 
 				w.scale(o.apiServer, 5)
 				o.expectTier(w, "scaled up", 0, []string{w.writer}, []string{applied, edited, applied})
@@ -231,7 +231,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 			operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
 				o.events.heard()
-				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+vocabulary.Ownership
+				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+managers.Ownership
 				ours := []string{w.writer}
 
 				w.scale(o.apiServer, 3)

@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -59,7 +59,7 @@ func (p *pass) statusRequest(config *toolhivev1beta1ac.MCPServerApplyConfigurati
 	}
 	ref := serverRef(p.key)
 	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: p.object(ref)}
-	p.succeedServer(vocabulary.Status, &req)
+	p.succeedServer(managers.Status, &req)
 	return req
 }
 
@@ -70,7 +70,7 @@ func (p *pass) aside(ctx context.Context, req apply.Request) *apply.Aside {
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
 	}
-	aside, err := apply.SetAside(p.clients.writers[writerKey{vocabulary.Status, vocabulary.MCPServer}], req, wholeCondition)
+	aside, err := apply.SetAside(p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req, wholeCondition)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
 		return &apply.Aside{}

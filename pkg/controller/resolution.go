@@ -14,7 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -52,9 +52,9 @@ type resolution struct {
 func newResolution(server *v1beta1.MCPServer) *resolution {
 	r := &resolution{
 		previous: server.Status.Conditions,
-		take:     request.New(server.Annotations[vocabulary.Take]),
-		record:   request.ReadRecord(server.Annotations[vocabulary.TakeRecord]),
-		yield:    request.New(server.Annotations[vocabulary.Yield]),
+		take:     request.New(server.Annotations[managers.Take]),
+		record:   request.ReadRecord(server.Annotations[managers.TakeRecord]),
+		yield:    request.New(server.Annotations[managers.Yield]),
 	}
 	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text)
 	r.yields = make([]bool, len(r.yield.Entries))
@@ -108,7 +108,7 @@ func (r *resolution) findings(complete bool, contested []*apply.ConflictError, u
 
 func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bool) []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: ReasonTaken}
-	answer := request.AnswerTo(vocabulary.Take, r.take.Text)
+	answer := request.AnswerTo(managers.Take, r.take.Text)
 	switch {
 	case r.take.Empty() && r.record.Request == "":
 		return nil
@@ -185,7 +185,7 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 			"proxy read its RunConfig", status.List(refused))
 	}
 	f = withProblems(f, r.yield)
-	f.Message = request.AnswerTo(vocabulary.Yield, r.yield.Text) + f.Message
+	f.Message = request.AnswerTo(managers.Yield, r.yield.Text) + f.Message
 	return []status.Finding{f}
 }
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -34,7 +34,7 @@ const mcpImage = `.spec.template.spec.containers[name="mcp"].image`
 // asking is an MCPServer with requests, and with the conditions that told of them before.
 func asking(take, yield string, before ...metav1.Condition) *v1beta1.MCPServer {
 	server := newServer("web")
-	server.Annotations = map[string]string{vocabulary.Take: take, vocabulary.Yield: yield}
+	server.Annotations = map[string]string{managers.Take: take, managers.Yield: yield}
 	server.Status.Conditions = before
 	return server
 }
@@ -89,7 +89,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 			t.Errorf("%s is left to others: %t", path, got)
 		}
 	}
-	other := apply.Request{Object: childRef(vocabulary.StatefulSet, "shop", "web")}
+	other := apply.Request{Object: childRef(managers.StatefulSet, "shop", "web")}
 	if r.complete(&other); other.Yield(pathOf(t, ".metadata.labels.a")) || other.Take != nil {
 		t.Error("the request reaches an object that it does not name")
 	}
@@ -117,7 +117,7 @@ func recorded(take, took string, from []ownership.Owner, before ...metav1.Condit
 	for _, owner := range from {
 		record.Add(request.ClaimID(webDeployment, owner))
 	}
-	server.Annotations[vocabulary.TakeRecord] = record.String()
+	server.Annotations[managers.TakeRecord] = record.String()
 	return server
 }
 
@@ -158,7 +158,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"withdrawn, and not forgotten yet": {
 			server: func() *v1beta1.MCPServer {
 				server := recorded(".spec", words, helms, told)
-				delete(server.Annotations, vocabulary.Take)
+				delete(server.Annotations, managers.Take)
 				return server
 			}(),
 			want: []string{taken},
@@ -173,7 +173,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"of another request, which begins alike": {
 			server: func() *v1beta1.MCPServer {
 				server := recorded(".spec", words, helms)
-				server.Annotations[vocabulary.Take] = ".spe"
+				server.Annotations[managers.Take] = ".spe"
 				return server
 			}(),
 		},
@@ -280,14 +280,14 @@ func TestTakeAnnotation(t *testing.T) {
 		o.took()
 		o.events.heard()
 
-		o.annotate("web", vocabulary.Take, "statefulset.apps/web:"+mcpImage)
+		o.annotate("web", managers.Take, "statefulset.apps/web:"+mcpImage)
 		if got := o.toChildren(); !slices.Equal(got, []string{applyRequests, editBackend, applyBackend}) {
 			t.Errorf("requests %q", got)
 		}
 		if got := o.backendImage(); got != "example.com/web" {
 			t.Errorf("image %s, want ours", got)
 		}
-		if owners := ownersOf[*appsv1.StatefulSet](o.apiServer, "web", mcpImage); !slices.Equal(owners, []string{vocabulary.Backend}) {
+		if owners := ownersOf[*appsv1.StatefulSet](o.apiServer, "web", mcpImage); !slices.Equal(owners, []string{managers.Backend}) {
 			t.Errorf("owners %q", owners)
 		}
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != ReasonTaken || !strings.Contains(message, `from "helm"`) {
@@ -305,12 +305,12 @@ func TestTakeAnnotation(t *testing.T) {
 		if got := o.toChildren(); !slices.Equal(got, []string{applyBackend}) || o.backendImage() != "evil" {
 			t.Errorf("requests %q and image %s after it was seized again", got, o.backendImage())
 		}
-		o.annotate("web", vocabulary.Take, "")
-		o.annotate("web", vocabulary.Take, "helm")
+		o.annotate("web", managers.Take, "")
+		o.annotate("web", managers.Take, "helm")
 		if got := o.backendImage(); got != "example.com/web" {
 			t.Errorf("image %s after it was asked for again", got)
 		}
-		o.annotate("web", vocabulary.Take, "")
+		o.annotate("web", managers.Take, "")
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != "" {
 			t.Errorf("FieldsTaken is %s without a request", status)
 		}
@@ -337,7 +337,7 @@ func TestTakeThatLosesARace(t *testing.T) {
 			}
 			return nil
 		}
-		o.annotate("web", vocabulary.Take, "helm")
+		o.annotate("web", managers.Take, "helm")
 		o.rest()
 		if races.Load() != 2 {
 			t.Errorf("claims on the Deployment were edited %d times, want twice", races.Load())
@@ -358,7 +358,7 @@ func TestTakeThatLosesARace(t *testing.T) {
 func TestYieldAnnotation(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.annotate("web", vocabulary.Yield, mcpImage)
+		o.annotate("web", managers.Yield, mcpImage)
 		if got := o.toChildren(); !slices.Equal(got, []string{editBackend}) {
 			t.Errorf("requests %q", got)
 		}
@@ -373,7 +373,7 @@ func TestYieldAnnotation(t *testing.T) {
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
 			t.Errorf("FieldsOwned is %s of what is left to others", status)
 		}
-		o.annotate("web", vocabulary.Yield, "")
+		o.annotate("web", managers.Yield, "")
 		if status, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse || !strings.Contains(message, `"somebody"`) {
 			t.Errorf("FieldsOwned is %s: %s", status, message)
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -137,7 +137,7 @@ func (p *pass) isDue(err error) bool {
 // concernsPods tells whether pods are not as they should be because of a refusal.
 func (p *pass) concernsPods(err error) bool {
 	var refusal *apply.Refusal
-	if !errors.As(err, &refusal) || refusal.Object.Kind != vocabulary.Deployment && refusal.Object.Kind != vocabulary.StatefulSet {
+	if !errors.As(err, &refusal) || refusal.Object.Kind != managers.Deployment && refusal.Object.Kind != managers.StatefulSet {
 		return false
 	}
 	if !p.isDue(err) {

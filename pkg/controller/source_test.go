@@ -20,7 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const (
@@ -37,7 +37,7 @@ func forge(annotation string) func(*appsv1.StatefulSet) {
 // like any other: told with both sides, standing at no cost, and gone when it is taken.
 func TestForgedSourceIsAConflict(t *testing.T) {
 	for annotation, writer := range map[string]string{
-		apply.SourceAnnotation: vocabulary.Backend, vocabulary.ReplicasSource: vocabulary.BackendReplicas,
+		apply.SourceAnnotation: managers.Backend, managers.ReplicasSource: managers.BackendReplicas,
 	} {
 		t.Run(annotation, func(t *testing.T) {
 			server := newServer("web")
@@ -62,7 +62,7 @@ func TestForgedSourceIsAConflict(t *testing.T) {
 				<-time.After(time.Hour)
 				o.expect(nil, "the conflict stands")
 
-				o.annotate("web", vocabulary.Take, "statefulset.apps/web:.metadata.annotations."+annotation)
+				o.annotate("web", managers.Take, "statefulset.apps/web:.metadata.annotations."+annotation)
 				set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
 				if got := set.Annotations[annotation]; got != "server-web/1" {
 					t.Errorf("the source is %q after it was taken", got)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const (
@@ -77,7 +77,7 @@ func TestHeldMessageSilencesNothingElse(t *testing.T) {
 			t.Errorf("FieldsOwned is %s because of %s, the message %q", status, reason, o.server("web").Status.Message)
 		}
 		for _, part := range []string{
-			`field manager "kubectl-patch" with subresource "status" holds .status.message of mcpserver.toolhive.stacklok.dev/web`, vocabulary.Status,
+			`field manager "kubectl-patch" with subresource "status" holds .status.message of mcpserver.toolhive.stacklok.dev/web`, managers.Status,
 			"'freehold.dev/take=mcpserver.toolhive.stacklok.dev/web:.status.message'",
 		} {
 			if !strings.Contains(message, part) {
@@ -90,7 +90,7 @@ func TestHeldMessageSilencesNothingElse(t *testing.T) {
 		if told := o.events.heard(); len(told) != 1 || !strings.Contains(told[0], " Warning FieldManagerConflict Apply: ") {
 			t.Errorf("events %q, want one", told)
 		}
-		if standing := o.Conflicts(); len(standing) != 1 || standing[0].Writer != vocabulary.Status || len(standing[0].Fields) != 1 {
+		if standing := o.Conflicts(); len(standing) != 1 || standing[0].Writer != managers.Status || len(standing[0].Fields) != 1 {
 			t.Errorf("standing conflicts %v", standing)
 		}
 		<-time.After(10 * time.Minute)
@@ -194,7 +194,7 @@ func TestHeldConditions(t *testing.T) {
 					t.Errorf("FieldsOwned is %s: %s", status, message)
 				}
 				o.took()
-				o.annotate("web", vocabulary.Take, "kubectl-patch")
+				o.annotate("web", managers.Take, "kubectl-patch")
 				ready = meta.FindStatusCondition(o.server("web").Status.Conditions, v1beta1.ConditionReady)
 				if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "mine" {
 					t.Errorf("Ready is %+v after it was taken", ready)
@@ -212,27 +212,27 @@ func TestHeldConditions(t *testing.T) {
 func TestHeldConditionThatIsUnwanted(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.annotate("web", vocabulary.Take, "nobody")
+		o.annotate("web", managers.Take, "nobody")
 		o.patchStatus("web", "kubectl-patch", func(status *v1beta1.MCPServerStatus) {
 			meta.FindStatusCondition(status.Conditions, v1beta1.ConditionFieldsTaken).Message = "mine"
 		})
 		o.rest()
-		o.annotate("web", vocabulary.Take, "")
+		o.annotate("web", managers.Take, "")
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != "" {
 			t.Errorf("FieldsTaken is %s without a request", status)
 		}
-		o.annotate("web", vocabulary.Take, "nobody")
+		o.annotate("web", managers.Take, "nobody")
 		o.seizeStatus(toolhivev1beta1ac.MCPServerStatus().WithConditions(
 			metav1ac.Condition().WithType(v1beta1.ConditionFieldsTaken).WithMessage("mine")))
 		o.rest()
-		o.annotate("web", vocabulary.Take, "")
+		o.annotate("web", managers.Take, "")
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); message != "mine" || status == "" || reason == "" {
 			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
 		if status, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse || !strings.Contains(message, `[type="FieldsTaken"]`) {
 			t.Errorf("FieldsOwned is %s: %s", status, message)
 		}
-		o.annotate("web", vocabulary.Take, "helm")
+		o.annotate("web", managers.Take, "helm")
 		if _, _, message := o.condition("web", v1beta1.ConditionFieldsTaken); !strings.Contains(message, "took ") {
 			t.Errorf("FieldsTaken says %s", message)
 		}
@@ -284,7 +284,7 @@ func TestTakeOfTheStatus(t *testing.T) {
 		o.rest()
 		o.took()
 		o.events.heard()
-		o.annotate("web", vocabulary.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
+		o.annotate("web", managers.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
 		o.expect([]string{applyRequests, editServer, applyStatus}, "the message is to be taken")
 		if message := o.server("web").Status.Message; message == "mine" {
 			t.Error("the message is still theirs")
@@ -306,8 +306,8 @@ func TestTakeOfTheStatus(t *testing.T) {
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse {
 			t.Errorf("FieldsOwned is %s", status)
 		}
-		o.annotate("web", vocabulary.Take, "")
-		o.annotate("web", vocabulary.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
+		o.annotate("web", managers.Take, "")
+		o.annotate("web", managers.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
 		if message := o.server("web").Status.Message; message == "mine again" {
 			t.Error("asked for again, the message is still theirs")
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -159,7 +159,7 @@ func (p *pass) run(ctx context.Context) {
 	}
 	unowned, ahead := p.unowned(), p.ahead()
 	doubts := strings.TrimSpace(unowned + " " + ahead)
-	out := p.write(ctx, vocabulary.Finalizer, apply.Request{
+	out := p.write(ctx, managers.Finalizer, apply.Request{
 		Object:  serverRef(p.key),
 		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
 		Confirm: p.adoptions.due(p.key, doubts),
@@ -250,13 +250,13 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendReady bool) {
 	for _, intent := range intents {
 		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
-		if ref.Kind == vocabulary.Deployment && p.object(ref) == nil && !backendReady {
+		if ref.Kind == managers.Deployment && p.object(ref) == nil && !backendReady {
 			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
 			// its pod, brings us back here.
 			p.made = true
 			continue
 		}
-		if vocabulary.CountsReplicas(intent.Writer) {
+		if managers.CountsReplicas(intent.Writer) {
 			continue
 		}
 		if dependency, unmet := p.unmet(intent); unmet {
@@ -285,7 +285,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		p.take(out)
 		return out
 	}
-	if req.Object.Kind != vocabulary.MCPServer {
+	if req.Object.Kind != managers.MCPServer {
 		if req.Yield == nil {
 			req.Yield = request.Shared(manager, req.Live, req.Config)
 		}
@@ -294,7 +294,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	if p.succeed(manager, &req) {
 		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live}
 	}
-	if manager == vocabulary.Status {
+	if manager == managers.Status {
 		req.Aside = p.aside(ctx, req)
 	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
@@ -305,11 +305,11 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 // refusalOf says why the object of a request is somebody else's; it is empty when it is not.
 func (p *pass) refusalOf(req apply.Request) string {
 	switch {
-	case req.Live == nil || req.Object.Kind == vocabulary.MCPServer:
+	case req.Live == nil || req.Object.Kind == managers.MCPServer:
 		return ""
 	case !p.mine(req.Object, req.Live):
 		return p.foreign(req.Object, req.Live)
-	case req.Object.Kind == vocabulary.ConfigMap && req.Live.GetDeletionTimestamp() == nil:
+	case req.Object.Kind == managers.ConfigMap && req.Live.GetDeletionTimestamp() == nil:
 		return notWhatItsNameTells(req)
 	}
 	return ""
@@ -364,7 +364,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.Notices = append(observation.Notices, unsharedSessions(observation)...)
 	p.reporting = true
 	next := p.compose(ctx, observation)
-	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
+	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(status.News(p.server.Status, stored(out, next)))
@@ -390,7 +390,7 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	if live, ok := p.live[ref]; ok {
 		return live
 	}
-	if ref.Kind == vocabulary.MCPServer {
+	if ref.Kind == managers.MCPServer {
 		return p.server
 	}
 	live, err := p.caches.object(ref)
@@ -402,7 +402,7 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 }
 
 func (p *pass) statefulSetRef() apply.ObjectRef {
-	return childRef(vocabulary.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
+	return childRef(managers.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
 }
 
 func (p *pass) statefulSet() *appsv1.StatefulSet {
@@ -414,5 +414,5 @@ func (p *pass) statefulSet() *appsv1.StatefulSet {
 }
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {
-	return childRef(vocabulary.MCPServer, key.Namespace, key.Name)
+	return childRef(managers.MCPServer, key.Namespace, key.Name)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
@@ -29,7 +29,7 @@ type TakeoverMode string
 const (
 	// TakeoverAuto takes them over.
 	TakeoverAuto TakeoverMode = "auto"
-	// TakeoverManual takes over those that are annotated with vocabulary.Takeover.
+	// TakeoverManual takes over those that are annotated with managers.Takeover.
 	TakeoverManual TakeoverMode = "manual"
 	// TakeoverOff leaves them alone, their deletion included.
 	TakeoverOff TakeoverMode = "off"
@@ -81,7 +81,7 @@ func (p *pass) wasTakenOver() bool {
 func (p *pass) survey() (untaken int) {
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || ref.Kind == vocabulary.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) {
+		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) {
 			continue
 		}
 		if p.untaken(ref) {
@@ -90,7 +90,7 @@ func (p *pass) survey() (untaken int) {
 			p.takeover.intruded = true
 		}
 	}
-	p.takeover.begun = isTakingOver(p.server) || ownership.ApplyEntry(p.server, vocabulary.Finalizer, "") != nil
+	p.takeover.begun = isTakingOver(p.server) || ownership.ApplyEntry(p.server, managers.Finalizer, "") != nil
 	return untaken
 }
 
@@ -98,28 +98,28 @@ func (p *pass) survey() (untaken int) {
 func (p *pass) waitsFor(ref apply.ObjectRef) string {
 	set := p.statefulSet()
 	switch ref.Kind {
-	case vocabulary.Deployment:
+	case managers.Deployment:
 		if set != nil && !gateClosed(set) {
 			return "the backend to be taken over: its generation gate is open"
 		}
-		if set != nil && ownership.ApplyEntry(set, vocabulary.Backend, "") != nil && p.backendRolls(set) {
+		if set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && p.backendRolls(set) {
 			return "the rollout of the backend"
 		}
-	case vocabulary.StatefulSet:
+	case managers.StatefulSet:
 		if gateClosed(set) && !p.proxiesReplaced() {
 			return "the rollout of the proxy"
 		}
-	case vocabulary.ServiceKind:
+	case managers.ServiceKind:
 		if ref.Name != render.ProxyServiceName(p.key.Name) && set != nil && gateClosed(set) && !p.proxiesReplaced() {
 			return "the rollout of the proxy"
 		}
-	case vocabulary.Role:
+	case managers.Role:
 		if !p.proxiesReplaced() {
 			return "the rollout of the proxy"
 		}
-	case vocabulary.RoleBinding:
+	case managers.RoleBinding:
 		// Nobody may give away rights that he does not have himself; ToolHive's Role has such rights.
-		if !p.proxiesReplaced() || p.untaken(childRef(vocabulary.Role, ref.Namespace, ref.Name)) {
+		if !p.proxiesReplaced() || p.untaken(childRef(managers.Role, ref.Namespace, ref.Name)) {
 			return "the Role to be taken over"
 		}
 	}
@@ -175,7 +175,7 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	switch {
 	case req.Live == nil:
 		return false
-	case ref.Kind == vocabulary.MCPServer:
+	case ref.Kind == managers.MCPServer:
 		p.succeedServer(manager, req)
 	case p.untaken(ref):
 		if why := p.waitsFor(ref); why != "" {
@@ -189,14 +189,14 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	case takeover.Held(req.Live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
-			return vocabulary.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner)
+			return managers.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner)
 		}
 		if slices.ContainsFunc(req.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 			return takes(ownership.OwnerOf(&e))
 		}) {
 			req.Inherit = p.inheritance(ref, takes)
 		}
-	case p.takeover.intruded && (ref.Kind == vocabulary.ServiceAccount || ref.Kind == vocabulary.RoleBinding):
+	case p.takeover.intruded && (ref.Kind == managers.ServiceAccount || ref.Kind == managers.RoleBinding):
 		// ToolHive's operator writes it anew whenever it looks at the MCPServer, without what others have added. To answer
 		// each time would go on for as long as it runs, and a binding to the Role that it has written is refused besides.
 		return true
@@ -208,14 +208,14 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 // still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
 func (p *pass) succeedServer(manager string, req *apply.Request) {
 	subresource := ""
-	if manager == vocabulary.Status {
+	if manager == managers.Status {
 		subresource = "status"
 	}
 	switch {
 	case !takeover.Held(req.Live, subresource):
-	case p.takeover.intruded && manager == vocabulary.Status:
+	case p.takeover.intruded && manager == managers.Status:
 		req.Yield = heldByToolHive(req.Live)
-	case manager == vocabulary.Finalizer || p.reporting:
+	case manager == managers.Finalizer || p.reporting:
 		req.Inherit = p.inheritance(req.Object, func(owner ownership.Owner) bool {
 			return takeover.FromToolHive(owner) && owner.Subresource == subresource
 		})
@@ -227,7 +227,7 @@ func (p *pass) succeedServer(manager string, req *apply.Request) {
 func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 	held := &fieldpath.Set{}
 	for _, entry := range server.GetManagedFields() {
-		if !vocabulary.IsToolHive(entry.Manager) {
+		if !managers.IsToolHive(entry.Manager) {
 			continue
 		}
 		set, err := ownership.Fields(&entry)
@@ -272,7 +272,7 @@ func (p *pass) progress() []status.Finding {
 
 // untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.
 func (p *pass) untold() bool {
-	return ownership.ApplyEntry(p.server, vocabulary.Status, "status") != nil &&
+	return ownership.ApplyEntry(p.server, managers.Status, "status") != nil &&
 		meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }
 

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -47,7 +47,7 @@ func byToolHive(name, gate string) []runtime.Object {
 	server := newServer(name)
 	server.Finalizers = []string{v1beta1.Finalizer}
 	server.ManagedFields = []metav1.ManagedFieldsEntry{
-		entry(vocabulary.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, v1beta1.SchemeGroupVersion.String(),
+		entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, v1beta1.SchemeGroupVersion.String(),
 			`{"f:metadata":{"f:finalizers":{".":{},"v:\"`+v1beta1.Finalizer+`\"":{}}}}`),
 	}
 	yes := true
@@ -58,14 +58,14 @@ func byToolHive(name, gate string) []runtime.Object {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "shop", UID: types.UID("deployment-" + name), OwnerReferences: []metav1.OwnerReference{owner},
 		ManagedFields: []metav1.ManagedFieldsEntry{
-			entry(vocabulary.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "apps/v1", ofGeneration),
+			entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "apps/v1", ofGeneration),
 		},
 	}}
 	deployment.Spec.Template.Annotations = generation
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "shop", Labels: render.BackendLabels(server), Generation: 1,
 		ManagedFields: []metav1.ManagedFieldsEntry{
-			entry(vocabulary.ToolHiveRunner, metav1.ManagedFieldsOperationApply, "apps/v1", ofGeneration),
+			entry(managers.ToolHiveRunner, metav1.ManagedFieldsOperationApply, "apps/v1", ofGeneration),
 		},
 	}}
 	set.Spec.Template.Annotations = generation
@@ -92,7 +92,7 @@ func (o *operating) taken(name string) []string {
 	var found []string
 	deployment, _ := get[*appsv1.Deployment](o.apiServer, name)
 	set, _ := get[*appsv1.StatefulSet](o.apiServer, name)
-	for writer, obj := range map[string]metav1.Object{vocabulary.Proxy: deployment, vocabulary.Backend: set} {
+	for writer, obj := range map[string]metav1.Object{managers.Proxy: deployment, managers.Backend: set} {
 		if ownership.ApplyEntry(obj, writer, "") != nil && !takeover.Held(obj, "") {
 			found = append(found, writer)
 		}
@@ -105,7 +105,7 @@ func (o *operating) taken(name string) []string {
 // another one first, so that it is closed. The proxy waits for its rollout.
 func TestTakeoverOrder(t *testing.T) {
 	operate(t, byToolHive("web", "2"), nil, func(t *testing.T, o *operating) {
-		if got := o.taken("web"); !slices.Equal(got, []string{vocabulary.Proxy}) {
+		if got := o.taken("web"); !slices.Equal(got, []string{managers.Proxy}) {
 			t.Errorf("with a closed gate %v were taken, want the proxy alone", got)
 		}
 		status, reason, message := o.condition("web", v1beta1.ConditionTakenOver)
@@ -123,7 +123,7 @@ func TestTakeoverOrder(t *testing.T) {
 	})
 	for _, gate := range []string{"1", "0", "", "none"} {
 		operate(t, byToolHive("web", gate), nil, func(t *testing.T, o *operating) {
-			if got := o.taken("web"); !slices.Equal(got, []string{vocabulary.Backend}) {
+			if got := o.taken("web"); !slices.Equal(got, []string{managers.Backend}) {
 				t.Errorf("gate %q: %v were taken, want the backend alone", gate, got)
 			}
 			backendReady(o.apiServer, "web")
@@ -154,7 +154,7 @@ func (s *apiServer) begun(names []string) (begun []string) {
 	s.t.Helper()
 	for _, name := range names {
 		server, there := get[*v1beta1.MCPServer](s, name)
-		if there && ownership.ApplyEntry(server, vocabulary.Finalizer, "") != nil {
+		if there && ownership.ApplyEntry(server, managers.Finalizer, "") != nil {
 			begun = append(begun, name)
 		}
 	}
@@ -204,7 +204,7 @@ func TestTakeoverHeldUpForAMomentKeepsItsPlace(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			most = max(most, len(s.begun(names)))
-			if w.kind != vocabulary.Deployment.Kind {
+			if w.kind != managers.Deployment.Kind {
 				return nil
 			}
 			refused++
@@ -225,7 +225,7 @@ func TestTakeoverHeldUpMakesRoom(t *testing.T) {
 	objects, names := crew(3)
 	for why, refusal := range map[string]error{
 		"admission":  apierrors.NewForbidden(deployments, names[0], fmt.Errorf("no")),
-		"validation": apierrors.NewInvalid(vocabulary.Deployment, names[0], nil),
+		"validation": apierrors.NewInvalid(managers.Deployment, names[0], nil),
 	} {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestTakeoverHeldUpMakesRoom(t *testing.T) {
 					s.add(obj.DeepCopyObject())
 				}
 				s.before = func(w write) error {
-					if w.kind == vocabulary.Deployment.Kind && w.name == names[0] {
+					if w.kind == managers.Deployment.Kind && w.name == names[0] {
 						return refusal
 					}
 					return nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/shell"
@@ -74,7 +74,7 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 			p.tellTakeover(ctx, ReasonTakeoverOff, leftAsItIs+": the operator runs with --takeover=off")
 		}
 		return false
-	case p.config.Takeover == TakeoverManual && p.server.Annotations[vocabulary.Takeover] != vocabulary.TakeoverApproved:
+	case p.config.Takeover == TakeoverManual && p.server.Annotations[managers.Takeover] != managers.TakeoverApproved:
 		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, p.approval()))
 		return false
 	}
@@ -138,7 +138,7 @@ func (p *pass) takeoverProgress() takeoverProgress {
 // approval is the command that lets Freehold take the MCPServer over.
 func (p *pass) approval() string {
 	return shell.Command("kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String(),
-		"--overwrite", vocabulary.Takeover+"="+vocabulary.TakeoverApproved)
+		"--overwrite", managers.Takeover+"="+managers.TakeoverApproved)
 }
 
 // tellTurn tells that the MCPServer waits, and for which others. It tells so once, in words that stay true: others come and
@@ -173,7 +173,7 @@ func (t takeoverTurn) String() string {
 func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
 	finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	config, conditions, news := status.Notice(p.server, finding, p.unreported.of(p.key), p.config.Clock.Now())
-	out := p.write(ctx, vocabulary.Status, apply.Request{Object: serverRef(p.key), Config: config})
+	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
 	p.unreported.note(p.key, out.Err, conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.tell(news)

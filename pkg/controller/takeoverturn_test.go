@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -26,7 +26,7 @@ func makeUnrenderable(server *v1beta1.MCPServer) {
 }
 
 // concernsServer reports whether a write is about an MCPServer itself, and not about its status.
-func concernsServer(w write) bool { return w.kind == vocabulary.MCPServer.Kind && w.subresource == "" }
+func concernsServer(w write) bool { return w.kind == managers.MCPServer.Kind && w.subresource == "" }
 
 // others are the names but one.
 func others(names []string, one string) []string {
@@ -118,7 +118,7 @@ func TestTakeoverThatWaitsForALongTimeMakesRoom(t *testing.T) {
 func statuses(writes []string, names ...string) (found []string) {
 	for _, name := range names {
 		for _, w := range writes {
-			if w == "apply MCPServer/"+name+"/status "+vocabulary.Status {
+			if w == "apply MCPServer/"+name+"/status "+managers.Status {
 				found = append(found, name)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -91,7 +91,7 @@ func (t *takes) forget(key cache.ObjectName) {
 // pass begins. It forgets a request that is withdrawn. complete tells that every object was there and could be looked at.
 func (p *pass) recordTake(ctx context.Context, complete bool) {
 	r := p.resolution
-	_, recorded := p.server.Annotations[vocabulary.TakeRecord]
+	_, recorded := p.server.Annotations[managers.TakeRecord]
 	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
 	switch {
 	case r.begun, r.take.Empty() && !recorded:
@@ -103,9 +103,9 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 		if len(record.Claims) == 0 && !complete || p.unanswered() {
 			return // There may be more to take than is known.
 		}
-		config.WithAnnotations(map[string]string{vocabulary.TakeRecord: record.String()})
+		config.WithAnnotations(map[string]string{managers.TakeRecord: record.String()})
 	}
-	out := p.write(ctx, vocabulary.Requests, apply.Request{Object: serverRef(p.key), Config: config})
+	out := p.write(ctx, managers.Requests, apply.Request{Object: serverRef(p.key), Config: config})
 	if out.Err == nil {
 		p.takes.forget(p.key) // What was taken for another request, or for the same one that was withdrawn, counts no more.
 	}
@@ -139,13 +139,13 @@ func (p *pass) toTake(ctx context.Context) request.Record {
 	fields(serverRef(p.key), p.heldStatus(ctx))
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || ref.Kind == vocabulary.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
+		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
 			continue
 		}
 		entries := live.GetManagedFields()
 		for i := range entries {
 			o := ownership.OwnerOf(&entries[i])
-			if vocabulary.IsToolHive(o.Manager) && asked.Manager(ref, o.Manager) && record.Add(request.ClaimID(ref, o)) {
+			if managers.IsToolHive(o.Manager) && asked.Manager(ref, o.Manager) && record.Add(request.ClaimID(ref, o)) {
 				took = append(took, fmt.Sprintf("all of %s from %s", ref, o))
 			}
 		}
@@ -168,7 +168,7 @@ func (p *pass) conflicts() (found []*apply.ConflictError) {
 // heldStatus are the fields of the status that others hold and our writer does not.
 func (p *pass) heldStatus(ctx context.Context) []apply.FieldConflict {
 	req := p.statusRequest(nil)
-	held, err := apply.HeldByOthers(p.clients.writers[writerKey{vocabulary.Status, vocabulary.MCPServer}], req)
+	held, err := apply.HeldByOthers(p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
 	}
@@ -185,5 +185,5 @@ func (p *pass) takeStatus(ctx context.Context) {
 	}
 	req := p.statusRequest(nil)
 	p.resolution.complete(&req)
-	p.take(p.applier.TakeHeld(ctx, p.clients.writers[writerKey{vocabulary.Status, vocabulary.MCPServer}], req))
+	p.take(p.applier.TakeHeld(ctx, p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req))
 }

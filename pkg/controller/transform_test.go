@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -95,7 +95,7 @@ func TestTrimmerKeepsOursWhole(t *testing.T) {
 			m.ManagedFields, m.OwnerReferences = nil, nil
 		},
 		"written by one of our managers": func(m *metav1.ObjectMeta) {
-			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: vocabulary.Access})
+			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: managers.Access})
 		},
 	} {
 		meta := heavy()

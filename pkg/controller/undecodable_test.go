@@ -13,7 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // outcomes is an apply.Observer that counts outcomes by kind of object, action and class.
@@ -76,7 +76,7 @@ func TestUndecodableIsNotGone(t *testing.T) {
 		name  string
 	}{
 		"MCPServer":   {"MCPServer", func(s *scope) cache.Store { return s.serverStore.GetStore() }, "web"},
-		"StatefulSet": {"StatefulSet", func(s *scope) cache.Store { return s.childStores[vocabulary.StatefulSet].GetStore() }, "web"},
+		"StatefulSet": {"StatefulSet", func(s *scope) cache.Store { return s.childStores[managers.StatefulSet].GetStore() }, "web"},
 		"backend pod": {"Pod", func(s *scope) cache.Store { return s.backendStore.GetStore() }, "web-0"},
 		"proxy pod":   {"Pod", func(s *scope) cache.Store { return s.proxyStore.GetStore() }, proxyPodName},
 	} {

@@ -34,7 +34,7 @@ import (
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -79,7 +79,7 @@ type typedClient[L, A any] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// newClients connects every manager of the vocabulary with the typed client of its kind.
+// newClients connects every registered manager with the typed client of its kind.
 func newClients(
 	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface, clock clock.PassiveClock,
 ) (*clients, error) {
@@ -88,7 +88,7 @@ func newClients(
 		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme),
 	}
 	mcpServers := servers.ToolhiveV1beta1().MCPServers
-	server := add(c, vocabulary.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
+	server := add(c, managers.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
 		Extract: toolhivev1beta1ac.ExtractMCPServer,
 		Mark:    fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer)),
 		Marked:  func(live *v1beta1.MCPServer) bool { return slices.Contains(live.Finalizers, v1beta1.Finalizer) },
@@ -102,28 +102,28 @@ func newClients(
 	server.Marked = func(live *v1beta1.MCPServer) bool {
 		return meta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionFieldsOwned) != nil
 	}
-	addWriters(c, vocabulary.MCPServer, "status", server)
+	addWriters(c, managers.MCPServer, "status", server)
 
 	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)
-	add(c, vocabulary.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
+	add(c, managers.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
 		Extract: appsv1ac.ExtractDeployment, Settle: render.SettleProxy, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
+	add(c, managers.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
 		Extract: appsv1ac.ExtractStatefulSet, Settle: render.SettleBackend, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
+	add(c, managers.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
 		Extract: corev1ac.ExtractService, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.ConfigMap, core.CoreV1().ConfigMaps, apply.Target[*corev1.ConfigMap, *corev1ac.ConfigMapApplyConfiguration]{
+	add(c, managers.ConfigMap, core.CoreV1().ConfigMaps, apply.Target[*corev1.ConfigMap, *corev1ac.ConfigMapApplyConfiguration]{
 		Extract: corev1ac.ExtractConfigMap, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.ServiceAccount, core.CoreV1().ServiceAccounts, apply.Target[*corev1.ServiceAccount, *corev1ac.ServiceAccountApplyConfiguration]{
+	add(c, managers.ServiceAccount, core.CoreV1().ServiceAccounts, apply.Target[*corev1.ServiceAccount, *corev1ac.ServiceAccountApplyConfiguration]{
 		Extract: corev1ac.ExtractServiceAccount, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.Role, core.RbacV1().Roles, apply.Target[*rbacv1.Role, *rbacv1ac.RoleApplyConfiguration]{
+	add(c, managers.Role, core.RbacV1().Roles, apply.Target[*rbacv1.Role, *rbacv1ac.RoleApplyConfiguration]{
 		Extract: rbacv1ac.ExtractRole, Source: apply.SourceAnnotation,
 	})
-	add(c, vocabulary.RoleBinding, core.RbacV1().RoleBindings, apply.Target[*rbacv1.RoleBinding, *rbacv1ac.RoleBindingApplyConfiguration]{
+	add(c, managers.RoleBinding, core.RbacV1().RoleBindings, apply.Target[*rbacv1.RoleBinding, *rbacv1ac.RoleBindingApplyConfiguration]{
 		Extract: rbacv1ac.ExtractRoleBinding, Source: apply.SourceAnnotation,
 	})
 	c.deleters[podKind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
@@ -135,7 +135,7 @@ func newClients(
 		})
 	}
 	for _, manager := range registry.Writers() {
-		if _, ok := c.writers[writerKey{manager.Name, manager.Kind}]; !ok && manager.Name != vocabulary.Ownership {
+		if _, ok := c.writers[writerKey{manager.Name, manager.Kind}]; !ok && manager.Name != managers.Ownership {
 			c.errs = append(c.errs, fmt.Errorf("field manager %q has no client for %s", manager.Name, manager.Kind))
 		}
 	}
@@ -146,7 +146,7 @@ func newClients(
 func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *clients, kind schema.GroupKind, namespaced func(namespace string) C, target apply.Target[L, A],
 ) apply.Target[L, A] {
-	client := apply.NewTarget(namespaced, target.Extract, c.schema, vocabulary.Ownership)
+	client := apply.NewTarget(namespaced, target.Extract, c.schema, managers.Ownership)
 	client.Edits.Clock = c.clock
 	target.Apply, target.Schema, target.Edits = client.Apply, client.Schema, client.Edits
 	c.deleters[kind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
@@ -160,17 +160,17 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 	c *clients, kind schema.GroupKind, subresource string, target apply.Target[L, A],
 ) {
 	for _, manager := range c.registry.Writers() {
-		if manager.Kind != kind || manager.Subresource != subresource || manager.Name == vocabulary.Ownership {
+		if manager.Kind != kind || manager.Subresource != subresource || manager.Name == managers.Ownership {
 			continue
 		}
 		of := target
-		if vocabulary.CountsReplicas(manager.Name) {
+		if managers.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
-			of.Settle, of.Source = nil, vocabulary.ReplicasSource
+			of.Settle, of.Source = nil, managers.ReplicasSource
 		}
-		if manager.Name == vocabulary.Requests {
-			of.Mark = fieldmanager.Path("metadata", "annotations", vocabulary.TakeRecord)
-			of.Marked = func(live L) bool { return live.GetAnnotations()[vocabulary.TakeRecord] != "" }
+		if manager.Name == managers.Requests {
+			of.Mark = fieldmanager.Path("metadata", "annotations", managers.TakeRecord)
+			of.Marked = func(live L) bool { return live.GetAnnotations()[managers.TakeRecord] != "" }
 		}
 		w, err := apply.NewWriter(c.registry, manager, of)
 		if err != nil {

@@ -7,6 +7,6 @@
 // own. A Registry holds the writers of one program and refuses what server-side apply would punish later:
 // two managers that claim one field, or a name the API server does not take.
 //
-// The package knows nothing of MCPServers; Freehold's own writers are in package vocabulary. It imports
+// The package knows nothing of MCPServers; Freehold's own writers are in package managers. It imports
 // no client and may be imported by everything.
 package fieldmanager

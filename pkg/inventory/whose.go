@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -108,17 +108,17 @@ func IsMCPServer(ref metav1.OwnerReference) bool {
 // names cannot meet: their suffixes differ.
 func hasName(kind schema.GroupKind) bool {
 	switch kind {
-	case vocabulary.ServiceAccount, vocabulary.Role, vocabulary.RoleBinding:
+	case managers.ServiceAccount, managers.Role, managers.RoleBinding:
 		return false
 	}
 	return true
 }
 
-var registry = vocabulary.Registry()
+var registry = managers.Registry()
 
 func writtenByFreehold(object metav1.Object) bool { return writtenBy(object, registry.Knows) }
 
-func writtenByToolHive(object metav1.Object) bool { return writtenBy(object, vocabulary.IsToolHive) }
+func writtenByToolHive(object metav1.Object) bool { return writtenBy(object, managers.IsToolHive) }
 
 func writtenBy(object metav1.Object, manager func(name string) bool) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })

@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -59,27 +59,27 @@ func TestConflictsThatStandAreGauged(t *testing.T) {
 		return apply.FieldConflict{Path: path, Owners: by}
 	}
 	scaler, kubectl := ownership.Owner{Manager: "kube-controller-manager", Subresource: "scale"}, ownership.Owner{Manager: "kubectl-edit"}
-	deployment := apply.ObjectRef{Kind: vocabulary.Deployment}
+	deployment := apply.ObjectRef{Kind: managers.Deployment}
 	another := deployment
 	another.Name = "another"
 	stand := []*apply.ConflictError{
-		{Refusal: apply.Refusal{Writer: vocabulary.ProxyReplicas, Object: deployment}, Fields: []apply.FieldConflict{held(".spec.replicas", scaler, kubectl)}},
-		{Refusal: apply.Refusal{Writer: vocabulary.Proxy, Object: deployment}, Fields: []apply.FieldConflict{
+		{Refusal: apply.Refusal{Writer: managers.ProxyReplicas, Object: deployment}, Fields: []apply.FieldConflict{held(".spec.replicas", scaler, kubectl)}},
+		{Refusal: apply.Refusal{Writer: managers.Proxy, Object: deployment}, Fields: []apply.FieldConflict{
 			held(".a", kubectl), held(".b", kubectl), held(".c"), held(".d", ownership.Owner{Manager: "curl"}),
 		}},
-		{Refusal: apply.Refusal{Writer: vocabulary.Proxy, Object: another}, Fields: []apply.FieldConflict{held(".a", kubectl)}},
-		{Refusal: apply.Refusal{Writer: vocabulary.Access, Object: apply.ObjectRef{Kind: vocabulary.Role}}, Fields: []apply.FieldConflict{held(".rules", kubectl)}},
+		{Refusal: apply.Refusal{Writer: managers.Proxy, Object: another}, Fields: []apply.FieldConflict{held(".a", kubectl)}},
+		{Refusal: apply.Refusal{Writer: managers.Access, Object: apply.ObjectRef{Kind: managers.Role}}, Fields: []apply.FieldConflict{held(".rules", kubectl)}},
 	}
 	SetSource(source{conflicts: func() []*apply.ConflictError { return stand }})
 	expect("several conflicts", map[[3]string]float64{
-		{vocabulary.ProxyReplicas, "Deployment", "scaler"}: 1,
-		{vocabulary.Proxy, "Deployment", "kubectl"}:        3,
-		{vocabulary.Proxy, "Deployment", "unknown"}:        1,
-		{vocabulary.Proxy, "Deployment", "other"}:          1,
-		{vocabulary.Access, "Role", "kubectl"}:             1,
+		{managers.ProxyReplicas, "Deployment", "scaler"}: 1,
+		{managers.Proxy, "Deployment", "kubectl"}:        3,
+		{managers.Proxy, "Deployment", "unknown"}:        1,
+		{managers.Proxy, "Deployment", "other"}:          1,
+		{managers.Access, "Role", "kubectl"}:             1,
 	})
 	stand = stand[:1]
-	expect("all but one are over", map[[3]string]float64{{vocabulary.ProxyReplicas, "Deployment", "scaler"}: 1})
+	expect("all but one are over", map[[3]string]float64{{managers.ProxyReplicas, "Deployment", "scaler"}: 1})
 	stand = nil
 	expect("all are over", map[[3]string]float64{})
 }
@@ -94,7 +94,7 @@ func TestClaimChangesAreCounted(t *testing.T) {
 	}
 	tell := func(action apply.Action, err error, changes ...apply.ClaimChange) {
 		observer.Observe(apply.Outcome{
-			Writer: vocabulary.Proxy, Object: apply.ObjectRef{Kind: vocabulary.Deployment}, Action: action, Err: err, Claims: changes,
+			Writer: managers.Proxy, Object: apply.ObjectRef{Kind: managers.Deployment}, Action: action, Err: err, Claims: changes,
 		})
 	}
 	tell(apply.ActionNone, nil)
@@ -102,7 +102,7 @@ func TestClaimChangesAreCounted(t *testing.T) {
 	tell(apply.ActionApplied, nil, change(apply.CauseRestored), change(apply.CauseYielded))
 	tell(apply.ActionRefused, &apply.Refusal{Class: apply.ClassConflict}, change(apply.CauseTaken))
 
-	series := func(label string) [3]string { return [3]string{vocabulary.Proxy, "Deployment", label} }
+	series := func(label string) [3]string { return [3]string{managers.Proxy, "Deployment", label} }
 	want := map[[3]string]float64{series("taken"): 1, series("yielded"): 2, series("restored"): 1}
 	if diff := cmp.Diff(want, gathered(t, Claims, "cause")); diff != "" {
 		t.Errorf("changes of claims (-want +got):\n%s", diff)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -162,10 +162,10 @@ func family(name string) Family {
 // writerLabel is that of the field managers that have intents of their own.
 func writerLabel() Label {
 	names := map[string]bool{}
-	for _, writer := range vocabulary.Registry().Writers() {
+	for _, writer := range managers.Registry().Writers() {
 		names[writer.Name] = true
 	}
-	delete(names, vocabulary.Ownership) // it edits claims for the others, and is counted under their names
+	delete(names, managers.Ownership) // it edits claims for the others, and is counted under their names
 	names[writerNone] = true
 	return Label{Name: "writer", Meaning: "field manager; `none` for deletions and evictions", Values: slices.Sorted(maps.Keys(names))}
 }
@@ -188,7 +188,7 @@ func rolloutPhases() []string {
 
 func kindLabel() Label {
 	kinds := map[string]bool{}
-	for _, writer := range vocabulary.Registry().Writers() {
+	for _, writer := range managers.Registry().Writers() {
 		kinds[writer.Kind.Kind] = true
 	}
 	kinds["Pod"] = true // some are deleted, and evicted
@@ -217,7 +217,7 @@ func causeValue(cause apply.Cause) string { return strings.ToLower(string(cause)
 
 func managerClasses() []string {
 	var all []string
-	for _, class := range vocabulary.ManagerClasses() {
+	for _, class := range managers.ManagerClasses() {
 		all = append(all, string(class))
 	}
 	slices.Sort(all)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -70,7 +70,7 @@ func TestClosedSetsAreComplete(t *testing.T) {
 	if diff := cmp.Diff(declared(t, "../controller/rolloutsseen.go", "Tier"), label(t, Rollouts, "tier")); diff != "" {
 		t.Errorf("tiers (-declared +listed):\n%s", diff)
 	}
-	if diff := cmp.Diff(declared(t, "../fieldmanager/vocabulary/classes.go", "ManagerClass"), label(t, Conflicts, "manager_class")); diff != "" {
+	if diff := cmp.Diff(declared(t, "../fieldmanager/managers/classes.go", "ManagerClass"), label(t, Conflicts, "manager_class")); diff != "" {
 		t.Errorf("classes of managers (-declared +listed):\n%s", diff)
 	}
 	// Every action has an outcome of its own, unless it is a refusal, whose classes have one each; held is a refusal
@@ -95,8 +95,8 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 	t.Cleanup(func() { SetSource(nil) })
 	writes.Reset()
 	claims.Reset()
-	for _, w := range vocabulary.Registry().Writers() {
-		if w.Name == vocabulary.Ownership {
+	for _, w := range managers.Registry().Writers() {
+		if w.Name == managers.Ownership {
 			continue
 		}
 		out := apply.Outcome{Writer: w.Name, Object: apply.ObjectRef{Kind: w.Kind}}
@@ -117,7 +117,7 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 	SetSource(source{
 		conflicts: func() []*apply.ConflictError {
 			return []*apply.ConflictError{{
-				Refusal: apply.Refusal{Writer: vocabulary.Proxy, Object: apply.ObjectRef{Kind: vocabulary.Deployment}},
+				Refusal: apply.Refusal{Writer: managers.Proxy, Object: apply.ObjectRef{Kind: managers.Deployment}},
 				Fields:  []apply.FieldConflict{{Path: ".a"}},
 			}}
 		},

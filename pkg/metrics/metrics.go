@@ -21,7 +21,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -113,9 +113,9 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 	count := map[[3]string]int{}
 	for _, conflict := range standing {
 		for _, field := range conflict.Fields {
-			class := vocabulary.ClassUnknown
+			class := managers.ClassUnknown
 			if len(field.Owners) > 0 {
-				class = vocabulary.ClassOf(field.Owners[0].Manager, field.Owners[0].Subresource)
+				class = managers.ClassOf(field.Owners[0].Manager, field.Owners[0].Subresource)
 			}
 			count[[3]string{conflict.Writer, conflict.Object.Kind.Kind, string(class)}]++
 		}
@@ -163,8 +163,8 @@ func NewOutcomes() Outcomes {
 // startRefusals makes the counters of refused writes begin at 0: Prometheus sees no increase in a counter that appears
 // with its first refusal, and the first one may well be the only one.
 func startRefusals(policies map[apply.Class]apply.Policy) {
-	for _, writer := range vocabulary.Registry().Writers() {
-		if writer.Name == vocabulary.Ownership {
+	for _, writer := range managers.Registry().Writers() {
+		if writer.Name == managers.Ownership {
 			continue
 		}
 		for _, policy := range policies {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func TestEveryOutcomeIsCounted(t *testing.T) {
@@ -19,7 +19,7 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 	const writer = "test-of-metrics"
 	tell := func(action apply.Action, err error) {
 		observer.Observe(apply.Outcome{
-			Writer: writer, Object: apply.ObjectRef{Kind: vocabulary.Deployment}, Action: action, Err: err,
+			Writer: writer, Object: apply.ObjectRef{Kind: managers.Deployment}, Action: action, Err: err,
 		})
 	}
 	want := map[[3]string]float64{}

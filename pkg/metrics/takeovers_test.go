@@ -11,7 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -59,10 +59,10 @@ func TestInheritedClaimsAreCounted(t *testing.T) {
 	observer := NewOutcomes()
 	claims.Reset() // what other tests counted
 	observer.Observe(apply.Outcome{
-		Writer: vocabulary.Backend, Object: apply.ObjectRef{Kind: vocabulary.StatefulSet}, Action: apply.ActionApplied,
+		Writer: managers.Backend, Object: apply.ObjectRef{Kind: managers.StatefulSet}, Action: apply.ActionApplied,
 		Claims: []apply.ClaimChange{{Cause: apply.CauseInherited, Fields: []ownership.Moved{{Path: ".a"}, {Path: ".b"}}}},
 	})
-	want := map[[3]string]float64{{vocabulary.Backend, "StatefulSet", "inherited"}: 1}
+	want := map[[3]string]float64{{managers.Backend, "StatefulSet", "inherited"}: 1}
 	if diff := cmp.Diff(want, gathered(t, Claims, "cause")); diff != "" {
 		t.Errorf("changes of claims (-want +got):\n%s", diff)
 	}

@@ -7,7 +7,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -25,10 +25,10 @@ func (r *renderer) access() {
 	}
 
 	runner := RunnerName(r.name)
-	r.want(vocabulary.Access, kindRole, runner, rbacv1ac.Role(runner, r.namespace).
+	r.want(managers.Access, kindRole, runner, rbacv1ac.Role(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithRules(r.runnerRules()...))
-	r.want(vocabulary.Access, kindRoleBinding, runner, rbacv1ac.RoleBinding(runner, r.namespace).
+	r.want(managers.Access, kindRoleBinding, runner, rbacv1ac.RoleBinding(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacGroup).WithKind("Role").WithName(runner)).
 		WithSubjects(rbacv1ac.Subject().
@@ -36,7 +36,7 @@ func (r *renderer) access() {
 }
 
 func (r *renderer) serviceAccount(name string) {
-	r.want(vocabulary.Access, kindServiceAccount, name, corev1ac.ServiceAccount(name, r.namespace).
+	r.want(managers.Access, kindServiceAccount, name, corev1ac.ServiceAccount(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }

@@ -16,7 +16,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // backendContainer is the name of the MCP server's container; podTemplateSpec and the runner know it.
@@ -48,7 +48,7 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
 		WithTemplate(template)
 	unset := r.updateStrategy(spec)
-	backend := r.want(vocabulary.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
+	backend := r.want(managers.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(spec))
@@ -58,7 +58,7 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 	}
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {
-		r.want(vocabulary.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))
+		r.want(managers.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -41,7 +41,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	data := map[string]string{runconfig.Key: text}
 	labels := runConfigLabels(r.name)
 	config := proxyConfig{checksum: runconfig.Checksum(data, labels), runConfig: RunConfigName(r.name, data)}
-	r.want(vocabulary.RunConfig, kindConfigMap, config.runConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
+	r.want(managers.RunConfig, kindConfigMap, config.runConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithAnnotations(map[string]string{v1beta1.AnnotationContentChecksum: config.checksum}).
@@ -59,7 +59,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	}
 	data = map[string]string{runconfig.AuthzKey: text}
 	config.inlineAuthz = InlineAuthzName(r.name, data)
-	r.want(vocabulary.Authz, kindConfigMap, config.inlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
+	r.want(managers.Authz, kindConfigMap, config.inlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(inlineAuthzLabels(r.name)).
 		WithImmutable(true).

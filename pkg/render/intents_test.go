@@ -14,7 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // TestIntents: which objects there are, in which order they are applied and by whom, and which are not
@@ -122,7 +122,7 @@ func TestEveryIntentNamesItsObject(t *testing.T) {
 			if object.GetResourceVersion() != "" || object.GetUID() != "" {
 				t.Errorf("%s %s has a precondition", intent.Kind, intent.Name)
 			}
-			replicas := intent.Writer == vocabulary.ProxyReplicas || intent.Writer == vocabulary.BackendReplicas
+			replicas := intent.Writer == managers.ProxyReplicas || intent.Writer == managers.BackendReplicas
 			owners := object.GetOwnerReferences()
 			switch {
 			case replicas && len(owners) > 0:
@@ -163,7 +163,7 @@ func TestReplicasAreCappedWithStdio(t *testing.T) {
 			result := renderServer(t, withTransport(c.transport), replicas(c.proxy, c.backend))
 			got := map[string]any{}
 			for _, intent := range result.Intents {
-				if intent.Writer == vocabulary.ProxyReplicas || intent.Writer == vocabulary.BackendReplicas {
+				if intent.Writer == managers.ProxyReplicas || intent.Writer == managers.BackendReplicas {
 					got[intent.Writer] = treeOf(t, intent.Config).(map[string]any)["spec"]
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Names of the objects made for the MCPServer of a name. They are ToolHive's; its users and other operators
@@ -61,7 +61,7 @@ func LegacyInlineAuthzName(name string) string { return name + inlineAuthzSuffix
 type ConfigName struct {
 	// Server is the MCPServer.
 	Server string
-	// Writer is the field manager that makes it, a name of package vocabulary.
+	// Writer is the field manager that makes it, a name of package managers.
 	Writer string
 	// Legacy tells that the name does not tell the content.
 	Legacy bool
@@ -74,9 +74,9 @@ func ParseConfigName(configMap string) (found ConfigName, ok bool) {
 		configMap, found.Legacy = configMap[:base], false
 	}
 	if found.Server, ok = strings.CutSuffix(configMap, runConfigSuffix); ok {
-		found.Writer = vocabulary.RunConfig
+		found.Writer = managers.RunConfig
 	} else if found.Server, ok = strings.CutSuffix(configMap, inlineAuthzSuffix); ok {
-		found.Writer = vocabulary.Authz
+		found.Writer = managers.Authz
 	}
 	return found, ok && found.Server != ""
 }

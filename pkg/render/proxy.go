@@ -15,7 +15,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -52,7 +52,7 @@ func (r *renderer) deployment(config proxyConfig) {
 		overrides = *d
 	}
 	name, selector := DeploymentName(r.name), ProxySelector(r.name)
-	r.want(vocabulary.Proxy, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
+	r.want(managers.Proxy, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(workloadAnnotations(overrides.Annotations)).
@@ -65,15 +65,15 @@ func (r *renderer) deployment(config proxyConfig) {
 
 	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
 		r.noteSessionStorage(*replicas)
-		r.want(vocabulary.ProxyReplicas, kindDeployment, name, Replicas(kindDeployment, name, r.namespace, replicas))
+		r.want(managers.ProxyReplicas, kindDeployment, name, Replicas(kindDeployment, name, r.namespace, replicas))
 	}
 }
 
 // workloadAnnotations are the user's, without the one that the writer of spec.replicas owns.
 func workloadAnnotations(user map[string]string) map[string]string {
-	if _, ok := user[vocabulary.ReplicasSource]; ok {
+	if _, ok := user[managers.ReplicasSource]; ok {
 		user = maps.Clone(user)
-		delete(user, vocabulary.ReplicasSource)
+		delete(user, managers.ReplicasSource)
 	}
 	return user
 }

@@ -9,7 +9,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // renderer renders one MCPServer. Its methods record what is wrong and go on, so that one pass finds all
@@ -118,11 +118,11 @@ func (r *renderer) capped(wanted int32) int32 {
 
 // kinds that children are of, under shorter names.
 var (
-	kindConfigMap      = vocabulary.ConfigMap
-	kindDeployment     = vocabulary.Deployment
-	kindRole           = vocabulary.Role
-	kindRoleBinding    = vocabulary.RoleBinding
-	kindService        = vocabulary.ServiceKind
-	kindServiceAccount = vocabulary.ServiceAccount
-	kindStatefulSet    = vocabulary.StatefulSet
+	kindConfigMap      = managers.ConfigMap
+	kindDeployment     = managers.Deployment
+	kindRole           = managers.Role
+	kindRoleBinding    = managers.RoleBinding
+	kindService        = managers.ServiceKind
+	kindServiceAccount = managers.ServiceAccount
+	kindStatefulSet    = managers.StatefulSet
 )

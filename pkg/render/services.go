@@ -11,7 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 const (
@@ -35,7 +35,7 @@ func (r *renderer) backendServices() {
 	port := func() *corev1ac.ServicePortApplyConfiguration {
 		return servicePort("port-"+strconv.Itoa(int(r.mcpPort)), r.mcpPort)
 	}
-	r.want(vocabulary.Service, kindService, headless, corev1ac.Service(headless, r.namespace).
+	r.want(managers.Service, kindService, headless, corev1ac.Service(headless, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(corev1ac.ServiceSpec().
@@ -43,7 +43,7 @@ func (r *renderer) backendServices() {
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(selector).
 			WithPorts(port())))
-	r.want(vocabulary.Service, kindService, service, corev1ac.Service(service, r.namespace).
+	r.want(managers.Service, kindService, service, corev1ac.Service(service, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(corev1ac.ServiceSpec().
@@ -61,7 +61,7 @@ func (r *renderer) proxyService() {
 		overrides = *o.ProxyService
 	}
 	name, selector := ProxyServiceName(r.name), ProxySelector(r.name)
-	r.want(vocabulary.Service, kindService, name, corev1ac.Service(name, r.namespace).
+	r.want(managers.Service, kindService, name, corev1ac.Service(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(overrides.Annotations).

@@ -24,7 +24,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // TestWhatIsAppliedIsWhatIsStored: what a writer owns on an object that the API server stored is what it
@@ -101,9 +101,9 @@ func TestStoredByAPIServer(t *testing.T) {
 	}
 }
 
-// TestClaims: writers stay inside what the vocabulary says they claim, and no two of them write one field.
+// TestClaims: writers stay inside their claims in package managers, and no two of them write one field.
 func TestClaims(t *testing.T) {
-	registry := vocabulary.Registry()
+	registry := managers.Registry()
 	forEachResult(t, func(t *testing.T, result *Result) {
 		t.Helper()
 		written := map[string]*fieldpath.Set{}
@@ -194,19 +194,19 @@ func extractFrom(t *testing.T, intent Intent, object []byte, managed []metav1.Ma
 	t.Helper()
 	writer := intent.Writer
 	switch intent.Kind {
-	case vocabulary.Deployment:
+	case managers.Deployment:
 		return extract(t, object, managed, &appsv1.Deployment{}, writer, appsv1ac.ExtractDeployment)
-	case vocabulary.StatefulSet:
+	case managers.StatefulSet:
 		return extract(t, object, managed, &appsv1.StatefulSet{}, writer, appsv1ac.ExtractStatefulSet)
-	case vocabulary.ServiceKind:
+	case managers.ServiceKind:
 		return extract(t, object, managed, &corev1.Service{}, writer, corev1ac.ExtractService)
-	case vocabulary.ConfigMap:
+	case managers.ConfigMap:
 		return extract(t, object, managed, &corev1.ConfigMap{}, writer, corev1ac.ExtractConfigMap)
-	case vocabulary.ServiceAccount:
+	case managers.ServiceAccount:
 		return extract(t, object, managed, &corev1.ServiceAccount{}, writer, corev1ac.ExtractServiceAccount)
-	case vocabulary.Role:
+	case managers.Role:
 		return extract(t, object, managed, &rbacv1.Role{}, writer, rbacv1ac.ExtractRole)
-	case vocabulary.RoleBinding:
+	case managers.RoleBinding:
 		return extract(t, object, managed, &rbacv1.RoleBinding{}, writer, rbacv1ac.ExtractRoleBinding)
 	}
 	t.Fatalf("no object of kind %s was expected", intent.Kind)

@@ -56,7 +56,7 @@ type Input struct {
 
 // Intent is a typed apply configuration and the writer that wants it.
 type Intent struct {
-	// Writer is the field manager, a name of package vocabulary.
+	// Writer is the field manager, a name of package managers.
 	Writer string
 	// Kind and Name of the object. Its namespace is the MCPServer's.
 	Kind schema.GroupKind

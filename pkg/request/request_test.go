@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
@@ -46,7 +46,7 @@ func TestBounds(t *testing.T) {
 			if len(r.Entries) != test.want || r.Cut != test.cut || len(r.Malformed) > 0 {
 				t.Errorf("%d entries, cut: %t, malformed %q; want %d, %t", len(r.Entries), r.Cut, r.Malformed, test.want, test.cut)
 			}
-			if answer := request.AnswerTo(vocabulary.Take, test.text); len(answer) > 400 {
+			if answer := request.AnswerTo(managers.Take, test.text); len(answer) > 400 {
 				t.Errorf("the answer begins with %d bytes", len(answer))
 			}
 		})
@@ -79,8 +79,8 @@ func TestMalformedEntries(t *testing.T) {
 func TestAnswersAreApart(t *testing.T) {
 	long := strings.Repeat(".spec.template ", 20)
 	answers := []string{
-		request.AnswerTo(vocabulary.Take, ".spec"), request.AnswerTo(vocabulary.Take, ".spe"), request.AnswerTo(vocabulary.Yield, ".spec"),
-		request.AnswerTo(vocabulary.Take, long+"a"), request.AnswerTo(vocabulary.Take, long+"b"),
+		request.AnswerTo(managers.Take, ".spec"), request.AnswerTo(managers.Take, ".spe"), request.AnswerTo(managers.Yield, ".spec"),
+		request.AnswerTo(managers.Take, long+"a"), request.AnswerTo(managers.Take, long+"b"),
 	}
 	for i, a := range answers {
 		for j, b := range answers {
@@ -92,7 +92,7 @@ func TestAnswersAreApart(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	object := apply.ObjectRef{Kind: vocabulary.Deployment}
+	object := apply.ObjectRef{Kind: managers.Deployment}
 	object.Name = "web"
 	owner := ownership.Owner{Manager: "helm", Operation: "Apply", Since: time.Unix(100, 0)}
 	r := request.Record{Request: request.Digest(".spec"), Took: `.spec of deployment.apps/web from "helm"`}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
@@ -54,7 +54,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	object := apply.ObjectRef{Kind: vocabulary.Deployment}
+	object := apply.ObjectRef{Kind: managers.Deployment}
 	object.Name = "web"
 	path := fieldpath.MakePathOrDie("spec", "template", "metadata", "labels", "example.com/a.b")
 	for entry, want := range map[string]bool{

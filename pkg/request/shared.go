@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -36,7 +36,7 @@ func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) 
 	owners := ownership.Owners(live, PullSecrets)
 	if len(owners) == 0 || slices.ContainsFunc(owners, func(o ownership.Owner) bool {
 		// What ToolHive's managers hold is inherited, or they are named as what works on the MCPServer as well.
-		return o.Applies(writer, "") || vocabulary.IsToolHive(o.Manager)
+		return o.Applies(writer, "") || managers.IsToolHive(o.Manager)
 	}) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Unyieldable are fields of workloads and Services on which more depends than their values: what tells whose the object
@@ -20,7 +20,7 @@ import (
 var Unyieldable = []Selector{
 	{Path: ".metadata.ownerReferences"},
 	{Path: ".metadata.annotations." + apply.SourceAnnotation},
-	{Path: ".metadata.annotations." + vocabulary.ReplicasSource},
+	{Path: ".metadata.annotations." + managers.ReplicasSource},
 	{Path: ".spec.selector"},
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
@@ -31,7 +31,7 @@ var Unyieldable = []Selector{
 // a whole.
 var unyieldableOfProxy = []Selector{
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum},
-	{Path: ".spec.template.metadata.annotations." + vocabulary.ConfigUIDs},
+	{Path: ".spec.template.metadata.annotations." + managers.ConfigUIDs},
 	{Path: ".spec.template.spec.serviceAccountName"},
 	{Path: `.spec.template.spec.volumes[name="runconfig"]`},
 	{Path: `.spec.template.spec.volumes[name="authz-config"]`},
@@ -45,7 +45,7 @@ var unyieldable, notOfProxy = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path) &&
-		(object.Kind != vocabulary.Deployment || !notOfProxy.Of(object).Has(path))
+		(object.Kind != managers.Deployment || !notOfProxy.Of(object).Has(path))
 }
 
 // YieldablePath is Yieldable for a path as a conflict names it.
@@ -55,12 +55,12 @@ func YieldablePath(object apply.ObjectRef, path string) bool {
 		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
 	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, kept) &&
-		(object.Kind != vocabulary.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept))
+		(object.Kind != managers.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept))
 }
 
 func hasYieldable(kind schema.GroupKind) bool {
 	switch kind {
-	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
 		return true
 	default:
 		return false

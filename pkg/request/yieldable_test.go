@@ -10,7 +10,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
@@ -25,7 +25,7 @@ func TestWhatProtectsAProxyIsNotYieldable(t *testing.T) {
 	mount := func(path string, parts ...any) fieldpath.Path {
 		return container(append([]any{"volumeMounts", fieldpath.KeyByFields("mountPath", path)}, parts...)...)
 	}
-	proxy, backend := apply.ObjectRef{Kind: vocabulary.Deployment}, apply.ObjectRef{Kind: vocabulary.StatefulSet}
+	proxy, backend := apply.ObjectRef{Kind: managers.Deployment}, apply.ObjectRef{Kind: managers.StatefulSet}
 	proxy.Name, backend.Name = "web", "web"
 	for _, test := range []struct {
 		path           fieldpath.Path

@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -122,7 +122,7 @@ func ownedBy(t *rapid.T, body []byte) *fieldpath.Set {
 // Whatever is observed, the intent has no empty fields, lies within the claim of its writer, and has each
 // condition once, sorted, complete and valid.
 func TestIntentKeepsToItsClaim(t *testing.T) {
-	writer, ok := vocabulary.Registry().Writer(vocabulary.Status, vocabulary.MCPServer, "status")
+	writer, ok := managers.Registry().Writer(managers.Status, managers.MCPServer, "status")
 	if !ok {
 		t.Fatal("nobody writes the status")
 	}

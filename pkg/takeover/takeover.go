@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
@@ -25,38 +25,38 @@ import (
 // MainWriter is the manager without whose claim an object is not Freehold's.
 func MainWriter(ref apply.ObjectRef) string {
 	switch ref.Kind {
-	case vocabulary.MCPServer:
-		return vocabulary.Finalizer
-	case vocabulary.Deployment:
-		return vocabulary.Proxy
-	case vocabulary.StatefulSet:
-		return vocabulary.Backend
-	case vocabulary.ServiceKind:
-		return vocabulary.Service
-	case vocabulary.ConfigMap:
+	case managers.MCPServer:
+		return managers.Finalizer
+	case managers.Deployment:
+		return managers.Proxy
+	case managers.StatefulSet:
+		return managers.Backend
+	case managers.ServiceKind:
+		return managers.Service
+	case managers.ConfigMap:
 		if config, ok := render.ParseConfigName(ref.Name); ok {
 			return config.Writer
 		}
-		return vocabulary.RunConfig
+		return managers.RunConfig
 	default:
-		return vocabulary.Access
+		return managers.Access
 	}
 }
 
 // Held tells whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
 func Held(object metav1.Object, subresource string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return vocabulary.IsToolHive(e.Manager) && e.Subresource == subresource
+		return managers.IsToolHive(e.Manager) && e.Subresource == subresource
 	})
 }
 
 // FromToolHive tells whether fields are held by one of ToolHive's managers.
-func FromToolHive(owner ownership.Owner) bool { return vocabulary.IsToolHive(owner.Manager) }
+func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
 // Untaken tells whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
 // own, and ToolHive's stay as they are for the pods that read them, and are deleted when there are none.
 func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
-	return ref.Kind != vocabulary.ConfigMap && Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
+	return ref.Kind != managers.ConfigMap && Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
 }
 
 // Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a
@@ -68,7 +68,7 @@ func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...string) []ownership.Heir {
 	var heirs []ownership.Heir
 	for _, w := range writers {
-		inherits := w.Name == MainWriter(ref) || w.Name == vocabulary.Status || slices.Contains(replicas, w.Name)
+		inherits := w.Name == MainWriter(ref) || w.Name == managers.Status || slices.Contains(replicas, w.Name)
 		if w.Kind != ref.Kind || !inherits {
 			continue
 		}
@@ -76,7 +76,7 @@ func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...strin
 			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersions[ref.Kind]},
 			Covers: w.Claim.Covers,
 		}
-		if w.Name == vocabulary.Status {
+		if w.Name == managers.Status {
 			heir.Covers = func(path fieldpath.Path) bool { return w.Claim.Covers(path) || IsCondition(path) }
 		}
 		heirs = append(heirs, heir)
@@ -104,12 +104,12 @@ func Closed(gate int64) bool { return gate > runconfig.Generation }
 
 // apiVersions are those that the field paths of our writers are of.
 var apiVersions = map[schema.GroupKind]string{
-	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.String(),
-	vocabulary.Deployment:     "apps/v1",
-	vocabulary.StatefulSet:    "apps/v1",
-	vocabulary.ServiceKind:    "v1",
-	vocabulary.ConfigMap:      "v1",
-	vocabulary.ServiceAccount: "v1",
-	vocabulary.Role:           "rbac.authorization.k8s.io/v1",
-	vocabulary.RoleBinding:    "rbac.authorization.k8s.io/v1",
+	managers.MCPServer:      v1beta1.SchemeGroupVersion.String(),
+	managers.Deployment:     "apps/v1",
+	managers.StatefulSet:    "apps/v1",
+	managers.ServiceKind:    "v1",
+	managers.ConfigMap:      "v1",
+	managers.ServiceAccount: "v1",
+	managers.Role:           "rbac.authorization.k8s.io/v1",
+	managers.RoleBinding:    "rbac.authorization.k8s.io/v1",
 }

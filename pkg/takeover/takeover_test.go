@@ -11,18 +11,18 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // Every writer of a child is its main writer, or counts its replicas: what is taken over has an heir, whatever it is.
 func TestEveryKindHasAnHeir(t *testing.T) {
-	writers := vocabulary.Registry().Writers()
+	writers := managers.Registry().Writers()
 	for _, w := range writers {
-		if w.Name == vocabulary.Ownership {
+		if w.Name == managers.Ownership {
 			continue
 		}
-		heirs := takeover.Heirs(writers, apply.ObjectRef{Kind: w.Kind}, vocabulary.ProxyReplicas, vocabulary.BackendReplicas)
+		heirs := takeover.Heirs(writers, apply.ObjectRef{Kind: w.Kind}, managers.ProxyReplicas, managers.BackendReplicas)
 		if len(heirs) == 0 || heirs[0].APIVersion == "" {
 			t.Errorf("the heirs of a %s are %+v", w.Kind, heirs)
 		}
@@ -32,21 +32,21 @@ func TestEveryKindHasAnHeir(t *testing.T) {
 // The number of replicas passes to nobody unless there is a number to write; conditions of any type pass to ours.
 func TestHeirs(t *testing.T) {
 	covered := func(ref apply.ObjectRef, path fieldpath.Path, replicas ...string) (by string) {
-		for _, heir := range takeover.Heirs(vocabulary.Registry().Writers(), ref, replicas...) {
+		for _, heir := range takeover.Heirs(managers.Registry().Writers(), ref, replicas...) {
 			if heir.Covers(path) {
 				by += heir.Manager
 			}
 		}
 		return by
 	}
-	deployment, server := apply.ObjectRef{Kind: vocabulary.Deployment}, apply.ObjectRef{Kind: vocabulary.MCPServer}
+	deployment, server := apply.ObjectRef{Kind: managers.Deployment}, apply.ObjectRef{Kind: managers.MCPServer}
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	condition := fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "Odd"), "reason")
 	for name, c := range map[string]struct{ got, want string }{
 		"no number":           {covered(deployment, replicas), ""},
-		"a number":            {covered(deployment, replicas, vocabulary.ProxyReplicas), vocabulary.ProxyReplicas},
-		"a template":          {covered(deployment, fieldpath.MakePathOrDie("spec", "template")), vocabulary.Proxy},
-		"a condition":         {covered(server, condition), vocabulary.Status},
+		"a number":            {covered(deployment, replicas, managers.ProxyReplicas), managers.ProxyReplicas},
+		"a template":          {covered(deployment, fieldpath.MakePathOrDie("spec", "template")), managers.Proxy},
+		"a condition":         {covered(server, condition), managers.Status},
 		"the conditions":      {covered(server, fieldpath.MakePathOrDie("status", "conditions")), ""},
 		"the finalizers":      {covered(server, fieldpath.MakePathOrDie("metadata", "finalizers")), ""},
 		"an annotation of it": {covered(server, fieldpath.MakePathOrDie("metadata", "annotations", "a")), ""},
@@ -58,9 +58,9 @@ func TestHeirs(t *testing.T) {
 }
 
 func TestUntaken(t *testing.T) {
-	ref := apply.ObjectRef{Kind: vocabulary.StatefulSet}
-	theirs := metav1.ManagedFieldsEntry{Manager: vocabulary.ToolHiveRunner, Operation: metav1.ManagedFieldsOperationApply}
-	ours := metav1.ManagedFieldsEntry{Manager: vocabulary.Backend, Operation: metav1.ManagedFieldsOperationApply}
+	ref := apply.ObjectRef{Kind: managers.StatefulSet}
+	theirs := metav1.ManagedFieldsEntry{Manager: managers.ToolHiveRunner, Operation: metav1.ManagedFieldsOperationApply}
+	ours := metav1.ManagedFieldsEntry{Manager: managers.Backend, Operation: metav1.ManagedFieldsOperationApply}
 	for name, c := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
 		want    bool

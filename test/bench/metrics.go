@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // restTime is how long the operator must have looked at nothing to count as being at rest. It is longer than the
@@ -55,7 +55,7 @@ func (o *subject) activity(ctx context.Context) (a activity, err error) {
 	}
 	// There is none before the first write is decided on.
 	for _, m := range families["freehold_writes_total"].GetMetric() {
-		if label(m, "writer") == vocabulary.Status {
+		if label(m, "writer") == managers.Status {
 			a.looks += int(m.GetCounter().GetValue())
 		}
 	}

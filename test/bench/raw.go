@@ -23,7 +23,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -124,7 +124,7 @@ func (a *rawApplier) applyServer(
 ) (*v1beta1.MCPServer, error) {
 	config.WithUID(server.UID).WithResourceVersion(server.ResourceVersion)
 	return a.servers.ToolhiveV1beta1().MCPServers(server.Namespace).Apply(ctx, config,
-		metav1.ApplyOptions{FieldManager: vocabulary.Finalizer})
+		metav1.ApplyOptions{FieldManager: managers.Finalizer})
 }
 
 func (a *rawApplier) applyStatus(
@@ -133,7 +133,7 @@ func (a *rawApplier) applyStatus(
 	config := status.Intent(server, next)
 	config.WithUID(server.UID).WithResourceVersion(server.ResourceVersion)
 	return a.servers.ToolhiveV1beta1().MCPServers(server.Namespace).ApplyStatus(ctx, config,
-		metav1.ApplyOptions{FieldManager: vocabulary.Status})
+		metav1.ApplyOptions{FieldManager: managers.Status})
 }
 
 // applyChild creates one object.

@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // The ratio of their times says something only if the raw applier sends what the operator sends.
@@ -101,7 +101,7 @@ func bodies(t *testing.T, s *site, namespace string, meanwhile func(ctx context.
 		}
 		body := generalized(t, e, namespace)
 		key := strings.Join([]string{e.Resource, e.Subresource, e.Name, e.FieldManager}, " ")
-		if e.FieldManager == vocabulary.Status {
+		if e.FieldManager == managers.Status {
 			key += regexp.MustCompile(`"phase": "\w+"`).FindString(body)
 		}
 		if _, again := found[key]; again {

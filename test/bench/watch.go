@@ -22,7 +22,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // milestone is something that is to become so for every MCPServer.
@@ -39,12 +39,12 @@ const (
 
 // childResources are the kinds of children of which only the existence counts.
 var childResources = map[schema.GroupVersionResource]string{
-	appsv1.SchemeGroupVersion.WithResource("statefulsets"):    vocabulary.StatefulSet.Kind,
-	corev1.SchemeGroupVersion.WithResource("services"):        vocabulary.ServiceKind.Kind,
-	corev1.SchemeGroupVersion.WithResource("configmaps"):      vocabulary.ConfigMap.Kind,
-	corev1.SchemeGroupVersion.WithResource("serviceaccounts"): vocabulary.ServiceAccount.Kind,
-	rbacv1.SchemeGroupVersion.WithResource("roles"):           vocabulary.Role.Kind,
-	rbacv1.SchemeGroupVersion.WithResource("rolebindings"):    vocabulary.RoleBinding.Kind,
+	appsv1.SchemeGroupVersion.WithResource("statefulsets"):    managers.StatefulSet.Kind,
+	corev1.SchemeGroupVersion.WithResource("services"):        managers.ServiceKind.Kind,
+	corev1.SchemeGroupVersion.WithResource("configmaps"):      managers.ConfigMap.Kind,
+	corev1.SchemeGroupVersion.WithResource("serviceaccounts"): managers.ServiceAccount.Kind,
+	rbacv1.SchemeGroupVersion.WithResource("roles"):           managers.Role.Kind,
+	rbacv1.SchemeGroupVersion.WithResource("rolebindings"):    managers.RoleBinding.Kind,
 }
 
 // goal is a set of things that are to become so, and the moment at which the last of them did.
@@ -136,7 +136,7 @@ func (s *site) watch(ctx context.Context, namespace string, servers, children []
 	}
 	err := observe(core.Apps().V1().Deployments().Informer(), func(obj any) {
 		if deployment, ok := obj.(*appsv1.Deployment); ok {
-			w.goals[childrenExist].met(child(vocabulary.Deployment.Kind, deployment.Name))
+			w.goals[childrenExist].met(child(managers.Deployment.Kind, deployment.Name))
 			if deployment.Status.ReadyReplicas > 0 {
 				w.goals[proxiesReady].met(deployment.Name)
 			}

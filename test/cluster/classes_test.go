@@ -27,7 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -110,7 +110,7 @@ func deep(body map[string]any, path ...string) map[string]any {
 func TestClassesOfRefusals(t *testing.T) {
 	t.Parallel()
 	l := &lab{stage: newStage(t, env), core: env.Core}
-	mine := fieldmanager.Writer{Name: "lab", Kind: vocabulary.Deployment, Claim: fieldmanager.Claim{
+	mine := fieldmanager.Writer{Name: "lab", Kind: managers.Deployment, Claim: fieldmanager.Claim{
 		Within: []fieldpath.Path{fieldmanager.Path("metadata"), fieldmanager.Path("spec")},
 	}}
 	registry := &fieldmanager.Registry{}
@@ -133,7 +133,7 @@ func TestClassesOfRefusals(t *testing.T) {
 		if req.Object.Namespace == "" {
 			req.Object.Namespace = l.Name
 		}
-		req.Object.Kind, req.Source = vocabulary.Deployment, source
+		req.Object.Kind, req.Source = managers.Deployment, source
 		return apply.NewApplier(nil).Sync(t.Context(), writer, req)
 	}
 	out := sync(apply.Request{Config: l.config("web", "a:1")})

@@ -25,7 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -268,7 +268,7 @@ func (c *coauthors) checkValues(t *testing.T) {
 	}
 	want := map[string]bool{
 		harness.Author + " Update ": true, policyOwner + " Apply ": true, auditOwner + " Apply status": true, putClient + " Update ": true,
-		holdOwner + " Apply ": true, vocabulary.Finalizer + " Apply ": true, vocabulary.Status + " Apply status": true,
+		holdOwner + " Apply ": true, managers.Finalizer + " Apply ": true, managers.Status + " Apply status": true,
 	}
 	if diff := cmp.Diff(want, owners); diff != "" {
 		t.Errorf("owners of MCPServer %s (-want +got):\n%s", c.name, diff)

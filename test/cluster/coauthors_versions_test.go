@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -130,8 +130,8 @@ func trespasses(t *testing.T, before, after *unstructured.Unstructured) []string
 		wrong = append(wrong, "nothing has changed")
 	}
 	var outside [][]string
-	for _, key := range []struct{ manager, subresource string }{{vocabulary.Finalizer, ""}, {vocabulary.Status, "status"}} {
-		writer, ok := claims.Writer(key.manager, vocabulary.MCPServer, key.subresource)
+	for _, key := range []struct{ manager, subresource string }{{managers.Finalizer, ""}, {managers.Status, "status"}} {
+		writer, ok := claims.Writer(key.manager, managers.MCPServer, key.subresource)
 		if !ok {
 			t.Fatalf("%s is not registered", key.manager)
 		}
@@ -170,7 +170,7 @@ func foreignEntries(t *testing.T, object *unstructured.Unstructured) map[string]
 	t.Helper()
 	found := map[string]string{}
 	for _, entry := range object.GetManagedFields() {
-		if entry.Manager == vocabulary.Finalizer || entry.Manager == vocabulary.Status {
+		if entry.Manager == managers.Finalizer || entry.Manager == managers.Status {
 			continue
 		}
 		text, err := json.Marshal(entry)

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -81,9 +81,9 @@ func TestForgedSource(t *testing.T) {
 		name, annotation, writer, item string
 		part                           harness.Part
 	}{
-		{"forged-proxy", apply.SourceAnnotation, vocabulary.Proxy, "proxy", harness.Proxy},
-		{"forged-runconfig", apply.SourceAnnotation, vocabulary.RunConfig, "runconfig", harness.RunConfig},
-		{"forged-replicas", vocabulary.ReplicasSource, vocabulary.BackendReplicas, "backend replicas", harness.Backend},
+		{"forged-proxy", apply.SourceAnnotation, managers.Proxy, "proxy", harness.Proxy},
+		{"forged-runconfig", apply.SourceAnnotation, managers.RunConfig, "runconfig", harness.RunConfig},
+		{"forged-replicas", managers.ReplicasSource, managers.BackendReplicas, "backend replicas", harness.Backend},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestForgedSource(t *testing.T) {
 			}
 
 			selector := fmt.Sprintf("%s/%s:.metadata.annotations.%s", resourceOf(c.part), object.GetName(), c.annotation)
-			space.Edit(t, c.name, asksBy(vocabulary.Take, selector))
+			space.Edit(t, c.name, asksBy(managers.Take, selector))
 			awaitNoConflict(t, space, c.name)
 			harness.Eventually(t, "the source is as it was", func(ctx context.Context) error {
 				object, err := space.Object(ctx, c.part, c.name)
@@ -192,7 +192,7 @@ func TestYieldedContainer(t *testing.T) {
 			t.Parallel()
 			space := settledScene(t, name)
 			before, mark := space.MustObject(t, harness.Proxy, name), space.Mark(t)
-			space.Edit(t, name, asksBy(vocabulary.Yield, "deployment.apps/"+name+":"+path))
+			space.Edit(t, name, asksBy(managers.Yield, "deployment.apps/"+name+":"+path))
 			space.AwaitServer(t, name, "tells what is left", func(server *v1beta1.MCPServer) error {
 				return conditionIs(server, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 			})
@@ -322,7 +322,7 @@ func TestSpoiltRecord(t *testing.T) {
 			}
 			var spoilt []any
 			for _, entry := range entries {
-				if entry := entry.(map[string]any); entry["manager"] == vocabulary.Backend {
+				if entry := entry.(map[string]any); entry["manager"] == managers.Backend {
 					spoilt = append(spoilt, spoil(entry)...)
 				} else {
 					spoilt = append(spoilt, entry)
@@ -354,14 +354,14 @@ func TestOwnNameOfAnother(t *testing.T) {
 	const name = "imposter"
 	space := settledScene(t, name)
 	before, mark := space.MustObject(t, harness.Proxy, name), space.Mark(t)
-	space.MustPatch(t, vocabulary.Proxy, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+	space.MustPatch(t, managers.Proxy, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
 	awaitConflict(t, space, name, `"freehold-proxy" (Update)`, imagePath)
 	watchStanding(t, space, name, mark)
 	cost := harness.CostOf(name, space.Writes(t, mark))
 	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), cost.Without("status")); diff != "" {
 		t.Errorf("it should cost one request and one event (-want +got):\n%s", diff)
 	}
-	space.Edit(t, name, asksBy(vocabulary.Take, "deployment.apps/"+name+":"+imagePath))
+	space.Edit(t, name, asksBy(managers.Take, "deployment.apps/"+name+":"+imagePath))
 	awaitNoConflict(t, space, name)
 	awaitSame(t, space, harness.Proxy, name, before)
 }
@@ -390,7 +390,7 @@ func TestLabelThereAndBack(t *testing.T) {
 		mark := space.Mark(t)
 		there := since(label("theirs"))
 		space.AwaitWrites(t, mark, "the operator meets the label", func(events []*audit.Event) bool {
-			return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.FieldManager == vocabulary.Proxy && e.Code == 409 })
+			return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.FieldManager == managers.Proxy && e.Code == 409 })
 		})
 		back := since(label(value))
 		awaitNoConflict(t, space, name)

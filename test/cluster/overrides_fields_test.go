@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -149,7 +149,7 @@ func TestPodTemplateFields(t *testing.T) {
 		expected[server.Name] = true
 	}
 	for _, e := range s.Writes(t, restarted) {
-		if e.FieldManager == vocabulary.Backend && expected[e.Name] {
+		if e.FieldManager == managers.Backend && expected[e.Name] {
 			if e.Succeeded() { // A refused one came too late, and is made again.
 				delete(expected, e.Name)
 			}
@@ -181,7 +181,7 @@ func (s *stage) difference(t *testing.T, e *audit.Event) string {
 	if err != nil {
 		return err.Error()
 	}
-	owned, err := appsv1ac.ExtractStatefulSet(live, vocabulary.Backend)
+	owned, err := appsv1ac.ExtractStatefulSet(live, managers.Backend)
 	if err != nil {
 		return err.Error()
 	}

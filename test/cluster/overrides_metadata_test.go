@@ -19,7 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -205,11 +205,11 @@ func (s *stage) checkOverrides(t *testing.T, name string) {
 			t.Errorf("%s says that it was written from %+v", object.GetName(), object.GetAnnotations())
 		}
 	}
-	s.checkOwner(t, harness.Proxy, name, vocabulary.Proxy,
+	s.checkOwner(t, harness.Proxy, name, managers.Proxy,
 		".metadata.annotations.example.com/team", ".metadata.labels.app", ".metadata.annotations."+apply.SourceAnnotation,
 		".spec.template.metadata.annotations.example.com/team", ".spec.template.metadata.labels.app",
 		".spec.template.metadata.annotations."+v1beta1.AnnotationRunConfigChecksum)
-	s.checkOwner(t, harness.ProxyService, name, vocabulary.Service, ".metadata.labels.example.com/team", ".metadata.labels.app")
+	s.checkOwner(t, harness.ProxyService, name, managers.Service, ".metadata.labels.example.com/team", ".metadata.labels.app")
 }
 
 // checkOwner fails the test unless a manager, and nobody else, owns the fields.

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // claims are those of Freehold's writers.
-var claims = vocabulary.Registry()
+var claims = managers.Registry()
 
 // checkOwnership looks at who owns what of an MCPServer and its children: it has the parts that its spec asks for and
 // no others, each is owned by its writers, within their claims, and by nobody else but the control plane and the

@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -27,15 +27,15 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	t.Parallel()
 	space := env.Space(t)
 	admin := as(t, space, env.Config)
-	managers, runners, owned := installPolicy(t, space, fieldManagersPolicy), installPolicy(t, space, runnersPolicy),
+	imitators, runners, owned := installPolicy(t, space, fieldManagersPolicy), installPolicy(t, space, runnersPolicy),
 		installPolicy(t, space, ownedFieldsPolicy)
 	harness.Eventually(t, "the policies are asked", func(ctx context.Context) error {
-		imitation := metav1.CreateOptions{FieldManager: vocabulary.Proxy, DryRun: []string{metav1.DryRunAll}}
+		imitation := metav1.CreateOptions{FieldManager: managers.Proxy, DryRun: []string{metav1.DryRunAll}}
 		_, imitated := admin.objects(harness.RunConfig).Create(ctx, objectOf(harness.RunConfig, "any"), imitation)
 		runner := impersonate(t, space, "system:serviceaccount:"+space.Name+":any-proxy-runner")
 		_, wrote := runner.objects(harness.Backend).Create(ctx, objectOf(harness.Backend, "any"),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return errors.Join(refusedBy(managers, imitated), refusedBy(runners, wrote))
+		return errors.Join(refusedBy(imitators, imitated), refusedBy(runners, wrote))
 	})
 
 	// The third has nothing to warn of yet. What it says is looked at below.
@@ -74,7 +74,7 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	}
 	space.MustPatch(t, harness.Hand, harness.Proxy, numbered, otherImage...)
 	awaitConflict(t, space, numbered, harness.Hand)
-	annotate(t, space, numbered, vocabulary.Take, harness.Hand)
+	annotate(t, space, numbered, managers.Take, harness.Hand)
 	space.AwaitServer(t, numbered, "tells that the image was taken", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {
 			return errors.New("condition FieldsTaken is not True")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -74,22 +74,22 @@ var otherImage = jsonPatch(harness.Replace(container+"/image", "example.com/othe
 
 // trials are what is warned of, and what is not.
 var trials = map[string]trial{
-	"another image": {part: harness.Proxy, patch: otherImage, owner: vocabulary.Proxy},
-	"a variable":    {part: harness.Backend, patch: jsonPatch(harness.Remove(container + "/env/0")), owner: vocabulary.Backend},
+	"another image": {part: harness.Proxy, patch: otherImage, owner: managers.Proxy},
+	"a variable":    {part: harness.Backend, patch: jsonPatch(harness.Remove(container + "/env/0")), owner: managers.Backend},
 	"a label of ours": {
-		part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "no")), owner: vocabulary.Proxy,
+		part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "no")), owner: managers.Proxy,
 	},
-	"by force": {part: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"no"}}`, owner: vocabulary.Proxy},
-	"a number": {part: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), owner: vocabulary.BackendReplicas},
+	"by force": {part: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"no"}}`, owner: managers.Proxy},
+	"a number": {part: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), owner: managers.BackendReplicas},
 	"a selector": {
-		part: harness.BackendService, patch: jsonPatch(harness.Add("/spec/selector/zone", "a")), owner: vocabulary.Service,
+		part: harness.BackendService, patch: jsonPatch(harness.Add("/spec/selector/zone", "a")), owner: managers.Service,
 	},
-	"a label of it":     {part: harness.RunConfig, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "no")), owner: vocabulary.RunConfig},
-	"rights":            {part: harness.ProxyRole, patch: jsonPatch(harness.Remove("/rules/0")), owner: vocabulary.Access},
-	"who has them":      {part: harness.ProxyBinding, patch: jsonPatch(harness.Replace("/subjects/0/name", "me")), owner: vocabulary.Access},
-	"whose account":     {part: harness.ProxyAccount, patch: jsonPatch(harness.Remove("/metadata/ownerReferences")), owner: vocabulary.Access},
-	"all records":       {part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/managedFields", []any{map[string]any{}})), owner: vocabulary.Proxy},
-	"by a tool":         {part: harness.Proxy, patch: otherImage, by: component("system:serviceaccount:ci:tool", "system:serviceaccounts:ci"), owner: vocabulary.Proxy},
+	"a label of it":     {part: harness.RunConfig, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "no")), owner: managers.RunConfig},
+	"rights":            {part: harness.ProxyRole, patch: jsonPatch(harness.Remove("/rules/0")), owner: managers.Access},
+	"who has them":      {part: harness.ProxyBinding, patch: jsonPatch(harness.Replace("/subjects/0/name", "me")), owner: managers.Access},
+	"whose account":     {part: harness.ProxyAccount, patch: jsonPatch(harness.Remove("/metadata/ownerReferences")), owner: managers.Access},
+	"all records":       {part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/managedFields", []any{map[string]any{}})), owner: managers.Proxy},
+	"by a tool":         {part: harness.Proxy, patch: otherImage, by: component("system:serviceaccount:ci:tool", "system:serviceaccounts:ci"), owner: managers.Proxy},
 	"a label of theirs": {part: harness.Proxy, patch: jsonPatch(harness.Add("/metadata/labels/theirs", "yes"))},
 	"an annotation":     {part: harness.RunConfig, patch: jsonPatch(harness.Add("/metadata/annotations/theirs", "yes"))},
 	"a restart": {
@@ -181,12 +181,12 @@ func checkWarning(t *testing.T, what string, e trial, server string, texts []str
 		target += "." + form.Kind.Group
 	}
 	target += "/" + form.Name(server)
-	wanted := []string{e.owner, target, "edit MCPServer " + server, vocabulary.Take + "=" + target}
+	wanted := []string{e.owner, target, "edit MCPServer " + server, managers.Take + "=" + target}
 	switch e.part {
 	case harness.Proxy, harness.Backend, harness.BackendService:
-		wanted = append(wanted, vocabulary.Yield+"="+target)
+		wanted = append(wanted, managers.Yield+"="+target)
 	default:
-		if strings.Contains(texts[0], vocabulary.Yield) {
+		if strings.Contains(texts[0], managers.Yield) {
 			t.Errorf("%s cannot be left to others: %s", what, texts[0])
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -197,12 +197,12 @@ var ridingAlong = []string{
 // yielded tells whether the author leaves a field to others: a field of a workload or a Service, but for a selector.
 func (s *story) yielded(server *v1beta1.MCPServer, part harness.Part, path fieldpath.Path) bool {
 	switch harness.FormOf(part).Kind {
-	case vocabulary.Deployment, vocabulary.StatefulSet, vocabulary.ServiceKind:
+	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
 	default:
 		return false
 	}
 	asked := disputed{part: part, path: path}.selector(s.name)
-	return server.Annotations[vocabulary.Yield] == asked && path.String() != ".spec.selector"
+	return server.Annotations[managers.Yield] == asked && path.String() != ".spec.selector"
 }
 
 func otherOwners(object *unstructured.Unstructured, path, writer string) []ownership.Owner {

@@ -29,7 +29,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -148,7 +148,7 @@ func (h *history) check(e *audit.Event, s *story) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if e.FieldManager == vocabulary.Ownership {
+	if e.FieldManager == managers.Ownership {
 		var wrong []string
 		for path := range touched(changed).All() {
 			wrong = append(wrong, fmt.Sprintf("an edit of managedFields changes %s", path))
@@ -226,7 +226,7 @@ func (s *story) unjustified(before, after *unstructured.Unstructured) []string {
 // sourceMark and replicasMark are the fields that only Freehold writes, by which it knows what it has lost.
 var (
 	sourceMark   = fieldmanager.Path("metadata", "annotations", apply.SourceAnnotation)
-	replicasMark = fieldmanager.Path("metadata", "annotations", vocabulary.ReplicasSource)
+	replicasMark = fieldmanager.Path("metadata", "annotations", managers.ReplicasSource)
 )
 
 // mayTake tells whether a field may be taken: because the author asked for it, by the field or by the manager, or
@@ -278,7 +278,7 @@ func typedOf(object *unstructured.Unstructured) (*typed.TypedValue, error) {
 }
 
 func storySchemaOf(kind schema.GroupKind) managedfields.TypeConverter {
-	if kind == vocabulary.MCPServer {
+	if kind == managers.MCPServer {
 		return storyServerSchema
 	}
 	return storyChildSchema

@@ -19,7 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -29,8 +29,8 @@ import (
 // as with a new MCPServer of the same spec, values and owners, but for what neutral leaves out.
 func (s *story) reconcile(ctx context.Context) error {
 	if err := s.edit(ctx, func(server *v1beta1.MCPServer) {
-		delete(server.Annotations, vocabulary.Yield)
-		delete(server.Annotations, vocabulary.Take)
+		delete(server.Annotations, managers.Yield)
+		delete(server.Annotations, managers.Take)
 	}); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 		}
 		owners[owner] = map[string]any{}
 		for path := range set.All() {
-			if part != harness.ServerItself || entry.Manager != vocabulary.Status {
+			if part != harness.ServerItself || entry.Manager != managers.Status {
 				owners[owner][path.String()] = true
 			}
 		}
@@ -191,12 +191,12 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 	for _, key := range []string{
-		"deployment.kubernetes.io/revision", apply.SourceAnnotation, vocabulary.ReplicasSource, v1beta1.AnnotationContentChecksum,
+		"deployment.kubernetes.io/revision", apply.SourceAnnotation, managers.ReplicasSource, v1beta1.AnnotationContentChecksum,
 	} {
 		unstructured.RemoveNestedField(content, "metadata", "annotations", key)
 	}
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
-	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", vocabulary.ConfigUIDs)
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", managers.ConfigUIDs)
 	switch part {
 	case harness.ServerItself:
 		content = map[string]any{"finalizers": object.GetFinalizers(), "conditions": conditionsOf(object)}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -239,9 +239,9 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 				spec.MCPPort = 9000
 			}
 		case actYield, actTake:
-			key, value := vocabulary.Yield, deed.By
+			key, value := managers.Yield, deed.By
 			if deed.Do == actTake {
-				key = vocabulary.Take
+				key = managers.Take
 			}
 			if value == "" {
 				value = storyFields[deed.Field].selector(s.name)
@@ -251,8 +251,8 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 				s.takes = append(s.takes, value)
 			}
 		case actSettle:
-			delete(server.Annotations, vocabulary.Yield)
-			delete(server.Annotations, vocabulary.Take)
+			delete(server.Annotations, managers.Yield)
+			delete(server.Annotations, managers.Take)
 		}
 	})
 }

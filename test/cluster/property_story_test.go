@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -188,7 +188,7 @@ func (s *story) judge(ctx context.Context) error {
 	}
 	s.transfers = 0
 	for _, e := range events {
-		if e.FieldManager == vocabulary.Ownership && e.Succeeded() {
+		if e.FieldManager == managers.Ownership && e.Succeeded() {
 			s.transfers++
 		}
 		if wrong := s.history.check(e, s); len(wrong) > 0 {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -116,7 +116,7 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	// One way out is to add the name, the other one is to take the list; the controller adds its secret again.
 	s.addPullSecret(t, "kubectl-edit", harness.BackendAccount, "more")
 	s.Edit(t, shared, func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{vocabulary.Take: "serviceaccount/web-proxy-runner:.imagePullSecrets"}
+		server.Annotations = map[string]string{managers.Take: "serviceaccount/web-proxy-runner:.imagePullSecrets"}
 	})
 	s.await(t, shared, fine...)
 	s.AwaitServer(t, shared, "the list is taken", func(server *v1beta1.MCPServer) error {
@@ -140,7 +140,7 @@ func TestTakeoverOfPullSecrets(t *testing.T) {
 	s.install(t, "edited", shared)
 	s.Edit(t, shared, pullSecrets("reg"))
 	for _, part := range accounts {
-		s.addPullSecret(t, vocabulary.ToolHiveOperator, part, "reg")
+		s.addPullSecret(t, managers.ToolHiveOperator, part, "reg")
 		s.addPullSecret(t, pullSecretController, part, "dockercfg")
 	}
 	first := s.Operate(t)

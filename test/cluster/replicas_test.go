@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -52,8 +52,8 @@ func TestReplicasReleased(t *testing.T) {
 	harness.Replicas(3, 2)(server)
 	space.Create(t, server)
 	space.AwaitSettled(t, name)
-	awaitReplicas(t, space, harness.Proxy, name, 3, vocabulary.ProxyReplicas)
-	awaitReplicas(t, space, harness.Backend, name, 2, vocabulary.BackendReplicas)
+	awaitReplicas(t, space, harness.Proxy, name, 3, managers.ProxyReplicas)
+	awaitReplicas(t, space, harness.Backend, name, 2, managers.BackendReplicas)
 	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = nil, nil })
 	awaitReplicas(t, space, harness.Proxy, name, 3)
 	awaitReplicas(t, space, harness.Backend, name, 2)
@@ -63,12 +63,12 @@ func TestReplicasReleased(t *testing.T) {
 	space.AwaitSettled(t, name)
 	// So the number is set; the next time the author sets it again there are two who want it.
 	space.Edit(t, name, harness.Replicas(2, 2))
-	awaitReplicas(t, space, harness.Proxy, name, 2, vocabulary.ProxyReplicas)
+	awaitReplicas(t, space, harness.Proxy, name, 2, managers.ProxyReplicas)
 	scaleTo(4)(t, space, name, harness.Proxy, nil)
 	awaitReplicas(t, space, harness.Proxy, name, 4, "kubectl")
 	awaitConflict(t, space, name, `"kubectl" with subresource "scale"`)
-	annotate(t, space, name, vocabulary.Take, "deployment.apps/"+name+":.spec.replicas")
-	awaitReplicas(t, space, harness.Proxy, name, 2, vocabulary.ProxyReplicas)
+	annotate(t, space, name, managers.Take, "deployment.apps/"+name+":.spec.replicas")
+	awaitReplicas(t, space, harness.Proxy, name, 2, managers.ProxyReplicas)
 	awaitNoConflict(t, space, name)
 	space.AwaitServer(t, name, "tells that the number was taken", func(server *v1beta1.MCPServer) error {
 		if c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsTaken); c == nil || c.Status != metav1.ConditionTrue {
@@ -93,10 +93,10 @@ func TestReplicasOfStdioAreCapped(t *testing.T) {
 	space.Create(t, harness.Server(name, v1beta1.TransportStdio))
 	space.AwaitSettled(t, name)
 	scaleTo(3)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 1, vocabulary.ProxyReplicas)
+	awaitReplicas(t, space, harness.Proxy, name, 1, managers.ProxyReplicas)
 	// The first time nobody owned the number, so nobody knows who that was.
 	scaleTo(3)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 1, vocabulary.ProxyReplicas)
+	awaitReplicas(t, space, harness.Proxy, name, 1, managers.ProxyReplicas)
 	space.AwaitServer(t, name, "tells who scaled", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"kubectl" with subresource "scale"`) {
@@ -117,7 +117,7 @@ func TestYield(t *testing.T) {
 	space.AwaitSettled(t, name)
 	space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
 	awaitConflict(t, space, name, harness.Hand)
-	annotate(t, space, name, vocabulary.Yield, `.spec.template.spec.containers[name="toolhive"].image`)
+	annotate(t, space, name, managers.Yield, `.spec.template.spec.containers[name="toolhive"].image`)
 	awaitNoConflict(t, space, name)
 	space.AwaitSettled(t, name)
 	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Annotations = nil })

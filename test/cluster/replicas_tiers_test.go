@@ -19,7 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -40,11 +40,11 @@ type replicasTier struct {
 var replicasTiers = map[string]replicasTier{
 	"proxy": {
 		harness.Proxy, "deployment.apps",
-		func(s *v1beta1.MCPServer) **int32 { return &s.Spec.Replicas }, vocabulary.ProxyReplicas,
+		func(s *v1beta1.MCPServer) **int32 { return &s.Spec.Replicas }, managers.ProxyReplicas,
 	},
 	"backend": {
 		harness.Backend, "statefulset.apps",
-		func(s *v1beta1.MCPServer) **int32 { return &s.Spec.BackendReplicas }, vocabulary.BackendReplicas,
+		func(s *v1beta1.MCPServer) **int32 { return &s.Spec.BackendReplicas }, managers.BackendReplicas,
 	},
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -65,7 +65,7 @@ func TestSessionStorageWarning(t *testing.T) {
 			}
 			const path = ".spec.template.spec.terminationGracePeriodSeconds"
 			proxy := allClaims(map[harness.Part]*unstructured.Unstructured{harness.Proxy: space.MustObject(t, harness.Proxy, name)})
-			if !slices.Contains(proxy[harness.Proxy][vocabulary.Proxy+" Apply "], path) {
+			if !slices.Contains(proxy[harness.Proxy][managers.Proxy+" Apply "], path) {
 				t.Errorf("the proxy's %s is nobody's", path)
 			}
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/faultproxy"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -154,7 +154,7 @@ func TestStaleLeftovers(t *testing.T) {
 func sourcesOf(part harness.Part, object metav1.Object) map[string]apply.Source {
 	keys := []string{apply.SourceAnnotation}
 	if harness.FormOf(part).Replicas != "" {
-		keys = append(keys, vocabulary.ReplicasSource)
+		keys = append(keys, managers.ReplicasSource)
 	}
 	found := map[string]apply.Source{}
 	for _, key := range keys {

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/faultproxy"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -98,7 +98,7 @@ func newRace(t *testing.T, space *harness.Space) *race {
 	r.random = rand.New(rand.NewPCG(r.seed, 0)) //nolint:gosec // a game, and it is to be played again
 	r.proxy = space.Proxy(t, faultproxy.Options{
 		Lags: []faultproxy.Lag{{
-			Match: faultproxy.Watches(vocabulary.MCPServer.Group, "mcpservers"),
+			Match: faultproxy.Watches(managers.MCPServer.Group, "mcpservers"),
 			By:    func() time.Duration { return time.Duration(r.lag.Load()) },
 		}},
 		Observe: func(response *http.Response) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -202,7 +202,7 @@ func TestTakeOfTheStatus(t *testing.T) {
 	s.takeByCommand(t)
 	s.AwaitServer(t, s.name, "has a message", func(server *v1beta1.MCPServer) error { return messageIsOurs(&server.Status) })
 	awaitSilence(t, s.Space)
-	if got := managers(s.Writes(t, mark)); got[vocabulary.Requests] != 1 || got[vocabulary.Ownership] != 1 || got[vocabulary.Status] != 1 {
+	if got := countByManager(s.Writes(t, mark)); got[managers.Requests] != 1 || got[managers.Ownership] != 1 || got[managers.Status] != 1 {
 		t.Errorf("writes by manager: %v", got)
 	}
 
@@ -212,13 +212,13 @@ func TestTakeOfTheStatus(t *testing.T) {
 		s.await(t, "tells of it again", metav1.ConditionFalse, ".status.message", messageIs(fmt.Sprintf("mine %d", i)))
 	}
 	awaitSilence(t, s.Space)
-	if got := managers(s.Writes(t, mark)); got[vocabulary.Requests] != 0 || got[vocabulary.Ownership] != 0 {
+	if got := countByManager(s.Writes(t, mark)); got[managers.Requests] != 0 || got[managers.Ownership] != 0 {
 		t.Errorf("writes by manager after it was set again: %v", got)
 	}
 }
 
-// managers counts writes by their field managers.
-func managers(writes []*audit.Event) map[string]int {
+// countByManager counts writes by their field managers.
+func countByManager(writes []*audit.Event) map[string]int {
 	count := map[string]int{}
 	for _, e := range writes {
 		if e.Resource != "events" {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -64,7 +64,7 @@ func TestTakeoverContested(t *testing.T) {
 			t.Errorf("the gate of %s is %s, and nothing was to be written", name, gate)
 		}
 		s.Edit(t, name, func(server *v1beta1.MCPServer) {
-			server.Annotations = map[string]string{vocabulary.Take: human}
+			server.Annotations = map[string]string{managers.Take: human}
 		})
 	}
 	for name := range waits {
@@ -126,7 +126,7 @@ func (u *upstream) reconcile(ctx context.Context) error {
 		if !u.bring(part, live) {
 			continue
 		}
-		if _, err := u.Objects(part).Update(ctx, live, metav1.UpdateOptions{FieldManager: vocabulary.ToolHiveOperator}); err != nil {
+		if _, err := u.Objects(part).Update(ctx, live, metav1.UpdateOptions{FieldManager: managers.ToolHiveOperator}); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (u *upstream) reconcile(ctx context.Context) error {
 	if err != nil || !u.bringStatus(live) {
 		return err
 	}
-	_, err = u.Objects(harness.ServerItself).UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: vocabulary.ToolHiveOperator})
+	_, err = u.Objects(harness.ServerItself).UpdateStatus(ctx, live, metav1.UpdateOptions{FieldManager: managers.ToolHiveOperator})
 	return err
 }
 
@@ -192,7 +192,7 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 			s.Expect(t, harness.Forbidden, s.Name)
 			mark := s.Mark(t)
 			s.Operate(t)
-			awaitConflict(t, s.Space, takenName, vocabulary.ToolHiveOperator)
+			awaitConflict(t, s.Space, takenName, managers.ToolHiveOperator)
 			s.AwaitWorkloads(t, takenName)
 			s.settle(t)
 			ours, theirs := s.Writes(t, mark), s.writesOfToolHive(t, mark)
@@ -208,7 +208,7 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 
 			u.end()
 			s.Edit(t, takenName, func(server *v1beta1.MCPServer) {
-				server.Annotations = map[string]string{vocabulary.Take: vocabulary.ToolHiveOperator}
+				server.Annotations = map[string]string{managers.Take: managers.ToolHiveOperator}
 			})
 			s.awaitTakenOver(t, takenName)
 			awaitNoConflict(t, s.Space, takenName)
@@ -222,7 +222,7 @@ func (s *installation) writesOfToolHive(t *testing.T, since audit.Mark) int {
 	t.Helper()
 	s.Mark(t)
 	events, _, err := s.Audit.Since(since, audit.Writes(), audit.Namespace(s.Name), func(e *audit.Event) bool {
-		return e.FieldManager == vocabulary.ToolHiveOperator
+		return e.FieldManager == managers.ToolHiveOperator
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -33,7 +33,7 @@ func TestTakeoverDeletion(t *testing.T) {
 		"in the foreground":       {of: "plain", mode: "auto", foreground: true},
 		"in the middle": {of: "sidecar", mode: "auto", until: func(t *testing.T, s *installation) {
 			t.Helper()
-			harness.Eventually(t, "it was begun", s.has(harness.ServerItself, name, vocabulary.Finalizer))
+			harness.Eventually(t, "it was begun", s.has(harness.ServerItself, name, managers.Finalizer))
 		}},
 		"when it is taken over": {of: "policies", mode: "auto", until: func(t *testing.T, s *installation) {
 			t.Helper()
@@ -41,11 +41,11 @@ func TestTakeoverDeletion(t *testing.T) {
 		}},
 		"not approved": {of: "edited-stdio", mode: "manual", until: func(t *testing.T, s *installation) {
 			t.Helper()
-			harness.Eventually(t, "it is told", s.has(harness.ServerItself, name, vocabulary.Status))
+			harness.Eventually(t, "it is told", s.has(harness.ServerItself, name, managers.Status))
 		}},
 		"not covered": {of: "guarded", mode: "auto", until: func(t *testing.T, s *installation) {
 			t.Helper()
-			harness.Eventually(t, "it is told", s.has(harness.ServerItself, name, vocabulary.Status))
+			harness.Eventually(t, "it is told", s.has(harness.ServerItself, name, managers.Status))
 		}},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -141,7 +141,7 @@ func (s *installation) makeServer(t *testing.T, recorded *unstructured.Unstructu
 		live.Object["spec"] = next.Object["spec"]
 		live = must(client.Update(ctx, live, metav1.UpdateOptions{FieldManager: harness.Author}))
 	}
-	operator := metav1.UpdateOptions{FieldManager: vocabulary.ToolHiveOperator}
+	operator := metav1.UpdateOptions{FieldManager: managers.ToolHiveOperator}
 	live.SetFinalizers(recorded.GetFinalizers())
 	live = must(client.Update(ctx, live, operator))
 	if live.GetGeneration() != recorded.GetGeneration() {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -74,12 +74,12 @@ func (l *left) checkTold(t *testing.T, reason string) {
 	}
 	was, is := l.before[harness.ServerItself], after[harness.ServerItself]
 	holders := holdings(t, is)
-	for _, path := range holders[fmt.Sprintf("%s Apply %q %s", vocabulary.Status, "status", v1beta1.SchemeGroupVersion)] {
+	for _, path := range holders[fmt.Sprintf("%s Apply %q %s", managers.Status, "status", v1beta1.SchemeGroupVersion)] {
 		if condition := `.status.conditions[type="` + v1beta1.ConditionTakenOver + `"]`; !strings.HasPrefix(path, condition) {
-			t.Errorf("%s owns %s", vocabulary.Status, path)
+			t.Errorf("%s owns %s", managers.Status, path)
 		}
 	}
-	maps.DeleteFunc(holders, func(owner string, _ []string) bool { return strings.HasPrefix(owner, vocabulary.Status+" ") })
+	maps.DeleteFunc(holders, func(owner string, _ []string) bool { return strings.HasPrefix(owner, managers.Status+" ") })
 	if diff := cmp.Diff(holdings(t, was), holders); diff != "" {
 		t.Errorf("what others own of the MCPServer (-before +after):\n%s", diff)
 	}
@@ -87,7 +87,7 @@ func (l *left) checkTold(t *testing.T, reason string) {
 		t.Errorf("the MCPServer (-before +after):\n%s", diff)
 	}
 	for _, e := range l.Writes(t, l.since) {
-		if e.Resource != "events" && (e.Resource != "mcpservers" || e.Subresource != "status" || e.FieldManager != vocabulary.Status) {
+		if e.Resource != "events" && (e.Resource != "mcpservers" || e.Subresource != "status" || e.FieldManager != managers.Status) {
 			t.Errorf("it should only have been told: %v\n%.500s", e, e.Body)
 		}
 	}
@@ -156,7 +156,7 @@ func TestTakeoverManual(t *testing.T) {
 			t.Errorf("nobody has approved this: %v", e)
 		}
 	}
-	if _, is := after[harness.ServerItself].GetAnnotations()[vocabulary.Takeover]; !is {
+	if _, is := after[harness.ServerItself].GetAnnotations()[managers.Takeover]; !is {
 		t.Error("the approval should stay: it is its author's")
 	}
 }

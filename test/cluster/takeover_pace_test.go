@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -64,7 +64,7 @@ func TestTakeoverPace(t *testing.T) {
 			t.Errorf("%s waits, and tells %+v", name, condition)
 		}
 		large.Edit(t, name, func(server *v1beta1.MCPServer) {
-			server.Annotations = map[string]string{vocabulary.Take: kubectlSet}
+			server.Annotations = map[string]string{managers.Take: kubectlSet}
 		})
 	}
 	for _, name := range held {
@@ -151,7 +151,7 @@ func (s *installation) checkPace(t *testing.T, since audit.Mark, all []string) {
 			item := soleItem(name, e)
 			switch {
 			case item == "":
-			case began.IsZero() && e.FieldManager == vocabulary.Ownership:
+			case began.IsZero() && e.FieldManager == managers.Ownership:
 				began = e.Received
 			case e.Code == http.StatusConflict && item == string(harness.Proxy)+" (409)":
 				refused = true

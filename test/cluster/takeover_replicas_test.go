@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -35,7 +35,7 @@ func TestTakeoverReplicas(t *testing.T) {
 		"unnamed-opened": {"plain", 3, []number{{harness.Proxy, 3, nil}, {harness.Backend, 1, nil}}},
 		"unnamed-stdio":  {"edited-stdio", 0, []number{{harness.Proxy, 1, nil}, {harness.Backend, 1, nil}}},
 		"named": {"numbers", 0, []number{
-			{harness.Proxy, 2, []string{vocabulary.ProxyReplicas}}, {harness.Backend, 2, []string{vocabulary.BackendReplicas}},
+			{harness.Proxy, 2, []string{managers.ProxyReplicas}}, {harness.Backend, 2, []string{managers.BackendReplicas}},
 		}},
 		"autoscaled": {"scaled", 0, []number{
 			{harness.Proxy, 2, []string{"kube-controller-manager"}}, {harness.Backend, 2, nil},
@@ -44,7 +44,7 @@ func TestTakeoverReplicas(t *testing.T) {
 	for name, c := range cases {
 		s.install(t, c.of, name)
 		if c.set > 0 {
-			s.MustPatch(t, vocabulary.ToolHiveOperator, harness.Proxy, name, harness.Replace("/spec/replicas", c.set))
+			s.MustPatch(t, managers.ToolHiveOperator, harness.Proxy, name, harness.Replace("/spec/replicas", c.set))
 			s.awaitRolledOut(t, name)
 		}
 	}

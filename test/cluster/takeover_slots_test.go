@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -35,7 +35,7 @@ func TestTakeoverSlots(t *testing.T) {
 	approve := func(name, reason, message string) {
 		t.Helper()
 		s.Edit(t, name, func(server *v1beta1.MCPServer) {
-			metav1.SetMetaDataAnnotation(&server.ObjectMeta, vocabulary.Takeover, vocabulary.TakeoverApproved)
+			metav1.SetMetaDataAnnotation(&server.ObjectMeta, managers.Takeover, managers.TakeoverApproved)
 		})
 		s.awaitTakeover(t, name, reason, message)
 	}

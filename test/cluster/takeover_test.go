@@ -19,7 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -136,7 +136,7 @@ func (s *installation) checkRolls(
 	}
 	for part, object := range after {
 		for _, entry := range object.GetManagedFields() {
-			if vocabulary.IsToolHive(entry.Manager) {
+			if managers.IsToolHive(entry.Manager) {
 				fields, _ := ownership.Fields(&entry)
 				t.Errorf("%s of %s: %s still owns %v", part, name, entry.Manager, fields)
 			}
@@ -155,7 +155,7 @@ func checkOrder(t *testing.T, name string, writes []*audit.Event, opened bool) {
 	}
 	var got []harness.Part
 	for _, e := range writes {
-		if part := harness.Part(soleItem(name, e)); e.FieldManager == vocabulary.Ownership && slices.Contains(want, part) {
+		if part := harness.Part(soleItem(name, e)); e.FieldManager == managers.Ownership && slices.Contains(want, part) {
 			got = append(got, part)
 		}
 	}

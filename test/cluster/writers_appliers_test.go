@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -29,7 +29,7 @@ var autoscalers = map[string]otherWriter{
 		spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
 		write:  autoscales(3),
 		then:   standings{value: becomes(int64(3)), owners: []string{hpaOwner}},
-		class:  vocabulary.ClassScaler,
+		class:  managers.ClassScaler,
 		end:    asks(scaled(3, 1)),
 		lastly: standings{value: becomes(int64(3)), owners: []string{"freehold-proxy-replicas Apply", hpaOwner}},
 	},
@@ -48,7 +48,7 @@ var appliers = map[string]otherWriter{
 		spec: []harness.Change{requests("100m")}, part: harness.Proxy, path: cpuPath,
 		write:  applies(vpa, true, cpuRequest),
 		then:   standings{value: becomes("250m"), owners: []string{vpa + " Apply"}},
-		class:  vocabulary.ClassScaler,
+		class:  managers.ClassScaler,
 		end:    applies(vpa, true, nothing),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 	},
@@ -76,7 +76,7 @@ var appliers = map[string]otherWriter{
 		part: harness.Proxy, path: gracePath,
 		write:  applies(argo, true, wholeWith(60)),
 		then:   standings{value: becomes(int64(60)), owners: []string{argo + " Apply"}},
-		class:  vocabulary.ClassGitOps,
+		class:  managers.ClassGitOps,
 		end:    applies(argo, true, nothing),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 	},

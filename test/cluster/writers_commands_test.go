@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -45,7 +45,7 @@ var settlements = map[string]settlement{
 			part: harness.Proxy, path: imagePath,
 			write:  runs("set", "image", "OBJECT", "toolhive=example.com/other:1"),
 			then:   standings{value: becomes("example.com/other:1"), owners: []string{"kubectl-set Update"}},
-			class:  vocabulary.ClassKubectl,
+			class:  managers.ClassKubectl,
 			lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, news: []string{"FieldManagerConflict", "FieldsTaken"}},
 		},
 		command: toTake, condition: v1beta1.ConditionFieldsTaken, twice: true,
@@ -56,7 +56,7 @@ var settlements = map[string]settlement{
 			spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
 			write:  autoscales(2),
 			then:   standings{value: becomes(int64(2)), owners: []string{hpaOwner}},
-			class:  vocabulary.ClassScaler,
+			class:  managers.ClassScaler,
 			lastly: standings{value: unchanged, owners: []string{"freehold-proxy-replicas Apply"}, news: []string{"FieldManagerConflict", "FieldsTaken"}},
 		},
 		// The claim of an autoscaler outlives it. One that is there would set its number again.
@@ -73,7 +73,7 @@ var settlements = map[string]settlement{
 			part: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
 			write:  runs("set", "env", "OBJECT", "OPERATOR_OPENSHIFT=true"),
 			then:   standings{value: becomes("true"), owners: []string{"kubectl-set Update"}},
-			class:  vocabulary.ClassKubectl,
+			class:  managers.ClassKubectl,
 			lastly: standings{value: becomes("true"), owners: []string{"kubectl-set Update"}, news: []string{"FieldManagerConflict"}},
 		},
 		command: toYield, condition: v1beta1.ConditionFieldsYielded,
@@ -89,7 +89,7 @@ var settlements = map[string]settlement{
 				asks(func(server *v1beta1.MCPServer) { server.Spec.SessionAffinity = "None" })(t, s)
 			},
 			then:   standings{value: unchanged, owners: []string{argo + " Apply", "freehold-service Apply"}},
-			class:  vocabulary.ClassGitOps,
+			class:  managers.ClassGitOps,
 			lastly: standings{value: unchanged, owners: []string{argo + " Apply"}, news: []string{"FieldManagerConflict", "FieldsReleased"}},
 		},
 		command: toYield, condition: v1beta1.ConditionFieldsYielded,
@@ -122,7 +122,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 				return
 			}
 			settlement.write(t, s)
-			awaitConflict(t, space, name, "kubectl-set", vocabulary.Take+"- && kubectl annotate")
+			awaitConflict(t, space, name, "kubectl-set", managers.Take+"- && kubectl annotate")
 			awaitSilence(t, space)
 			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)

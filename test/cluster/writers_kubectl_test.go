@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -19,7 +19,7 @@ var kubectlCommands = map[string]otherWriter{
 		spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
 		write:  runs("scale", "OBJECT", "--replicas=2"),
 		then:   standings{value: becomes(int64(2)), owners: []string{"kubectl Update scale"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    asks(scaled(2, 1)),
 		lastly: standings{value: becomes(int64(2)), owners: []string{"freehold-proxy-replicas Apply", "kubectl Update scale"}},
 	},
@@ -27,7 +27,7 @@ var kubectlCommands = map[string]otherWriter{
 		spec: []harness.Change{scaled(1, 1)}, part: harness.Backend, path: replicasPath,
 		write:  runs("scale", "OBJECT", "--replicas=2"),
 		then:   standings{value: becomes(int64(2)), owners: []string{"kubectl Update scale"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    runs("scale", "OBJECT", "--replicas=1"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-backend-replicas Apply", "kubectl Update scale"}},
 	},
@@ -43,7 +43,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Proxy, path: imagePath,
 		write: runs("set", "image", "OBJECT", "toolhive=example.com/other:1"),
 		then:  standings{value: becomes("example.com/other:1"), owners: []string{"kubectl-set Update"}},
-		class: vocabulary.ClassKubectl,
+		class: managers.ClassKubectl,
 		end: func(t *testing.T, s *scene) {
 			t.Helper()
 			runs("set", "image", "OBJECT", "toolhive="+valueAt(s.before.Object, imagePath).(string))(t, s)
@@ -54,7 +54,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].image`,
 		write:  runs("set", "image", "OBJECT", "mcp=example.com/mcp:2"),
 		then:   standings{value: becomes("example.com/mcp:2"), owners: []string{"kubectl-set Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    asks(image),
 		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply", "kubectl-set Update"}, cost: imageCost},
 	},
@@ -62,7 +62,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
 		write:  runs("set", "env", "OBJECT", "OPERATOR_OPENSHIFT=true"),
 		then:   standings{value: becomes("true"), owners: []string{"kubectl-set Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    runs("set", "env", "OBJECT", "OPERATOR_OPENSHIFT=false"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-set Update"}},
 	},
@@ -77,7 +77,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Proxy, path: gracePath,
 		write:  editsGrace("30", "45"),
 		then:   standings{value: becomes(int64(45)), owners: []string{"kubectl-edit Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    editsGrace("45", "30"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-edit Update"}},
 	},
@@ -85,7 +85,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.ProxyService, path: ".spec.sessionAffinity",
 		write:  runs("patch", "OBJECT", "--type=merge", `--patch={"spec":{"sessionAffinity":"None","sessionAffinityConfig":null}}`),
 		then:   standings{value: becomes("None"), owners: []string{"kubectl-patch Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    asks(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
 		lastly: standings{value: becomes("None"), owners: []string{"freehold-service Apply", "kubectl-patch Update"}},
 	},
@@ -93,7 +93,7 @@ var kubectlCommands = map[string]otherWriter{
 		spec: []harness.Change{annotated("ours")}, part: harness.Proxy, path: ".metadata.annotations.example.com/note",
 		write:  runs("annotate", "OBJECT", "--overwrite", "example.com/note=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    asks(annotated("theirs")),
 		lastly: standings{value: becomes("theirs"), owners: []string{"freehold-proxy Apply", "kubectl-annotate Update"}},
 	},
@@ -108,7 +108,7 @@ var kubectlCommands = map[string]otherWriter{
 		part: harness.Proxy, path: ".metadata.labels.toolhive",
 		write:  runs("label", "OBJECT", "--overwrite", "toolhive=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    runs("label", "OBJECT", "--overwrite", "toolhive=true"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-label Update"}},
 	},
@@ -141,7 +141,7 @@ var kubectlCommands = map[string]otherWriter{
 			rule := map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "verbs": []any{"get"}}
 			return append(slices.Clip(before.([]any)), rule)
 		}, owners: []string{"kubectl-patch Update"}},
-		class: vocabulary.ClassKubectl,
+		class: managers.ClassKubectl,
 		end: func(t *testing.T, s *scene) {
 			putBack("rules")(t, s.Space, s.server, s.part, s.before)
 		},
@@ -191,7 +191,7 @@ var kubectlAppliers = map[string]otherWriter{
 		part: harness.Proxy, path: gracePath,
 		write:  appliesDump("45"),
 		then:   standings{value: becomes(int64(45)), owners: []string{"kubectl-client-side-apply Update"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    appliesDump("30"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-client-side-apply Update"}},
 	},
@@ -219,7 +219,7 @@ var kubectlAppliers = map[string]otherWriter{
 		part: harness.RunConfig, path: componentPath,
 		write:  appliesByForce("metadata: {labels: {toolhive.stacklok.io/component: theirs}}"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl Apply"}},
-		class:  vocabulary.ClassKubectl,
+		class:  managers.ClassKubectl,
 		end:    appliesByForce(""),
 		lastly: standings{value: unchanged, owners: []string{"freehold-runconfig Apply"}},
 	},

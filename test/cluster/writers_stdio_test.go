@@ -16,7 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -124,7 +124,7 @@ func TestStdioAgainstHaste(t *testing.T) {
 
 	var capped []time.Time
 	for _, e := range s.Writes(t, mark) {
-		if e.Succeeded() && e.FieldManager == vocabulary.ProxyReplicas {
+		if e.Succeeded() && e.FieldManager == managers.ProxyReplicas {
 			capped = append(capped, e.Received)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -37,7 +37,7 @@ type otherWriter struct {
 	then standings
 	// class of the other side when the two disagree; empty when they do not. A disagreement costs one refused apply
 	// and tells itself in one event.
-	class vocabulary.ManagerClass
+	class managers.ManagerClass
 	// end is how it ends, and lastly how things stand then.
 	end    step
 	lastly standings
@@ -146,10 +146,10 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		_, manager := w.item()
 		told := []string{
 			fmt.Sprintf("field manager %s holds %s of %s, which %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
-			fmt.Sprintf("To take it: %s '%s=%s.", server, vocabulary.Take, field),
+			fmt.Sprintf("To take it: %s '%s=%s.", server, managers.Take, field),
 		}
 		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.part).Kind}, w.path) {
-			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, vocabulary.Yield, field))
+			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, managers.Yield, field))
 		}
 		awaitConflict(t, s.Space, s.server, told...)
 	} else {

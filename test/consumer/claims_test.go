@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -37,7 +37,7 @@ func claimsOf(t *testing.T, obj metav1.Object) map[claim][]string {
 	t.Helper()
 	claims := map[claim][]string{}
 	eachEntry(t, obj, func(c claim, fields *fieldpath.Set) {
-		if !vocabulary.Registry().Knows(c.manager) {
+		if !managers.Registry().Knows(c.manager) {
 			fields.Iterate(func(path fieldpath.Path) { claims[c] = append(claims[c], path.String()) })
 			slices.Sort(claims[c])
 		}
@@ -71,7 +71,7 @@ func checkOperatorBeside(t *testing.T, space *harness.Space, since audit.Mark, o
 	t.Helper()
 	owns := 0
 	eachEntry(t, obj, func(c claim, fields *fieldpath.Set) {
-		if !vocabulary.Registry().Knows(c.manager) {
+		if !managers.Registry().Knows(c.manager) {
 			return
 		}
 		fields.Iterate(func(path fieldpath.Path) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -30,7 +30,7 @@ func TestMigration(t *testing.T) {
 			r.types(t, command)
 			harness.Stop(t, operator)
 			continue
-		case strings.Contains(command.Text, vocabulary.Takeover):
+		case strings.Contains(command.Text, managers.Takeover):
 			r.Recall(t, "plain", web)
 			r.Operate(t, "--takeover=manual")
 			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionFalse)
@@ -38,8 +38,8 @@ func TestMigration(t *testing.T) {
 			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionTrue)
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
 			continue
-		case strings.Contains(command.Text, vocabulary.Take):
-			r.kubectl.Run(t, "label", "deployment/"+web, "--overwrite", "--field-manager="+vocabulary.ToolHiveOperator, "toolhive=theirs")
+		case strings.Contains(command.Text, managers.Take):
+			r.kubectl.Run(t, "label", "deployment/"+web, "--overwrite", "--field-manager="+managers.ToolHiveOperator, "toolhive=theirs")
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 			r.types(t, command)
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -34,13 +34,13 @@ func TestOwnership(t *testing.T) {
 		out := r.types(t, command)
 		switch {
 		case strings.Contains(command.Text, "--show-managed-fields"):
-			if !strings.Contains(out, "manager: "+vocabulary.Proxy) {
+			if !strings.Contains(out, "manager: "+managers.Proxy) {
 				t.Errorf("%v does not show who owns the fields", command)
 			}
-		case strings.Contains(command.Text, vocabulary.Take):
+		case strings.Contains(command.Text, managers.Take):
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
 			r.await(t, v1beta1.ConditionFieldsTaken, metav1.ConditionTrue)
-			r.kubectl.Run(t, "annotate", "mcpserver", web, vocabulary.Take+"-")
+			r.kubectl.Run(t, "annotate", "mcpserver", web, managers.Take+"-")
 		default:
 			r.await(t, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 		}
@@ -54,7 +54,7 @@ func TestRollouts(t *testing.T) {
 	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
 	for _, command := range Of(t) {
 		if strings.Contains(command.Text, "kubectl patch") {
-			r.kubectl.Run(t, "annotate", "mcpserver", web, vocabulary.BackendUpdateStrategy+"-")
+			r.kubectl.Run(t, "annotate", "mcpserver", web, managers.BackendUpdateStrategy+"-")
 			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=RollingUpdate", "--timeout=1m")
 		}
 		if out := r.types(t, command); out == "" {

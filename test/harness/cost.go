@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Cost counts the writes made for one MCPServer by what was written, for example "proxy", "proxy replicas",
@@ -43,9 +43,9 @@ func itemOf(server string, e *audit.Event) (item string, ok bool) {
 	switch item = string(form.Part); {
 	case e.Verb == "delete":
 		item = "delete " + item
-	case e.FieldManager == vocabulary.Status:
+	case e.FieldManager == managers.Status:
 		item = "status"
-	case e.FieldManager == vocabulary.Requests:
+	case e.FieldManager == managers.Requests:
 		item = "requests"
 	case form.Part == ServerItself:
 		item = "finalizer"

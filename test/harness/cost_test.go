@@ -9,26 +9,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func TestCostOf(t *testing.T) {
 	writes := []*audit.Event{
-		request(server, applies(vocabulary.Finalizer, swap)),
-		request(server, applies(vocabulary.Status, swap), status),
-		request(server, applies(vocabulary.Status, swap), status, code(409)),
-		request(deployment, applies(vocabulary.Proxy, create)),
-		request(deployment, applies(vocabulary.ProxyReplicas, swap)),
-		request(deployment, applies(vocabulary.Proxy, swap), code(409)),
-		request(deployment, applies(vocabulary.ProxyReplicas, swap), code(409)),
+		request(server, applies(managers.Finalizer, swap)),
+		request(server, applies(managers.Status, swap), status),
+		request(server, applies(managers.Status, swap), status, code(409)),
+		request(deployment, applies(managers.Proxy, create)),
+		request(deployment, applies(managers.ProxyReplicas, swap)),
+		request(deployment, applies(managers.Proxy, swap), code(409)),
+		request(deployment, applies(managers.ProxyReplicas, swap), code(409)),
 		request(on("", "services", "mcp-a"), deletes("")),
 		request(on("", "services", "mcp-a-headless"), deletes(""), code(409)),
-		request(on("", "configmaps", "a-runconfig"), applies(vocabulary.RunConfig, create)),
+		request(on("", "configmaps", "a-runconfig"), applies(managers.RunConfig, create)),
 		request(on("events.k8s.io", "events", ""), verb("create"), func(e *audit.Event) { e.Body = []byte(`{"regarding":{"name":"a"}}`) }),
 		request(on("events.k8s.io", "events", "a.17"), verb("patch")),
 		// Not a's.
-		request(on("", "services", "mcp-a-x"), applies(vocabulary.Service, create)),
-		request(on("apps", "deployments", "b"), applies(vocabulary.Proxy, create)),
+		request(on("", "services", "mcp-a-x"), applies(managers.Service, create)),
+		request(on("apps", "deployments", "b"), applies(managers.Proxy, create)),
 		request(on("events.k8s.io", "events", ""), verb("create"), func(e *audit.Event) { e.Body = []byte(`{"regarding":{"name":"b"}}`) }),
 	}
 	cost := CostOf("a", writes)

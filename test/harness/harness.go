@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Timeout is how long a suite waits for something that is to happen. It is long because the machines are small;
@@ -149,7 +149,7 @@ func (e *Env) clear(ctx context.Context, namespace string) error {
 // Invariants returns what must hold of all requests of the operators that ran so far.
 func (e *Env) Invariants() Invariants {
 	runs, exceptions := e.records.snapshot()
-	return Invariants{Registry: vocabulary.Registry(), Runs: runs, Exceptions: exceptions}
+	return Invariants{Registry: managers.Registry(), Runs: runs, Exceptions: exceptions}
 }
 
 // Violations checks the audit log from its beginning. It also returns how many requests it looked at.

@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // OperatorUser is the user in whose name operators send their requests.
@@ -65,7 +65,7 @@ func deletesNamespace(e *audit.Event) bool {
 }
 
 func writesServer(e *audit.Event) bool {
-	return e.IsWrite() && e.Group == vocabulary.MCPServer.Group && e.Resource == "mcpservers"
+	return e.IsWrite() && e.Group == managers.MCPServer.Group && e.Resource == "mcpservers"
 }
 
 // Check returns the violations, in the order in which they were received. The events are those that Filter wants.
@@ -175,7 +175,7 @@ func judgeDelete(e *audit.Event) string {
 }
 
 func (i Invariants) judgeApply(e *audit.Event, kind schema.GroupKind) string {
-	if e.FieldManager == vocabulary.Ownership {
+	if e.FieldManager == managers.Ownership {
 		return "an apply under the name that owns no fields"
 	}
 	if _, ok := i.Registry.Writer(e.FieldManager, kind, e.Subresource); !ok {
@@ -202,8 +202,8 @@ func (i Invariants) judgeApply(e *audit.Event, kind schema.GroupKind) string {
 // judgeOwnershipEdit judges a patch that is no apply: a JSON patch of managedFields that says which resourceVersion
 // it was made for. A resourceVersion is never given to a second object, so it stands for the UID as well.
 func judgeOwnershipEdit(e *audit.Event) string {
-	if e.FieldManager != vocabulary.Ownership {
-		return "a patch that is neither an apply nor an edit of managedFields by " + vocabulary.Ownership
+	if e.FieldManager != managers.Ownership {
+		return "a patch that is neither an apply nor an edit of managedFields by " + managers.Ownership
 	}
 	var operations []struct {
 		Op, Path string

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // start is when the operators of these tests start; requests are so many seconds later.
@@ -94,19 +94,19 @@ func TestInvariants(t *testing.T) {
 		wrong []string
 	}{
 		"an apply to a known object": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap))},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap))},
 		},
 		"an apply to create": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, create))},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, create))},
 		},
 		"an apply that was refused": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(409))},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap), code(409))},
 		},
 		"an apply of the status": {
-			events: []*audit.Event{request(server, applies(vocabulary.Status, swap), status)},
+			events: []*audit.Event{request(server, applies(managers.Status, swap), status)},
 		},
 		"an edit of managedFields": {
-			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, edits))},
+			events: []*audit.Event{request(deployment, patches(managers.Ownership, edits))},
 		},
 		"a guarded delete": {
 			events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u","resourceVersion":"7"}}`))},
@@ -170,11 +170,11 @@ func TestInvariants(t *testing.T) {
 		}},
 		"a namespace that goes": {events: []*audit.Event{
 			request(on("", "namespaces", "ns"), by("admin"), verb("delete")),
-			request(deployment, after(2), applies(vocabulary.Proxy, create), code(403)),
+			request(deployment, after(2), applies(managers.Proxy, create), code(403)),
 		}},
 		"a 403 that is expected": {
 			exceptions: []Exception{{What: Forbidden, Namespace: "ns", From: start, Until: start.Add(time.Minute)}},
-			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))},
+			events:     []*audit.Event{request(deployment, applies(managers.Proxy, swap), code(403))},
 		},
 		"connections that broke": {
 			exceptions: []Exception{{What: BrokenConnections, From: start}},
@@ -182,7 +182,7 @@ func TestInvariants(t *testing.T) {
 		},
 
 		"a forced apply": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), forced)}, wrong: []string{"forced"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap), forced)}, wrong: []string{"forced"},
 		},
 		"an eviction without a guard": {
 			events: []*audit.Event{request(on("", "pods", "a"), evicts(`{"deleteOptions":{"preconditions":{"uid":"u"}}}`))}, wrong: []string{"without the UID"},
@@ -191,34 +191,34 @@ func TestInvariants(t *testing.T) {
 			events: []*audit.Event{request(deployment, applies("freehold", swap))}, wrong: []string{"not registered for deployments"},
 		},
 		"a manager of another kind": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Backend, swap))}, wrong: []string{"not registered"},
+			events: []*audit.Event{request(deployment, applies(managers.Backend, swap))}, wrong: []string{"not registered"},
 		},
 		"a manager of the status": {
-			events: []*audit.Event{request(server, applies(vocabulary.Status, swap))}, wrong: []string{"not registered"},
+			events: []*audit.Event{request(server, applies(managers.Status, swap))}, wrong: []string{"not registered"},
 		},
 		"a manager of the object": {
-			events: []*audit.Event{request(server, applies(vocabulary.Finalizer, swap), status)}, wrong: []string{"not registered for mcpservers/status"},
+			events: []*audit.Event{request(server, applies(managers.Finalizer, swap), status)}, wrong: []string{"not registered for mcpservers/status"},
 		},
 		"an apply by the wrong agent": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), func(e *audit.Event) { e.UserAgent = "freehold/v0" })}, wrong: []string{"User-Agent"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap), func(e *audit.Event) { e.UserAgent = "freehold/v0" })}, wrong: []string{"User-Agent"},
 		},
 		"an apply that owns nothing": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Ownership, swap))}, wrong: []string{"owns no fields"},
+			events: []*audit.Event{request(deployment, applies(managers.Ownership, swap))}, wrong: []string{"owns no fields"},
 		},
 		"an apply without a guard": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"name":"a"}}`))}, wrong: []string{"compare-and-swap"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, `{"metadata":{"name":"a"}}`))}, wrong: []string{"compare-and-swap"},
 		},
 		"an apply without a UID": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"resourceVersion":"7"}}`))}, wrong: []string{"compare-and-swap"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, `{"metadata":{"resourceVersion":"7"}}`))}, wrong: []string{"compare-and-swap"},
 		},
 		"an apply without a version": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u"}}`))}, wrong: []string{"compare-and-swap"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, `{"metadata":{"uid":"u"}}`))}, wrong: []string{"compare-and-swap"},
 		},
 		"an apply of any version": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, `{"metadata":{"uid":"u","resourceVersion":"0"}}`))}, wrong: []string{"compare-and-swap"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, `{"metadata":{"uid":"u","resourceVersion":"0"}}`))}, wrong: []string{"compare-and-swap"},
 		},
 		"an apply without a body": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, ""))}, wrong: []string{"cannot be read"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, ""))}, wrong: []string{"cannot be read"},
 		},
 		"an update": {
 			events: []*audit.Event{request(deployment, verb("update"))}, wrong: []string{"neither an apply"},
@@ -230,16 +230,16 @@ func TestInvariants(t *testing.T) {
 			events: []*audit.Event{request(deployment, verb("deletecollection"))}, wrong: []string{"neither an apply"},
 		},
 		"a patch": {
-			events: []*audit.Event{request(deployment, patches(vocabulary.Proxy, `{}`))}, wrong: []string{"neither an apply nor an edit"},
+			events: []*audit.Event{request(deployment, patches(managers.Proxy, `{}`))}, wrong: []string{"neither an apply nor an edit"},
 		},
 		"an unguarded edit": {
-			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `[{"op":"remove","path":"/metadata/managedFields/0"}]`))}, wrong: []string{"without a resourceVersion"},
+			events: []*audit.Event{request(deployment, patches(managers.Ownership, `[{"op":"remove","path":"/metadata/managedFields/0"}]`))}, wrong: []string{"without a resourceVersion"},
 		},
 		"an edit of something else": {
-			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, strings.Replace(edits, "/metadata/managedFields", "/spec", 1)))}, wrong: []string{"replace of /spec"},
+			events: []*audit.Event{request(deployment, patches(managers.Ownership, strings.Replace(edits, "/metadata/managedFields", "/spec", 1)))}, wrong: []string{"replace of /spec"},
 		},
 		"an edit that is a merge": {
-			events: []*audit.Event{request(deployment, patches(vocabulary.Ownership, `{"metadata":{"managedFields":[]}}`))}, wrong: []string{"no JSON patch"},
+			events: []*audit.Event{request(deployment, patches(managers.Ownership, `{"metadata":{"managedFields":[]}}`))}, wrong: []string{"no JSON patch"},
 		},
 		"a delete without a guard": {
 			events: []*audit.Event{request(configMap, deletes(`{"propagationPolicy":"Background"}`))}, wrong: []string{"a delete without"},
@@ -248,16 +248,16 @@ func TestInvariants(t *testing.T) {
 			events: []*audit.Event{request(configMap, deletes(`{"preconditions":{"uid":"u"}}`))}, wrong: []string{"a delete without"},
 		},
 		"a Secret": {
-			events: []*audit.Event{request(on("", "secrets", "a"), applies(vocabulary.Access, swap))}, wrong: []string{"does not own"},
+			events: []*audit.Event{request(on("", "secrets", "a"), applies(managers.Access, swap))}, wrong: []string{"does not own"},
 		},
 		"an event that is deleted": {
 			events: []*audit.Event{request(on("events.k8s.io", "events", "a"), verb("delete"))}, wrong: []string{"does not own"},
 		},
 		"a dry run": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), func(e *audit.Event) { e.DryRun = true })}, wrong: []string{"dry run"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap), func(e *audit.Event) { e.DryRun = true })}, wrong: []string{"dry run"},
 		},
 		"a 403": {
-			events: []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))}, wrong: []string{"forbidden"},
+			events: []*audit.Event{request(deployment, applies(managers.Proxy, swap), code(403))}, wrong: []string{"forbidden"},
 		},
 		"a 403 for a read": {
 			events: []*audit.Event{request(deployment, asks("watch", fill), code(403))}, wrong: []string{"forbidden"},
@@ -316,17 +316,17 @@ func TestInvariants(t *testing.T) {
 		}, wrong: []string{"2th time"}},
 		"a 403 elsewhere": {
 			exceptions: []Exception{{What: Forbidden, Namespace: "other", From: start}},
-			events:     []*audit.Event{request(deployment, applies(vocabulary.Proxy, swap), code(403))},
+			events:     []*audit.Event{request(deployment, applies(managers.Proxy, swap), code(403))},
 			wrong:      []string{"forbidden"},
 		},
 		"a 403 too late": {
 			exceptions: []Exception{{What: Forbidden, From: start, Until: start.Add(time.Second)}},
-			events:     []*audit.Event{request(deployment, after(2), applies(vocabulary.Proxy, swap), code(403))},
+			events:     []*audit.Event{request(deployment, after(2), applies(managers.Proxy, swap), code(403))},
 			wrong:      []string{"forbidden"},
 		},
 		"two of three, in the order of time": {
 			events: []*audit.Event{
-				request(deployment, after(3), asks("get", "")), request(deployment, after(2), applies(vocabulary.Proxy, swap)),
+				request(deployment, after(3), asks("get", "")), request(deployment, after(2), applies(managers.Proxy, swap)),
 				request(deployment, after(1), verb("update")),
 			},
 			wrong: []string{"neither an apply", "a get"},
@@ -338,7 +338,7 @@ func TestInvariants(t *testing.T) {
 			if runs == nil {
 				runs = one
 			}
-			invariants := Invariants{Registry: vocabulary.Registry(), Runs: runs, Exceptions: test.exceptions}
+			invariants := Invariants{Registry: managers.Registry(), Runs: runs, Exceptions: test.exceptions}
 			for _, e := range test.events {
 				if e.User == OperatorUser && !invariants.Filter()(e) {
 					t.Errorf("the filter does not want %v", e)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Part is an object of an MCPServer, by what it is there for.
@@ -76,52 +76,52 @@ func (f Form) serverOf(name string) (server string, ok bool) {
 // forms are the contract with ToolHive's users, once more: what is tested does not tell what is expected.
 var forms = []Form{
 	{
-		Part: ServerItself, Kind: vocabulary.MCPServer,
-		Resource: v1beta1.SchemeGroupVersion.WithResource("mcpservers"), Manager: vocabulary.Finalizer,
+		Part: ServerItself, Kind: managers.MCPServer,
+		Resource: v1beta1.SchemeGroupVersion.WithResource("mcpservers"), Manager: managers.Finalizer,
 	},
 	{
-		Part: ProxyAccount, Kind: vocabulary.ServiceAccount, Resource: core("serviceaccounts"),
-		Suffix: "-proxy-runner", Manager: vocabulary.Access,
+		Part: ProxyAccount, Kind: managers.ServiceAccount, Resource: core("serviceaccounts"),
+		Suffix: "-proxy-runner", Manager: managers.Access,
 	},
 	{
-		Part: BackendAccount, Kind: vocabulary.ServiceAccount, Resource: core("serviceaccounts"),
-		Suffix: "-sa", Manager: vocabulary.Access,
+		Part: BackendAccount, Kind: managers.ServiceAccount, Resource: core("serviceaccounts"),
+		Suffix: "-sa", Manager: managers.Access,
 	},
 	{
-		Part: ProxyRole, Kind: vocabulary.Role, Resource: rbac("roles"),
-		Suffix: "-proxy-runner", Manager: vocabulary.Access,
+		Part: ProxyRole, Kind: managers.Role, Resource: rbac("roles"),
+		Suffix: "-proxy-runner", Manager: managers.Access,
 	},
 	{
-		Part: ProxyBinding, Kind: vocabulary.RoleBinding, Resource: rbac("rolebindings"),
-		Suffix: "-proxy-runner", Manager: vocabulary.Access,
+		Part: ProxyBinding, Kind: managers.RoleBinding, Resource: rbac("rolebindings"),
+		Suffix: "-proxy-runner", Manager: managers.Access,
 	},
 	{
-		Part: RunConfig, Kind: vocabulary.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-runconfig", Digest: true, Manager: vocabulary.RunConfig,
+		Part: RunConfig, Kind: managers.ConfigMap, Resource: core("configmaps"),
+		Suffix: "-runconfig", Digest: true, Manager: managers.RunConfig,
 	},
 	{
-		Part: InlineAuthz, Kind: vocabulary.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-authz-inline", Digest: true, Manager: vocabulary.Authz,
+		Part: InlineAuthz, Kind: managers.ConfigMap, Resource: core("configmaps"),
+		Suffix: "-authz-inline", Digest: true, Manager: managers.Authz,
 	},
 	{
-		Part: HeadlessService, Kind: vocabulary.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Suffix: "-headless", Manager: vocabulary.Service,
+		Part: HeadlessService, Kind: managers.ServiceKind, Resource: core("services"),
+		Prefix: "mcp-", Suffix: "-headless", Manager: managers.Service,
 	},
 	{
-		Part: ProxyService, Kind: vocabulary.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Suffix: "-proxy", Manager: vocabulary.Service,
+		Part: ProxyService, Kind: managers.ServiceKind, Resource: core("services"),
+		Prefix: "mcp-", Suffix: "-proxy", Manager: managers.Service,
 	},
 	{
-		Part: BackendService, Kind: vocabulary.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Manager: vocabulary.Service,
+		Part: BackendService, Kind: managers.ServiceKind, Resource: core("services"),
+		Prefix: "mcp-", Manager: managers.Service,
 	},
 	{
-		Part: Backend, Kind: vocabulary.StatefulSet, Resource: apps("statefulsets"),
-		Manager: vocabulary.Backend, Replicas: vocabulary.BackendReplicas,
+		Part: Backend, Kind: managers.StatefulSet, Resource: apps("statefulsets"),
+		Manager: managers.Backend, Replicas: managers.BackendReplicas,
 	},
 	{
-		Part: Proxy, Kind: vocabulary.Deployment, Resource: apps("deployments"),
-		Manager: vocabulary.Proxy, Replicas: vocabulary.ProxyReplicas,
+		Part: Proxy, Kind: managers.Deployment, Resource: apps("deployments"),
+		Manager: managers.Proxy, Replicas: managers.ProxyReplicas,
 	},
 }
 
@@ -186,15 +186,15 @@ func PartsOf(server *v1beta1.MCPServer) []Part {
 // manager or manager/subresource.
 func Managers(server *v1beta1.MCPServer, part Part) []string {
 	form := FormOf(part)
-	managers := []string{form.Manager}
+	names := []string{form.Manager}
 	switch {
 	case part == ServerItself:
-		managers = append(managers, vocabulary.Status+"/status")
-		if server.Annotations[vocabulary.Take] != "" {
-			managers = append(managers, vocabulary.Requests)
+		names = append(names, managers.Status+"/status")
+		if server.Annotations[managers.Take] != "" {
+			names = append(names, managers.Requests)
 		}
 	case part == Proxy && server.Spec.Replicas != nil, part == Backend && server.Spec.BackendReplicas != nil:
-		managers = append(managers, form.Replicas)
+		names = append(names, form.Replicas)
 	}
-	return managers
+	return names
 }

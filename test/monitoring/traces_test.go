@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -51,10 +51,10 @@ func TestTraces(t *testing.T) {
 	s.AwaitSettled(t, "web")
 	s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
 	s.AwaitWrites(t, start, "the refused apply", func(events []*audit.Event) bool {
-		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Code == http.StatusConflict && e.FieldManager == vocabulary.Proxy })
+		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Code == http.StatusConflict && e.FieldManager == managers.Proxy })
 	})
 	s.Edit(t, "web", func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{vocabulary.Take: "deployment.apps/web:.spec.template"}
+		server.Annotations = map[string]string{managers.Take: "deployment.apps/web:.spec.template"}
 	})
 	s.AwaitServer(t, "web", "has its field again", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {
@@ -136,8 +136,8 @@ func checkRequest(t *testing.T, one span, e *audit.Event) {
 	switch {
 	case e.Verb == "delete":
 		name, manager = "delete", ""
-	case e.FieldManager == vocabulary.Ownership:
-		name, manager = "edit managedFields", vocabulary.Ownership
+	case e.FieldManager == managers.Ownership:
+		name, manager = "edit managedFields", managers.Ownership
 	}
 	code := one.attribute("http.response.status_code")
 	failed := one.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR

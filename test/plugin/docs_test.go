@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/documents"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -73,7 +73,7 @@ func TestMigration(t *testing.T) {
 			t.Errorf("%s ended so: %s", line, out)
 		}
 	}
-	s.checkHeld(t, vocabulary.ClassToolHive)
+	s.checkHeld(t, managers.ClassToolHive)
 }
 
 // hindered is what a command is followed by that has found something in the way: ToolHive's operator.

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -25,12 +25,12 @@ func TestHandback(t *testing.T) {
 	if declined := do(t, s.Space, call{args: []string{"handback", "web"}, input: "n\n"}); declined.code != command.ExitDeclined {
 		t.Fatalf("it ended with %d: %s", declined.code, declined.errOut)
 	}
-	s.checkHeld(t, vocabulary.ClassFreehold)
+	s.checkHeld(t, managers.ClassFreehold)
 	got := must(t, s.Space, command.ExitDone, "handback", "web", "--yes")
 	if got.errOut != "" {
 		t.Errorf("it says %s", got.errOut)
 	}
-	s.checkHeld(t, vocabulary.ClassToolHive)
+	s.checkHeld(t, managers.ClassToolHive)
 	for _, part := range harness.PartsOf(s.server(t)) {
 		object := s.MustObject(t, part, web)
 		for key := range object.GetAnnotations() {
@@ -51,25 +51,25 @@ func TestHandback(t *testing.T) {
 var justNow = regexp.MustCompile(`, \ds:`)
 
 // checkHeld checks that every object of the MCPServer is held by one side, and by the other not at all.
-func (s *scene) checkHeld(t *testing.T, want vocabulary.ManagerClass) {
+func (s *scene) checkHeld(t *testing.T, want managers.ManagerClass) {
 	t.Helper()
 	for _, part := range harness.PartsOf(s.server(t)) {
 		holders := classes(s.MustObject(t, part, web))
-		for _, class := range []vocabulary.ManagerClass{vocabulary.ClassFreehold, vocabulary.ClassToolHive} {
+		for _, class := range []managers.ManagerClass{managers.ClassFreehold, managers.ClassToolHive} {
 			if (holders[class] > 0) != (class == want) {
 				t.Errorf("%s has %d entries of %s", part, holders[class], class)
 			}
 		}
-		if ownership.ApplyEntry(s.MustObject(t, part, web), vocabulary.Plugin, "") != nil {
+		if ownership.ApplyEntry(s.MustObject(t, part, web), managers.Plugin, "") != nil {
 			t.Errorf("%s is held by the plugin", part)
 		}
 	}
 }
 
-func classes(object *unstructured.Unstructured) map[vocabulary.ManagerClass]int {
-	found := map[vocabulary.ManagerClass]int{}
+func classes(object *unstructured.Unstructured) map[managers.ManagerClass]int {
+	found := map[managers.ManagerClass]int{}
 	for _, entry := range object.GetManagedFields() {
-		found[vocabulary.ClassOf(entry.Manager, "")]++
+		found[managers.ClassOf(entry.Manager, "")]++
 	}
 	return found
 }

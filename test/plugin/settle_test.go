@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
@@ -131,7 +131,7 @@ func (s *scene) checkRequests(t *testing.T, since audit.Mark) {
 		if err := json.Unmarshal(e.Body, &body); err != nil {
 			t.Fatal(err)
 		}
-		if e.Verb != "patch" || e.Resource != "mcpservers" || e.FieldManager != vocabulary.Plugin || e.Force != nil ||
+		if e.Verb != "patch" || e.Resource != "mcpservers" || e.FieldManager != managers.Plugin || e.Force != nil ||
 			body.Metadata.UID == "" || body.Metadata.ResourceVersion == "" {
 			t.Errorf("the plugin has sent %v\n%s", e, e.Body)
 		}
@@ -142,11 +142,11 @@ func (s *scene) checkRequests(t *testing.T, since audit.Mark) {
 	if wrote < 7 {
 		t.Errorf("%d writes of the plugin were seen", wrote)
 	}
-	set, err := ownership.Fields(ownership.ApplyEntry(s.server(t), vocabulary.Plugin, ""))
+	set, err := ownership.Fields(ownership.ApplyEntry(s.server(t), managers.Plugin, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if outside := vocabulary.PluginWriter().Claim.Outside(set); set.Empty() || len(outside) > 0 {
+	if outside := managers.PluginWriter().Claim.Outside(set); set.Empty() || len(outside) > 0 {
 		t.Errorf("the plugin owns %v, and %v is not its own", set, outside)
 	}
 }
@@ -167,8 +167,8 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 	line := got(t, must(t, s.Space, command.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
 	s.kubectl.Shell(t, line)
 	must(t, s.Space, command.ExitDone, "take", "web", "--yes", known)
-	if server := s.server(t); server.Annotations[vocabulary.Yield] != ".spec.sessionAffinity" {
-		t.Errorf("the other annotation is %q", server.Annotations[vocabulary.Yield])
+	if server := s.server(t); server.Annotations[managers.Yield] != ".spec.sessionAffinity" {
+		t.Errorf("the other annotation is %q", server.Annotations[managers.Yield])
 	}
 }
 
@@ -213,7 +213,7 @@ func TestConflictsAgree(t *testing.T) {
 		worked[f.Writer]++
 	}
 	met := map[string]float64{}
-	for _, w := range vocabulary.Registry().Writers() {
+	for _, w := range managers.Registry().Writers() {
 		n, err := harness.Metric(t.Context(), s.operator, "freehold_field_conflicts", fmt.Sprintf("writer=%q", w.Name))
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -52,14 +52,14 @@ func (w *world) intents(t *testing.T, name string) (*render.Result, error) {
 // Refused is the API server's answer to an apply without force. The changes are those of one with force.
 func (w *world) attempt(t *testing.T, part harness.Part, server string, intent render.Intent) (found []change, refused error) {
 	t.Helper()
-	writer, ok := vocabulary.Registry().Writer(intent.Writer, intent.Kind, "")
+	writer, ok := managers.Registry().Writer(intent.Writer, intent.Kind, "")
 	if !ok {
 		t.Fatalf("%s does not write %s", intent.Writer, intent.Kind)
 	}
 	live := w.MustObject(t, part, server)
 	holder := ownership.Holder{Manager: intent.Writer, APIVersion: live.GetAPIVersion()}
 	edit, err := ownership.Transfer(live, holder, time.Now(), func(owner ownership.Owner, path fieldpath.Path) bool {
-		return vocabulary.ClassOf(owner.Manager, owner.Subresource) == vocabulary.ClassToolHive && writer.Claim.Covers(path)
+		return managers.ClassOf(owner.Manager, owner.Subresource) == managers.ClassToolHive && writer.Claim.Covers(path)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func (w *world) editOwners(
 	ctx context.Context, t *testing.T, part harness.Part, server string, patch []byte,
 ) *unstructured.Unstructured {
 	t.Helper()
-	options := metav1.PatchOptions{FieldManager: vocabulary.Ownership}
+	options := metav1.PatchOptions{FieldManager: managers.Ownership}
 	live, err := w.Objects(part).Patch(ctx, harness.FormOf(part).Name(server), types.JSONPatchType, patch, options)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func (w *world) editOwners(
 // settleTemplate lets values stay that do not restart a pod by themselves, as Freehold's writers do.
 func settleTemplate(t *testing.T, intent render.Intent, live *unstructured.Unstructured) {
 	t.Helper()
-	if intent.Writer != vocabulary.Proxy && intent.Writer != vocabulary.Backend {
+	if intent.Writer != managers.Proxy && intent.Writer != managers.Backend {
 		return
 	}
 	switch want := intent.Config.(type) {

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/hack/toolhive"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 	"github.com/freehold-dev/freehold/test/mcpclient"
 )
@@ -60,9 +60,9 @@ func TestBothOperators(t *testing.T) {
 	mark := s.Mark(t)
 	again, began := upstream(t, s), time.Now()
 	for _, m := range members {
-		w.AwaitServer(t, m.server.Name, "tells of ToolHive", toldOf(vocabulary.ToolHiveOperator))
+		w.AwaitServer(t, m.server.Name, "tells of ToolHive", toldOf(managers.ToolHiveOperator))
 		t.Logf("%s tells of ToolHive's operator after %v", m.server.Name, time.Since(began).Round(time.Millisecond))
-		w.awaitEvent(t, m.server.Name, corev1.EventTypeWarning, vocabulary.ToolHiveOperator)
+		w.awaitEvent(t, m.server.Name, corev1.EventTypeWarning, managers.ToolHiveOperator)
 	}
 	if took := time.Since(began); took > told {
 		t.Errorf("it took %v until all told of ToolHive's operator", took)
@@ -70,7 +70,7 @@ func TestBothOperators(t *testing.T) {
 	checkGauge(t, ours, true)
 	w.awaitPeace(t, mark, len(members))
 	for _, m := range members {
-		w.AwaitServer(t, m.server.Name, "still tells of ToolHive", toldOf(vocabulary.ToolHiveOperator))
+		w.AwaitServer(t, m.server.Name, "still tells of ToolHive", toldOf(managers.ToolHiveOperator))
 	}
 
 	if err := again.Stop(); err != nil {
@@ -192,7 +192,7 @@ func (w *world) awaitPeace(t *testing.T, since audit.Mark, servers int) {
 // takeBack carries out what the condition tells to do when ToolHive has written to what Freehold had taken over.
 func (w *world) takeBack(t *testing.T, m *member) {
 	t.Helper()
-	server := w.AwaitServer(t, m.server.Name, "tells a way out", toldOf(vocabulary.ToolHiveOperator))
+	server := w.AwaitServer(t, m.server.Name, "tells a way out", toldOf(managers.ToolHiveOperator))
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
 	_, after, found := strings.Cut(message, "to take what it holds: ")
 	if !found {

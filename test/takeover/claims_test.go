@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -40,18 +40,18 @@ func (w *world) parts(t *testing.T, server *v1beta1.MCPServer) parts {
 }
 
 // entriesOf are the entries of managedFields for which want returns true.
-func entriesOf(object *unstructured.Unstructured, want func(class vocabulary.ManagerClass) bool) []metav1.ManagedFieldsEntry {
+func entriesOf(object *unstructured.Unstructured, want func(class managers.ManagerClass) bool) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return !want(vocabulary.ClassOf(e.Manager, e.Subresource))
+		return !want(managers.ClassOf(e.Manager, e.Subresource))
 	})
 }
 
-func ofToolHive(class vocabulary.ManagerClass) bool { return class == vocabulary.ClassToolHive }
+func ofToolHive(class managers.ManagerClass) bool { return class == managers.ClassToolHive }
 
-func ofFreehold(class vocabulary.ManagerClass) bool { return class == vocabulary.ClassFreehold }
+func ofFreehold(class managers.ManagerClass) bool { return class == managers.ClassFreehold }
 
 // ofOthers are the entries of those who are neither.
-func ofOthers(class vocabulary.ManagerClass) bool { return !ofToolHive(class) && !ofFreehold(class) }
+func ofOthers(class managers.ManagerClass) bool { return !ofToolHive(class) && !ofFreehold(class) }
 
 // checkToolHiveGone checks that ToolHive owns nothing of an MCPServer any more.
 func (p parts) checkToolHiveGone(t *testing.T) {
@@ -126,7 +126,7 @@ func (p parts) checkTwin(t *testing.T, m *member, twin parts) {
 	}
 }
 
-func owned(t *testing.T, object *unstructured.Unstructured, by func(vocabulary.ManagerClass) bool) *fieldpath.Set {
+func owned(t *testing.T, object *unstructured.Unstructured, by func(managers.ManagerClass) bool) *fieldpath.Set {
 	t.Helper()
 	all := &fieldpath.Set{}
 	for _, entry := range entriesOf(object, by) {
@@ -174,7 +174,7 @@ var takeoverConditions = []string{
 }
 
 func aboutTakeover(field string) bool {
-	return strings.Contains(field, vocabulary.TakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
+	return strings.Contains(field, managers.TakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
 		return strings.Contains(field, fmt.Sprintf(`.status.conditions[type=%q]`, c))
 	})
 }
@@ -221,7 +221,7 @@ func bare(t *testing.T, object *unstructured.Unstructured, others *fieldpath.Set
 		{"metadata", "generation"},
 		{"spec", "clusterIPs"},
 		{"status", "observedGeneration"},
-		{"metadata", "annotations", vocabulary.TakeRecord}, // of a conflict that was settled
+		{"metadata", "annotations", managers.TakeRecord}, // of a conflict that was settled
 	} {
 		unstructured.RemoveNestedField(left.Object, path...)
 	}

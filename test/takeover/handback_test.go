@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/test/harness"
 	"github.com/freehold-dev/freehold/test/mcpclient"
@@ -78,7 +78,7 @@ func (w *world) checkHandedBack(t *testing.T, m *member) {
 	t.Helper()
 	for part, object := range w.parts(t, m.server) {
 		for _, entry := range object.GetManagedFields() {
-			if vocabulary.ClassOf(entry.Manager, "") == vocabulary.ClassFreehold || entry.Manager == vocabulary.Plugin {
+			if managers.ClassOf(entry.Manager, "") == managers.ClassFreehold || entry.Manager == managers.Plugin {
 				t.Errorf("the %s is still held by %s", part, entryName(&entry))
 			}
 		}

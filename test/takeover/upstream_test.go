@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -62,7 +62,7 @@ func (w *world) checkOwners(t *testing.T, m *member) {
 		object := w.MustObject(t, part, m.server.Name)
 		var owners []string
 		for _, entry := range object.GetManagedFields() {
-			if vocabulary.ClassOf(entry.Manager, entry.Subresource) == vocabulary.ClassToolHive {
+			if managers.ClassOf(entry.Manager, entry.Subresource) == managers.ClassToolHive {
 				owners = append(owners, entryName(&entry))
 			}
 		}
@@ -146,7 +146,7 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, part, paths, want)
 		}
 		contested := m.contested[part]
-		if vocabulary.CountsReplicas(intent.Writer) {
+		if managers.CountsReplicas(intent.Writer) {
 			contested = ""
 		}
 		if got := conflictOf(refusal); got != contested {
@@ -158,7 +158,7 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 // changed are the fields that the writer changes of a part of this MCPServer.
 func (m *member) changed(part harness.Part, writer string) []string {
 	paths := []string{}
-	if vocabulary.CountsReplicas(writer) {
+	if managers.CountsReplicas(writer) {
 		return paths
 	}
 	for _, path := range changedFields[part] {

@@ -24,7 +24,7 @@ import (
 	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // Client talks to one cluster as one user.
@@ -47,14 +47,14 @@ func New(getter genericclioptions.RESTClientGetter) (*Client, error) {
 
 // versions are those in which Freehold writes its kinds, and the plugin reads them.
 var versions = map[schema.GroupKind]schema.GroupVersionResource{
-	vocabulary.MCPServer:      v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
-	vocabulary.Deployment:     {Group: "apps", Version: "v1", Resource: "deployments"},
-	vocabulary.StatefulSet:    {Group: "apps", Version: "v1", Resource: "statefulsets"},
-	vocabulary.ServiceKind:    {Version: "v1", Resource: "services"},
-	vocabulary.ConfigMap:      {Version: "v1", Resource: "configmaps"},
-	vocabulary.ServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
-	vocabulary.Role:           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	vocabulary.RoleBinding:    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	managers.MCPServer:      v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
+	managers.Deployment:     {Group: "apps", Version: "v1", Resource: "deployments"},
+	managers.StatefulSet:    {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	managers.ServiceKind:    {Version: "v1", Resource: "services"},
+	managers.ConfigMap:      {Version: "v1", Resource: "configmaps"},
+	managers.ServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
+	managers.Role:           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	managers.RoleBinding:    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 }
 
 // Named returns the objects that the arguments name, as they do for kubectl get: KIND/NAME, KIND NAME..., or KIND for
@@ -110,7 +110,7 @@ func (c *Client) Server(argument string) (*v1beta1.MCPServer, error) {
 
 // Servers returns the MCPServers of the namespace; of all with an empty one.
 func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
-	helper, err := c.helper(vocabulary.MCPServer)
+	helper, err := c.helper(managers.MCPServer)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
 
 // ServerRef names an MCPServer.
 func ServerRef(namespace, name string) apply.ObjectRef {
-	return ref(vocabulary.MCPServer, namespace, name)
+	return ref(managers.MCPServer, namespace, name)
 }
 
 func ref(kind schema.GroupKind, namespace, name string) apply.ObjectRef {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -27,15 +27,15 @@ import (
 // for ConfigMaps, whose names tell their content.
 func Children(namespace, server string) []apply.ObjectRef {
 	return []apply.ObjectRef{
-		ref(vocabulary.ServiceAccount, namespace, render.RunnerName(server)),
-		ref(vocabulary.Role, namespace, render.RunnerName(server)),
-		ref(vocabulary.RoleBinding, namespace, render.RunnerName(server)),
-		ref(vocabulary.ServiceAccount, namespace, render.BackendServiceAccountName(server)),
-		ref(vocabulary.ServiceKind, namespace, render.HeadlessServiceName(server)),
-		ref(vocabulary.ServiceKind, namespace, render.BackendServiceName(server)),
-		ref(vocabulary.StatefulSet, namespace, render.StatefulSetName(server)),
-		ref(vocabulary.ServiceKind, namespace, render.ProxyServiceName(server)),
-		ref(vocabulary.Deployment, namespace, render.DeploymentName(server)),
+		ref(managers.ServiceAccount, namespace, render.RunnerName(server)),
+		ref(managers.Role, namespace, render.RunnerName(server)),
+		ref(managers.RoleBinding, namespace, render.RunnerName(server)),
+		ref(managers.ServiceAccount, namespace, render.BackendServiceAccountName(server)),
+		ref(managers.ServiceKind, namespace, render.HeadlessServiceName(server)),
+		ref(managers.ServiceKind, namespace, render.BackendServiceName(server)),
+		ref(managers.StatefulSet, namespace, render.StatefulSetName(server)),
+		ref(managers.ServiceKind, namespace, render.ProxyServiceName(server)),
+		ref(managers.Deployment, namespace, render.DeploymentName(server)),
 	}
 }
 
@@ -65,13 +65,13 @@ func (f *Family) Child(ref apply.ObjectRef) *unstructured.Unstructured {
 // may not list ConfigMaps; then the names without a digest stand for all.
 func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (all []apply.ObjectRef, mayRead bool, err error) {
 	var list corev1.ConfigMapList
-	err = c.list(versions[vocabulary.ConfigMap], namespace, metav1.ListOptions{}, &list)
+	err = c.list(versions[managers.ConfigMap], namespace, metav1.ListOptions{}, &list)
 	var configs []apply.ObjectRef
 	switch {
 	case apierrors.IsForbidden(err):
 		configs = []apply.ObjectRef{
-			ref(vocabulary.ConfigMap, namespace, render.LegacyRunConfigName(server)),
-			ref(vocabulary.ConfigMap, namespace, render.LegacyInlineAuthzName(server)),
+			ref(managers.ConfigMap, namespace, render.LegacyRunConfigName(server)),
+			ref(managers.ConfigMap, namespace, render.LegacyInlineAuthzName(server)),
 		}
 	case err != nil:
 		return nil, false, err
@@ -79,13 +79,13 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	for i := range list.Items {
 		name := list.Items[i].Name
 		if config, ok := render.ParseConfigName(name); ok && config.Server == server {
-			configs = append(configs, ref(vocabulary.ConfigMap, namespace, name))
+			configs = append(configs, ref(managers.ConfigMap, namespace, name))
 		}
 	}
 	slices.SortStableFunc(configs, func(a, b apply.ObjectRef) int {
 		return cmp.Or(strings.Compare(takeover.MainWriter(b), takeover.MainWriter(a)), strings.Compare(a.Name, b.Name))
 	})
-	services := slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.ServiceKind })
+	services := slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.ServiceKind })
 	return slices.Insert(refs, services, configs...), err == nil, nil
 }
 
@@ -99,7 +99,7 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 	unreadable := make([]bool, len(refs))
 	var group errgroup.Group
 	for i, ref := range refs {
-		if ref.Kind == vocabulary.ConfigMap && !mayList {
+		if ref.Kind == managers.ConfigMap && !mayList {
 			unreadable[i] = true
 			continue
 		}
@@ -120,7 +120,7 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 		return nil, err
 	}
 	family := &Family{Why: map[apply.ObjectRef]string{}}
-	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == vocabulary.StatefulSet })]
+	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.StatefulSet })]
 	owner := c.owner(server, backend)
 	for i, object := range found {
 		switch {
@@ -156,7 +156,7 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 		name, ok := found[uid]
 		return name, ok || err != nil // A user who may not list MCPServers cannot tell: it may be another one's.
 	}
-	if backend != nil && owner.Whose(vocabulary.StatefulSet, backend).Mine {
+	if backend != nil && owner.Whose(managers.StatefulSet, backend).Mine {
 		owner.Backend = backend
 	}
 	return owner

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -38,7 +38,7 @@ func (c *Client) TryReplace(ref apply.ObjectRef, object *unstructured.Unstructur
 	object = object.DeepCopy()
 	object.SetManagedFields(nil)
 	// Replace would have the API server overwrite whatever there is if the version was empty; it is not.
-	answer, err := helper.WithFieldManager(vocabulary.Plugin).DryRun(true).Replace(ref.Namespace, ref.Name, true, object)
+	answer, err := helper.WithFieldManager(managers.Plugin).DryRun(true).Replace(ref.Namespace, ref.Name, true, object)
 	if err != nil {
 		return nil, err
 	}

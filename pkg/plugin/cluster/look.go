@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -41,7 +41,7 @@ func (c *Client) configMap(namespace, name string) (*corev1.ConfigMap, error) {
 	if name == "" {
 		return nil, nil
 	}
-	object, err := c.Get(ref(vocabulary.ConfigMap, namespace, name))
+	object, err := c.Get(ref(managers.ConfigMap, namespace, name))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/settings"
 )
@@ -37,7 +37,7 @@ var ErrNoOperator = errors.New("the operator's Deployment cannot be read")
 func (c *Client) OperatorOptions(deployment string, args []string) (render.Options, error) {
 	found := invocation{}
 	namespace, name, _ := strings.Cut(deployment, "/")
-	object, err := c.Get(ref(vocabulary.Deployment, namespace, name))
+	object, err := c.Get(ref(managers.Deployment, namespace, name))
 	var missing error
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):

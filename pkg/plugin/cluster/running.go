@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
@@ -97,7 +97,7 @@ type search struct {
 func (s *search) deployments(namespace string) error {
 	for next := ""; ; {
 		list := &appsv1.DeploymentList{}
-		err := s.client.list(versions[vocabulary.Deployment], namespace, metav1.ListOptions{Limit: page, Continue: next}, list)
+		err := s.client.list(versions[managers.Deployment], namespace, metav1.ListOptions{Limit: page, Continue: next}, list)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
@@ -52,11 +52,11 @@ func (e *HeldError) Error() string {
 // it away. The other annotation, if it is the plugin's, stays. It fails if the MCPServer's annotations are not those of
 // the server that is given any more. A dry run changes nothing; its answer is what would be.
 func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, dryRun bool) (*v1beta1.MCPServer, error) {
-	helper, err := c.helper(vocabulary.MCPServer)
+	helper, err := c.helper(managers.MCPServer)
 	if err != nil {
 		return nil, err
 	}
-	helper = helper.WithFieldManager(vocabulary.Plugin).DryRun(dryRun)
+	helper = helper.WithFieldManager(managers.Plugin).DryRun(dryRun)
 	for range attempts {
 		body, err := json.Marshal(annotated(server, annotation, value))
 		if err != nil {
@@ -100,7 +100,7 @@ func Unannotate(namespace, server, annotation string) string {
 // requests are the annotations that the plugin writes.
 func requests(server *v1beta1.MCPServer) map[string]string {
 	found := map[string]string{}
-	for _, annotation := range []string{vocabulary.Take, vocabulary.Yield} {
+	for _, annotation := range []string{managers.Take, managers.Yield} {
 		if value, ok := server.Annotations[annotation]; ok {
 			found[annotation] = value
 		}
@@ -136,7 +136,7 @@ func annotated(server *v1beta1.MCPServer, annotation, value string) map[string]a
 // Ours tells whether the plugin owns an annotation of an MCPServer.
 func Ours(server *v1beta1.MCPServer, annotation string) bool {
 	return slices.ContainsFunc(ownership.Owners(server, annotationPath(annotation)), func(o ownership.Owner) bool {
-		return o.Manager == vocabulary.Plugin
+		return o.Manager == managers.Plugin
 	})
 }
 
@@ -146,7 +146,7 @@ func annotationPath(annotation string) string { return ".metadata.annotations." 
 func Held(server *v1beta1.MCPServer, annotation string) error {
 	held := &HeldError{Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
 	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
-		if o.Manager != vocabulary.Plugin {
+		if o.Manager != managers.Plugin {
 			held.By = append(held.By, o)
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.Pa
 	if err != nil {
 		return nil, err
 	}
-	answer, err := helper.WithFieldManager(vocabulary.Plugin).WithSubresource(subresource).
+	answer, err := helper.WithFieldManager(managers.Plugin).WithSubresource(subresource).
 		Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{})
 	if err != nil {
 		return nil, err

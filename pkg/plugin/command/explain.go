@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -85,12 +85,12 @@ type claimant struct {
 // claimants are the operator's writers and the plugin, first of all what they may own as a rule.
 func claimants() []claimant {
 	var all []claimant
-	for _, w := range append(vocabulary.Registry().Writers(), vocabulary.PluginWriter()) {
+	for _, w := range append(managers.Registry().Writers(), managers.PluginWriter()) {
 		if len(w.Claim.Within) > 0 {
 			all = append(all, claimant{Writer: w})
 		}
 	}
-	for _, w := range vocabulary.HandbackWriters() {
+	for _, w := range managers.HandbackWriters() {
 		all = append(all, claimant{Writer: w, while: "handback"})
 	}
 	return all
@@ -187,11 +187,11 @@ func objectOf(w fieldmanager.Writer, server string) string {
 		}
 		return kind
 	}
-	if w.Kind == vocabulary.MCPServer {
+	if w.Kind == managers.MCPServer {
 		return cluster.ServerRef("", server).String()
 	}
 	var names []string
-	if w.Kind == vocabulary.ConfigMap {
+	if w.Kind == managers.ConfigMap {
 		names = configNames(w.Object, server)
 	}
 	for _, child := range cluster.Children("", server) {
@@ -206,8 +206,8 @@ func objectOf(w fieldmanager.Writer, server string) string {
 func configNames(object, server string) (names []string) {
 	for _, base := range []string{render.LegacyRunConfigName(server), render.LegacyInlineAuthzName(server)} {
 		config, _ := render.ParseConfigName(base)
-		if w, _ := vocabulary.Registry().Writer(config.Writer, vocabulary.ConfigMap, ""); object == "" || object == w.Object {
-			ref := apply.ObjectRef{Kind: vocabulary.ConfigMap}
+		if w, _ := managers.Registry().Writer(config.Writer, managers.ConfigMap, ""); object == "" || object == w.Object {
+			ref := apply.ObjectRef{Kind: managers.ConfigMap}
 			ref.Name = base + "-*"
 			names = append(names, ref.String())
 		}

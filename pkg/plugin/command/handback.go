@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -170,7 +170,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		if returns := takeover.Handback(live, family.Children); len(returns) > 0 {
 			plans = append(plans, handed{server, returns})
 		}
-		for _, annotation := range []string{vocabulary.Take, vocabulary.Yield, vocabulary.Takeover} {
+		for _, annotation := range []string{managers.Take, managers.Yield, managers.Takeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
 				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: %s",
 					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
@@ -235,7 +235,7 @@ func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructur
 	}
 	if _, err := o.client.TryReplace(r.Ref, after); err != nil {
 		message := oneLine(err)
-		if apierrors.IsForbidden(err) && r.Ref.Kind == vocabulary.Role {
+		if apierrors.IsForbidden(err) && r.Ref.Kind == managers.Role {
 			message += " (you have to have the rights that ToolHive's Role gives its runner)"
 		}
 		return &show.Blocker{Object: r.Ref.String(), Reason: "Refused", Message: message}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/owners"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
@@ -144,7 +144,7 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 	var all []*unstructured.Unstructured
 	for _, object := range named {
 		all = append(all, object)
-		if object.GroupVersionKind().GroupKind() != vocabulary.MCPServer {
+		if object.GroupVersionKind().GroupKind() != managers.MCPServer {
 			continue
 		}
 		family, err := client.Family(object)

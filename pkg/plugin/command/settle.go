@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -107,7 +107,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 		return err
 	}
 	server := c.server
-	if c.annotation == vocabulary.Take && c.server.Annotations[c.annotation] == c.value() {
+	if c.annotation == managers.Take && c.server.Annotations[c.annotation] == c.value() {
 		// A request is carried out once. To be asked for again it has to go first, and the operator to see that.
 		if server, err = s.withdraw(ctx, c.server); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 // preview shows what is to be written and what follows.
 func (s *settler) preview(palette show.Palette, c change) {
 	fmt.Fprintf(s.Out, "%s, by field manager %s:\n",
-		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), vocabulary.Plugin)
+		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)
 	before, was := c.server.Annotations[c.annotation]
 	if was {
 		fmt.Fprintln(s.Out, palette.Removed(fmt.Sprintf("- %s: %s", c.annotation, before)))
@@ -161,7 +161,7 @@ func (s *settler) ask() error {
 
 // withdraw takes a request to take back, and waits until the operator has seen that.
 func (s *settler) withdraw(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
-	if _, err := s.client.Annotate(server, vocabulary.Take, "", false); err != nil {
+	if _, err := s.client.Annotate(server, managers.Take, "", false); err != nil {
 		return nil, err
 	}
 	now := server

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
@@ -35,7 +35,7 @@ it wants: all that are contested, or those that are named.
 ` + fieldArguments + `
 Instead of a field a field MANAGER can be named: then all that it contests is taken.
 
-The change is shown and checked by the API server before you are asked. It is made by the annotation ` + vocabulary.Take + `
+The change is shown and checked by the API server before you are asked. It is made by the annotation ` + managers.Take + `
 on the MCPServer; the operator carries it out once.`,
 		Example: examples(`
 # Take everything that is contested
@@ -150,15 +150,15 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if err := refuseForeign(server, vocabulary.Take); err != nil {
+	if err := refuseForeign(server, managers.Take); err != nil {
 		return err
 	}
-	c := change{server: server, annotation: vocabulary.Take, entries: entries}
+	c := change{server: server, annotation: managers.Take, entries: entries}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
 			show.Value(taken.field.Theirs, false), taken.holders(), show.Value(taken.field.Ours, false), taken.intent.Writer))
 	}
-	about := request.AnswerTo(vocabulary.Take, c.value())
+	about := request.AnswerTo(managers.Take, c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsTaken)
 		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -276,7 +276,7 @@ func (o *takeoverOptions) object(
 	if of := takeover.Pods(object.Ref); of != "" && object.Live != nil {
 		found.Pods = append(found.Pods, podsOf(of, object, told))
 	}
-	taken := request.Read(server.Annotations[vocabulary.Take])
+	taken := request.Read(server.Annotations[managers.Take])
 	for _, c := range object.Contested {
 		if object.Taken(c, taken) {
 			found.Notices = append(found.Notices, fmt.Sprintf("%s of %s is taken, as the MCPServer asks", c.Path, object.Ref))
@@ -309,7 +309,7 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 	annotate := func(annotation string) string {
 		var fields []request.Selector
 		for _, c := range found.Contested {
-			if annotation == vocabulary.Take || c.Yieldable {
+			if annotation == managers.Take || c.Yieldable {
 				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
 			}
 		}
@@ -320,7 +320,7 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
 			annotation+"="+request.Write(entries))
 	}
-	found.Take, found.Yield = annotate(vocabulary.Take), annotate(vocabulary.Yield)
+	found.Take, found.Yield = annotate(managers.Take), annotate(managers.Yield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
 }
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
@@ -33,7 +33,7 @@ func (p *plugin) yield() *cobra.Command {
 		Use:   "yield mcpserver/NAME [FIELD...]",
 		Short: "Leave contested fields to who holds them",
 		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that are
-contested, or those that are named. The operator stops setting them for as long as the annotation ` + vocabulary.Yield + `
+contested, or those that are named. The operator stops setting them for as long as the annotation ` + managers.Yield + `
 on the MCPServer says so; --undo takes entries out of it, all if none is named.
 
 ` + fieldArguments + `
@@ -75,7 +75,7 @@ func (p *plugin) release() *cobra.Command {
 		Use:   "release mcpserver/NAME FIELD...",
 		Short: "Give up fields that the operator sets, for others to set",
 		Long: `Give up fields of an MCPServer's children that the operator sets. Their values stay, nobody owns them, and whoever sets
-them next meets no conflict. The operator does not set them for as long as the annotation ` + vocabulary.Yield + ` on the
+them next meets no conflict. The operator does not set them for as long as the annotation ` + managers.Yield + ` on the
 MCPServer says so; --undo takes entries out of it.
 
 ` + fieldArguments + `
@@ -153,7 +153,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	if err != nil {
 		return err
 	}
-	before := request.Read(server.Annotations[vocabulary.Yield])
+	before := request.Read(server.Annotations[managers.Yield])
 	var entries []request.Selector
 	var effects []string
 	for _, field := range fields {
@@ -211,8 +211,8 @@ const maxEffects = 20
 
 // write adds entries to the annotation.
 func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
-	before := request.Read(server.Annotations[vocabulary.Yield])
-	c := change{server: server, annotation: vocabulary.Yield, entries: before, effects: effects}
+	before := request.Read(server.Annotations[managers.Yield])
+	c := change{server: server, annotation: managers.Yield, entries: before, effects: effects}
 	for _, s := range more {
 		if !slices.Contains(c.entries, s) {
 			c.entries = append(c.entries, s)
@@ -222,7 +222,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 		fmt.Fprintln(o.Out, "That is so already.")
 		return nil
 	}
-	if err := refuseForeign(server, vocabulary.Yield); err != nil {
+	if err := refuseForeign(server, managers.Yield); err != nil {
 		return err
 	}
 	c.answered = answeredYield(c.value())
@@ -231,7 +231,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 
 // answeredYield tells whether the operator has answered to an annotation with that value.
 func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-	about := request.AnswerTo(vocabulary.Yield, value)
+	about := request.AnswerTo(managers.Yield, value)
 	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsYielded)
 		if answer == nil || !strings.HasPrefix(answer.Message, about) {
@@ -243,12 +243,12 @@ func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, r
 
 // undoYield takes entries out of the annotation.
 func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fields []string) error {
-	before := request.Read(server.Annotations[vocabulary.Yield])
+	before := request.Read(server.Annotations[managers.Yield])
 	if len(before) == 0 {
 		fmt.Fprintln(o.Out, "Nothing is left to others.")
 		return nil
 	}
-	c := change{server: server, annotation: vocabulary.Yield}
+	c := change{server: server, annotation: managers.Yield}
 	gone := before
 	if len(fields) > 0 {
 		gone, c.entries = nil, before
@@ -264,7 +264,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		}
 		c.entries = slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) })
 	}
-	if err := refuseForeign(server, vocabulary.Yield); err != nil {
+	if err := refuseForeign(server, managers.Yield); err != nil {
 		return err
 	}
 	for _, s := range gone {

@@ -6,7 +6,7 @@ package owners
 import (
 	"slices"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -22,16 +22,16 @@ const (
 	System Side = "system"
 )
 
-// components of Kubernetes whose names the vocabulary's classes, which are those of the operator's children, do not
+// components of Kubernetes whose names the classes of package managers, which are those of the operator's children, do not
 // tell.
 var components = []string{"kubelet", "cloud-controller-manager", "apiserver", "coredns", "k3s", "k0s"}
 
 // SideOf returns whose a manager is.
 func SideOf(owner ownership.Owner) Side {
-	switch vocabulary.ClassOf(owner.Manager, owner.Subresource) {
-	case vocabulary.ClassFreehold:
+	switch managers.ClassOf(owner.Manager, owner.Subresource) {
+	case managers.ClassFreehold:
 		return Freehold
-	case vocabulary.ClassKubernetes:
+	case managers.ClassKubernetes:
 		return System
 	}
 	if slices.Contains(components, owner.Manager) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -22,7 +22,7 @@ import (
 // inherit returns a child as it is once ToolHive's claims have passed to the operator's writers. Replicas is the writer
 // of the number of pods if it has one to write, or else empty: then the number stays and is nobody's.
 func inherit(live *unstructured.Unstructured, ref apply.ObjectRef, replicas string) (*unstructured.Unstructured, error) {
-	heirs := takeover.Heirs(vocabulary.Registry().Writers(), ref, replicas)
+	heirs := takeover.Heirs(managers.Registry().Writers(), ref, replicas)
 	edit, err := ownership.Inherit(live, time.Time{}, takeover.FromToolHive, heirs...)
 	return wanted.Edited(live, edit, err)
 }
@@ -59,21 +59,21 @@ func byMoment(a, b Object) int {
 // writing as it is.
 func moment(ref apply.ObjectRef, server string, closed bool) string {
 	switch ref.Kind {
-	case vocabulary.Deployment:
+	case managers.Deployment:
 		if !closed {
 			return AfterBackend
 		}
-	case vocabulary.StatefulSet:
+	case managers.StatefulSet:
 		if closed {
 			return AfterProxies
 		}
-	case vocabulary.ServiceKind:
+	case managers.ServiceKind:
 		if closed && ref.Name != render.ProxyServiceName(server) {
 			return AfterProxies
 		}
-	case vocabulary.Role:
+	case managers.Role:
 		return AfterProxies
-	case vocabulary.RoleBinding:
+	case managers.RoleBinding:
 		return AfterRole
 	}
 	return AtOnce

@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -45,30 +45,30 @@ type Return struct {
 func Handback(server *unstructured.Unstructured, children []*unstructured.Unstructured) []Return {
 	var set *unstructured.Unstructured
 	for _, child := range children {
-		if child.GetKind() == vocabulary.StatefulSet.Kind {
+		if child.GetKind() == managers.StatefulSet.Kind {
 			set = child
 		}
 	}
 	var all []Return
 	for _, child := range children {
-		r := Return{Ref: refOf(child), Live: child, To: vocabulary.ToolHiveOperator, change: func(map[string]any) {}}
+		r := Return{Ref: refOf(child), Live: child, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
 		switch {
-		case r.Ref.Kind == vocabulary.StatefulSet:
-			r.To = vocabulary.ToolHiveRunner
+		case r.Ref.Kind == managers.StatefulSet:
+			r.To = managers.ToolHiveRunner
 			r.change = func(config map[string]any) { openGate(config, server.GetGeneration()) }
 		case isBackendService(r.Ref, server.GetName()):
-			r.To = vocabulary.ToolHiveRunner
+			r.To = managers.ToolHiveRunner
 			r.change = func(config map[string]any) { giveTo(config, set) }
-		case r.Ref.Kind == vocabulary.Role:
+		case r.Ref.Kind == managers.Role:
 			r.change = func(config map[string]any) { config["rules"] = toolHiveRules() }
 		}
 		all = append(all, r)
 	}
 	all = append(all,
 		Return{
-			Ref: refOf(server), Live: server, Subresource: "status", To: vocabulary.ToolHiveOperator, change: dropConditions,
+			Ref: refOf(server), Live: server, Subresource: "status", To: managers.ToolHiveOperator, change: dropConditions,
 		},
-		Return{Ref: refOf(server), Live: server, To: vocabulary.ToolHiveOperator, change: func(map[string]any) {}},
+		Return{Ref: refOf(server), Live: server, To: managers.ToolHiveOperator, change: func(map[string]any) {}},
 	)
 	all = slices.DeleteFunc(all, func(r Return) bool { return !r.due(r.Live) })
 	slices.SortStableFunc(all, func(a, b Return) int { return a.place() - b.place() })
@@ -82,21 +82,21 @@ func refOf(object *unstructured.Unstructured) apply.ObjectRef {
 }
 
 func isBackendService(ref apply.ObjectRef, server string) bool {
-	return ref.Kind == vocabulary.ServiceKind && (ref.Name == render.BackendServiceName(server) || ref.Name == render.HeadlessServiceName(server))
+	return ref.Kind == managers.ServiceKind && (ref.Name == render.BackendServiceName(server) || ref.Name == render.HeadlessServiceName(server))
 }
 
 // place is where an object stands in the order.
 func (r *Return) place() int {
 	switch {
-	case r.Ref.Kind == vocabulary.StatefulSet:
+	case r.Ref.Kind == managers.StatefulSet:
 		return 0
-	case r.To == vocabulary.ToolHiveRunner:
+	case r.To == managers.ToolHiveRunner:
 		return 1
-	case r.Ref.Kind == vocabulary.RoleBinding:
+	case r.Ref.Kind == managers.RoleBinding:
 		return 3
-	case r.Ref.Kind == vocabulary.Role:
+	case r.Ref.Kind == managers.Role:
 		return 4
-	case r.Ref.Kind == vocabulary.MCPServer:
+	case r.Ref.Kind == managers.MCPServer:
 		return 5
 	}
 	return 2
@@ -105,7 +105,7 @@ func (r *Return) place() int {
 // due tells whether the operator, or an interrupted run of the plugin, holds anything.
 func (r *Return) due(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		ours := vocabulary.ClassOf(e.Manager, "") == vocabulary.ClassFreehold || e.Manager == vocabulary.Plugin
+		ours := managers.ClassOf(e.Manager, "") == managers.ClassFreehold || e.Manager == managers.Plugin
 		return ours && e.Subresource == r.Subresource
 	})
 }
@@ -113,10 +113,10 @@ func (r *Return) due(live *unstructured.Unstructured) bool {
 // Gather returns the JSON patch by which the plugin gets what the operator's writers own; nil when they own nothing.
 func (r *Return) Gather(live *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	from := func(o ownership.Owner) bool {
-		return vocabulary.ClassOf(o.Manager, "") == vocabulary.ClassFreehold && o.Subresource == r.Subresource
+		return managers.ClassOf(o.Manager, "") == managers.ClassFreehold && o.Subresource == r.Subresource
 	}
 	edit, err := ownership.Inherit(live, now, from, ownership.Heir{
-		Holder: ownership.Holder{Manager: vocabulary.Plugin, Subresource: r.Subresource, APIVersion: live.GetAPIVersion()},
+		Holder: ownership.Holder{Manager: managers.Plugin, Subresource: r.Subresource, APIVersion: live.GetAPIVersion()},
 		Covers: r.covers(),
 	})
 	if err != nil || edit == nil {
@@ -127,7 +127,7 @@ func (r *Return) Gather(live *unstructured.Unstructured, now time.Time) ([]byte,
 
 // covers tells which fields the plugin owns meanwhile.
 func (r *Return) covers() func(path fieldpath.Path) bool {
-	for _, w := range vocabulary.HandbackWriters() {
+	for _, w := range managers.HandbackWriters() {
 		if w.Kind == r.Ref.Kind && w.Subresource == r.Subresource {
 			return w.Claim.Covers
 		}
@@ -137,7 +137,7 @@ func (r *Return) covers() func(path fieldpath.Path) bool {
 
 // Config returns what the plugin applies: all that it owns, as ToolHive needs it.
 func (r *Return) Config(schema managedfields.TypeConverter, live *unstructured.Unstructured) (map[string]any, error) {
-	own, err := ownership.Fields(ownership.ApplyEntry(live, vocabulary.Plugin, r.Subresource))
+	own, err := ownership.Fields(ownership.ApplyEntry(live, managers.Plugin, r.Subresource))
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +188,10 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 	for _, field := range []string{"uid", "resourceVersion"} {
 		unstructured.RemoveNestedField(want, "metadata", field)
 	}
-	merged, err := Merge(schema, gathered, want, vocabulary.Plugin, r.Subresource, false)
+	merged, err := Merge(schema, gathered, want, managers.Plugin, r.Subresource, false)
 	if paths, conflict := contested(err); conflict {
 		o := Object{Ref: r.Ref, Live: gathered, Merged: gathered}
-		o.contest(vocabulary.Plugin, paths, want)
+		o.contest(managers.Plugin, paths, want)
 		return nil, o.Contested, nil
 	}
 	return merged, nil, err

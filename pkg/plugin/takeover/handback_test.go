@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
@@ -45,8 +45,8 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 			map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "FieldsOwned", "status": "True"},
 		}},
 	},
-		entry(vocabulary.Finalizer, v1beta1.SchemeGroupVersion.String(), "", `{"f:metadata":{"f:finalizers":{"v:\"`+v1beta1.Finalizer+`\"":{}}}}`),
-		entry(vocabulary.Status, v1beta1.SchemeGroupVersion.String(), "status", `{"f:status":{"f:phase":{},"f:conditions":{
+		entry(managers.Finalizer, v1beta1.SchemeGroupVersion.String(), "", `{"f:metadata":{"f:finalizers":{"v:\"`+v1beta1.Finalizer+`\"":{}}}}`),
+		entry(managers.Status, v1beta1.SchemeGroupVersion.String(), "status", `{"f:status":{"f:phase":{},"f:conditions":{
 			"k:{\"type\":\"Ready\"}":{".":{},"f:type":{},"f:status":{}},"k:{\"type\":\"FieldsOwned\"}":{".":{},"f:type":{},"f:status":{}}}}}`),
 	)
 	set := owned(map[string]any{
@@ -56,9 +56,9 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 			"annotations": map[string]any{v1beta1.AnnotationGeneration: gate},
 		}}},
 	},
-		entry(vocabulary.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{}}},
+		entry(managers.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{}}},
 			"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:`+v1beta1.AnnotationGeneration+`":{}}}}}}`),
-		entry(vocabulary.BackendReplicas, "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`),
+		entry(managers.BackendReplicas, "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`),
 		entry("somebody", "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:other":{}}}}`),
 	)
 	service := owned(map[string]any{
@@ -66,7 +66,7 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 		"metadata": map[string]any{"name": "mcp-web", "uid": "service", "ownerReferences": []any{map[string]any{
 			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": v1beta1.MCPServerKind, "name": "web", "uid": "server", "controller": true,
 		}}},
-	}, entry(vocabulary.Service, "v1", "", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"server\"}":{}}}}`))
+	}, entry(managers.Service, "v1", "", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"server\"}":{}}}}`))
 	return server, []*unstructured.Unstructured{service, set}
 }
 
@@ -87,7 +87,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 		for _, field := range []string{"uid", "resourceVersion"} {
 			unstructured.RemoveNestedField(config, "metadata", field)
 		}
-		if after, err = takeover.Merge(schema, live, config, vocabulary.Plugin, r.Subresource, false); err != nil {
+		if after, err = takeover.Merge(schema, live, config, managers.Plugin, r.Subresource, false); err != nil {
 			t.Fatal(err)
 		}
 		return after
@@ -114,7 +114,7 @@ func run(t *testing.T, server *unstructured.Unstructured, children []*unstructur
 			if steps--; steps < 0 {
 				return server, children
 			}
-			if r.Ref.Kind == vocabulary.MCPServer {
+			if r.Ref.Kind == managers.MCPServer {
 				server = step(t, &r, server, n)
 				continue
 			}

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // pass returns the JSON patch by which the plugin's claim, of the object or a subresource, becomes that of a manager of
 // ToolHive's, by the operation by which that one writes. It returns nil when the plugin owns nothing.
 func pass(live *unstructured.Unstructured, subresource, to string, now time.Time) ([]byte, error) {
-	claim := ownership.ApplyEntry(live, vocabulary.Plugin, subresource)
+	claim := ownership.ApplyEntry(live, managers.Plugin, subresource)
 	if claim == nil {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func pass(live *unstructured.Unstructured, subresource, to string, now time.Time
 	var entries []metav1.ManagedFieldsEntry
 	for _, entry := range live.GetManagedFields() {
 		switch {
-		case entry.Manager == vocabulary.Plugin && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == subresource:
+		case entry.Manager == managers.Plugin && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == subresource:
 		case entry.Manager == to && entry.Operation == passed.Operation && entry.Subresource == subresource && entry.APIVersion == passed.APIVersion:
 			more, err := ownership.Fields(&entry)
 			if err != nil {
@@ -53,6 +53,6 @@ func pass(live *unstructured.Unstructured, subresource, to string, now time.Time
 
 // operations are those by which ToolHive's managers write.
 var operations = map[string]metav1.ManagedFieldsOperationType{
-	vocabulary.ToolHiveOperator: metav1.ManagedFieldsOperationUpdate,
-	vocabulary.ToolHiveRunner:   metav1.ManagedFieldsOperationApply,
+	managers.ToolHiveOperator: metav1.ManagedFieldsOperationUpdate,
+	managers.ToolHiveRunner:   metav1.ManagedFieldsOperationApply,
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -36,7 +36,7 @@ const (
 
 // StandingOf tells whose an MCPServer is, from it itself and its children.
 func StandingOf(server *unstructured.Unstructured, children []*unstructured.Unstructured) Standing {
-	ours := ownership.ApplyEntry(server, vocabulary.Finalizer, "") != nil
+	ours := ownership.ApplyEntry(server, managers.Finalizer, "") != nil
 	for _, child := range children {
 		ref := refOf(child)
 		if takeover.Untaken(ref, child) {
@@ -95,9 +95,9 @@ type Plan struct {
 // MCPServer as it is.
 func New(in wanted.Input) (*Plan, error) {
 	w := &worker{
-		Input: in, yield: request.Read(in.Server.Annotations[vocabulary.Yield]), take: request.Read(in.Server.Annotations[vocabulary.Take]),
+		Input: in, yield: request.Read(in.Server.Annotations[managers.Yield]), take: request.Read(in.Server.Annotations[managers.Take]),
 	}
-	set := in.Child(w.ref(vocabulary.StatefulSet, render.StatefulSetName(in.Server.Name)))
+	set := in.Child(w.ref(managers.StatefulSet, render.StatefulSetName(in.Server.Name)))
 	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}
 	if !plan.GateClosed || w.Process == "" {
 		w.Process = Unknown
@@ -108,7 +108,7 @@ func New(in wanted.Input) (*Plan, error) {
 	}
 	plan.Notices = result.Notices
 	for _, intent := range result.Intents {
-		if vocabulary.CountsReplicas(intent.Writer) {
+		if managers.CountsReplicas(intent.Writer) {
 			continue
 		}
 		object, err := w.object(intent, result)
@@ -116,7 +116,7 @@ func New(in wanted.Input) (*Plan, error) {
 			return nil, err
 		}
 		object.When = moment(object.Ref, in.Server.Name, plan.GateClosed)
-		if object.Live == nil && object.Ref.Kind == vocabulary.Deployment {
+		if object.Live == nil && object.Ref.Kind == managers.Deployment {
 			object.When = WhenBackendReady
 		}
 		if object.Live == nil {
@@ -131,7 +131,7 @@ func New(in wanted.Input) (*Plan, error) {
 		}
 	}
 	for _, name := range []string{render.LegacyRunConfigName(in.Server.Name), render.LegacyInlineAuthzName(in.Server.Name)} {
-		ref := w.ref(vocabulary.ConfigMap, name)
+		ref := w.ref(managers.ConfigMap, name)
 		if live := in.Child(ref); live != nil {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: WhenUnused})
 		}
@@ -146,7 +146,7 @@ func legacyName(name string) string {
 	switch {
 	case !ok:
 		return ""
-	case config.Writer == vocabulary.Authz:
+	case config.Writer == managers.Authz:
 		return render.LegacyInlineAuthzName(config.Server)
 	default:
 		return render.LegacyRunConfigName(config.Server)
@@ -210,10 +210,10 @@ const replicasPath = ".spec.replicas"
 // Capped tells that it is one, or none, because there may be no more, whoever has set it.
 func (w *worker) replicas(o *Object, result *render.Result) (writer string, number runtime.ApplyConfiguration, capped bool) {
 	switch o.Ref.Kind {
-	case vocabulary.Deployment:
-		writer = vocabulary.ProxyReplicas
-	case vocabulary.StatefulSet:
-		writer = vocabulary.BackendReplicas
+	case managers.Deployment:
+		writer = managers.ProxyReplicas
+	case managers.StatefulSet:
+		writer = managers.BackendReplicas
 	default:
 		return "", nil, false
 	}

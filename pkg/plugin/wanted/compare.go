@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -41,14 +41,14 @@ func Settle(writer string, live *unstructured.Unstructured, config runtime.Apply
 	switch want := config.(type) {
 	case *appsv1ac.DeploymentApplyConfiguration:
 		var object appsv1.Deployment
-		if convert(live.Object, &object) == nil && writer == vocabulary.Proxy {
+		if convert(live.Object, &object) == nil && writer == managers.Proxy {
 			if owned, err := appsv1ac.ExtractDeployment(&object, writer); err == nil {
 				render.SettleProxy(want, owned)
 			}
 		}
 	case *appsv1ac.StatefulSetApplyConfiguration:
 		var object appsv1.StatefulSet
-		if convert(live.Object, &object) == nil && writer == vocabulary.Backend {
+		if convert(live.Object, &object) == nil && writer == managers.Backend {
 			if owned, err := appsv1ac.ExtractStatefulSet(&object, writer); err == nil {
 				render.SettleBackend(want, owned)
 			}
@@ -101,7 +101,7 @@ func (w *worker) compare(intent *Intent, left *fieldpath.Set, yields func(path f
 	}
 	sources := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("metadata", "annotations", apply.SourceAnnotation),
-		fieldpath.MakePathOrDie("metadata", "annotations", vocabulary.ReplicasSource),
+		fieldpath.MakePathOrDie("metadata", "annotations", managers.ReplicasSource),
 	)
 	intent.Same = changes.IsSame() && own.Difference(released).Difference(sources).Equals(fields.Difference(identity))
 	if intent.Same {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -19,20 +19,20 @@ import (
 // same. What the operator would write there cannot be told from outside, so Ours is missing. There is nothing of a status
 // that the operator does not write.
 func HeldStatus(server *v1beta1.MCPServer) (Intent, error) {
-	intent := Intent{Writer: vocabulary.Status, Object: ref(vocabulary.MCPServer, server, server.Name)}
-	writers := vocabulary.Registry().Writers()
-	i := slices.IndexFunc(writers, func(w fieldmanager.Writer) bool { return w.Name == vocabulary.Status })
-	if i < 0 || ownership.ApplyEntry(server, vocabulary.Status, statusSubresource) == nil {
+	intent := Intent{Writer: managers.Status, Object: ref(managers.MCPServer, server, server.Name)}
+	writers := managers.Registry().Writers()
+	i := slices.IndexFunc(writers, func(w fieldmanager.Writer) bool { return w.Name == managers.Status })
+	if i < 0 || ownership.ApplyEntry(server, managers.Status, statusSubresource) == nil {
 		return intent, nil
 	}
 	by := func(_ *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
-		return !owner.Applies(vocabulary.Status, statusSubresource) && !vocabulary.IsToolHive(owner.Manager)
+		return !owner.Applies(managers.Status, statusSubresource) && !managers.IsToolHive(owner.Manager)
 	}
 	held, err := ownership.HeldBy(server, by, writers[i].Claim.Covers)
 	if err != nil || held.Empty() {
 		return intent, err
 	}
-	alone, err := ownership.Alone(server, held, vocabulary.Status, statusSubresource)
+	alone, err := ownership.Alone(server, held, managers.Status, statusSubresource)
 	if err != nil {
 		return intent, err
 	}
@@ -43,7 +43,7 @@ func HeldStatus(server *v1beta1.MCPServer) (Intent, error) {
 	alone.Iterate(func(path fieldpath.Path) {
 		c := Contested{Path: path.String(), Location: path.Copy(), Theirs: At(object, path)}
 		for _, o := range ownership.Owners(server, c.Path) {
-			if !o.Applies(vocabulary.Status, statusSubresource) {
+			if !o.Applies(managers.Status, statusSubresource) {
 				c.Owners = append(c.Owners, o)
 			}
 		}

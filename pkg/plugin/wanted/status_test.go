@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
@@ -23,7 +23,7 @@ func TestHeldStatus(t *testing.T) {
 			Manager: manager, Operation: "Apply", Subresource: "status", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
-	ours := entry(vocabulary.Status, `{"f:status":{"f:phase":{},"f:message":{}}}`)
+	ours := entry(managers.Status, `{"f:status":{"f:phase":{},"f:message":{}}}`)
 	s := server(v1beta1.TransportSSE)
 	s.Status.URL, s.Status.Message = "http://theirs", "shared"
 	theirs := entry("kubectl", `{"f:status":{"f:url":{},"f:message":{},"f:conditions":{"k:{\"type\":\"Theirs\"}":{".":{},"f:type":{},"f:status":{}}}}}`)
@@ -34,7 +34,7 @@ func TestHeldStatus(t *testing.T) {
 		"nothing":            {[]metav1.ManagedFieldsEntry{ours}, nil},
 		"not the operator's": {[]metav1.ManagedFieldsEntry{theirs}, nil},
 		"somebody's":         {[]metav1.ManagedFieldsEntry{ours, theirs}, []string{".status.url"}},
-		"ToolHive's":         {[]metav1.ManagedFieldsEntry{ours, entry(vocabulary.ToolHiveOperator, `{"f:status":{"f:url":{}}}`)}, nil},
+		"ToolHive's":         {[]metav1.ManagedFieldsEntry{ours, entry(managers.ToolHiveOperator, `{"f:status":{"f:url":{}}}`)}, nil},
 		"a part of a condition": {
 			[]metav1.ManagedFieldsEntry{ours, entry("kubectl", `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:type":{},"f:message":{}}}}}`)},
 			[]string{`.status.conditions[type="Ready"].message`},

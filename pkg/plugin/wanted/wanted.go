@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -94,12 +94,12 @@ type Plan struct {
 // New works out what every writer wants. The error is a *render.InvalidError when the MCPServer cannot be rendered; then
 // nothing is written for it.
 func New(in Input) (*Plan, error) {
-	key := ref(vocabulary.Deployment, in.Server, render.DeploymentName(in.Server.Name))
+	key := ref(managers.Deployment, in.Server, render.DeploymentName(in.Server.Name))
 	result, err := Render(in)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{Input: in, yield: request.Read(in.Server.Annotations[vocabulary.Yield])}
+	w := &worker{Input: in, yield: request.Read(in.Server.Annotations[managers.Yield])}
 	plan := &Plan{}
 	for _, absent := range result.Absent {
 		if object := ref(absent.Kind, in.Server, absent.Name); in.Child(object) != nil {
@@ -107,7 +107,7 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	for _, rendered := range result.Intents {
-		if vocabulary.CountsReplicas(rendered.Writer) {
+		if managers.CountsReplicas(rendered.Writer) {
 			continue
 		}
 		object := ref(rendered.Kind, in.Server, rendered.Name)
@@ -125,8 +125,8 @@ func New(in Input) (*Plan, error) {
 		writer string
 		object apply.ObjectRef
 	}{
-		{vocabulary.BackendReplicas, ref(vocabulary.StatefulSet, in.Server, render.StatefulSetName(in.Server.Name))},
-		{vocabulary.ProxyReplicas, key},
+		{managers.BackendReplicas, ref(managers.StatefulSet, in.Server, render.StatefulSetName(in.Server.Name))},
+		{managers.ProxyReplicas, key},
 	} {
 		intent, err := w.replicas(tier.writer, tier.object, result)
 		if err != nil {
@@ -141,7 +141,7 @@ func New(in Input) (*Plan, error) {
 
 // configUID is the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
 func (w *worker) configUID(name string) types.UID {
-	if live := w.Child(ref(vocabulary.ConfigMap, w.Server, name)); live != nil {
+	if live := w.Child(ref(managers.ConfigMap, w.Server, name)); live != nil {
 		return live.GetUID()
 	}
 	return ""
@@ -153,7 +153,7 @@ func Render(in Input) (*render.Result, error) {
 		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
 		BackendProcess: in.Process,
 	}
-	proxy := in.Child(ref(vocabulary.Deployment, in.Server, render.DeploymentName(in.Server.Name)))
+	proxy := in.Child(ref(managers.Deployment, in.Server, render.DeploymentName(in.Server.Name)))
 	if proxy != nil && in.Process == "" {
 		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
@@ -174,7 +174,7 @@ type worker struct {
 }
 
 func (w *worker) backendReady() bool {
-	backend := w.Child(ref(vocabulary.StatefulSet, w.Server, render.StatefulSetName(w.Server.Name)))
+	backend := w.Child(ref(managers.StatefulSet, w.Server, render.StatefulSetName(w.Server.Name)))
 	if backend == nil {
 		return false
 	}
@@ -231,7 +231,7 @@ func (w *worker) intent(writer string, object apply.ObjectRef, config runtime.Ap
 		return intent, fmt.Errorf("what %s wants of %s cannot be encoded: %w", writer, object, err)
 	}
 	intent.Want = want
-	if intent.Live != nil && object.Kind == vocabulary.ConfigMap {
+	if intent.Live != nil && object.Kind == managers.ConfigMap {
 		var live corev1.ConfigMap
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(intent.Live.Object, &live)
 		if intent.Foreign = err == nil && !render.HoldsWhatItsNameTells(config, &live); intent.Foreign {
@@ -261,8 +261,8 @@ func sourceOf(server *v1beta1.MCPServer) apply.Source {
 
 // sourceKey is the annotation by which a writer tells of the source.
 func sourceKey(writer string) string {
-	if vocabulary.CountsReplicas(writer) {
-		return vocabulary.ReplicasSource
+	if managers.CountsReplicas(writer) {
+		return managers.ReplicasSource
 	}
 	return apply.SourceAnnotation
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -65,9 +65,9 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 		object := &unstructured.Unstructured{Object: intent.Want}
 		object.SetUID("1")
 		object.SetResourceVersion("1")
-		if intent.Writer == vocabulary.Proxy {
+		if intent.Writer == managers.Proxy {
 			// The RunConfig's UID, which is not known before it is there.
-			if err := unstructured.SetNestedField(object.Object, "1", "spec", "template", "metadata", "annotations", vocabulary.ConfigUIDs); err != nil {
+			if err := unstructured.SetNestedField(object.Object, "1", "spec", "template", "metadata", "annotations", managers.ConfigUIDs); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -131,9 +131,9 @@ func (w world) replace(t *testing.T, ref apply.ObjectRef, manager string, value 
 }
 
 var (
-	proxy   = apply.ObjectRef{Kind: vocabulary.Deployment}
-	service = apply.ObjectRef{Kind: vocabulary.ServiceKind}
-	backend = apply.ObjectRef{Kind: vocabulary.StatefulSet}
+	proxy   = apply.ObjectRef{Kind: managers.Deployment}
+	service = apply.ObjectRef{Kind: managers.ServiceKind}
+	backend = apply.ObjectRef{Kind: managers.StatefulSet}
 )
 
 func init() {
@@ -143,10 +143,10 @@ func init() {
 }
 
 const (
-	proxyIntent    = vocabulary.Proxy + " deployment.apps/web"
-	replicasIntent = vocabulary.ProxyReplicas + " deployment.apps/web"
-	backendIntent  = vocabulary.Backend + " statefulset.apps/web"
-	serviceIntent  = vocabulary.Service + " service/mcp-web"
+	proxyIntent    = managers.Proxy + " deployment.apps/web"
+	replicasIntent = managers.ProxyReplicas + " deployment.apps/web"
+	backendIntent  = managers.Backend + " statefulset.apps/web"
+	serviceIntent  = managers.Service + " service/mcp-web"
 )
 
 func TestNothingIsThere(t *testing.T) {
@@ -193,7 +193,7 @@ func TestContested(t *testing.T) {
 			s := server(v1beta1.TransportSSE)
 			w := settled(t, s)
 			w.replace(t, proxy, "kubectl-edit", "theirs", labels...)
-			s.Annotations[vocabulary.Yield] = test.yield
+			s.Annotations[managers.Yield] = test.yield
 			intent := w.plan(t, s)[proxyIntent]
 			var paths []string
 			for _, c := range intent.Contested {
@@ -235,7 +235,7 @@ func TestForgedSourceIsContested(t *testing.T) {
 func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
-	s.Annotations[vocabulary.Yield] = `.spec.template.spec.containers[name="toolhive"].env`
+	s.Annotations[managers.Yield] = `.spec.template.spec.containers[name="toolhive"].env`
 	s.Spec.Image = "example.com/mcp:2"
 	intent := w.plan(t, s)[proxyIntent]
 	env := fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "toolhive"), "env")
@@ -269,7 +269,7 @@ func TestRemoved(t *testing.T) {
 			} else if err := unstructured.SetNestedField(w[backend].Object, int64(1), partition...); err != nil {
 				t.Fatal(err)
 			}
-			s.Annotations[vocabulary.BackendUpdateStrategy], s.Annotations[vocabulary.Yield] = "OnDelete", test.yield
+			s.Annotations[managers.BackendUpdateStrategy], s.Annotations[managers.Yield] = "OnDelete", test.yield
 			intent := w.plan(t, s)[backendIntent]
 			var contested []string
 			for _, c := range intent.Contested {
@@ -320,7 +320,7 @@ func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
 			if test.theirs {
 				w.replace(t, backend, "kubectl-edit", "theirs", "spec", "template", "metadata", "labels", "app")
 			}
-			s.Annotations[vocabulary.Yield] = test.yield
+			s.Annotations[managers.Yield] = test.yield
 			intent := w.plan(t, s)[backendIntent]
 			if intent.Same != test.same {
 				t.Errorf("same: %t, contested %v, released %v", intent.Same, intent.Contested, intent.Released)
@@ -355,7 +355,7 @@ func TestReplicas(t *testing.T) {
 	if got := w.plan(t, s)[replicasIntent]; got.Same || wanted.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(3) {
 		t.Errorf("set: %+v", got)
 	}
-	own(t, w[proxy], vocabulary.ProxyReplicas, "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
+	own(t, w[proxy], managers.ProxyReplicas, "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
 	s.Spec.Replicas = nil
 	if got := w.plan(t, s)[replicasIntent]; got.Want != nil || !cmp.Equal(got.Released, []string{".spec.replicas"}) {
 		t.Errorf("released: %+v", got)
@@ -398,7 +398,7 @@ func TestYieldable(t *testing.T) {
 			t.Errorf("%s: %t", path, got)
 		}
 	}
-	if request.Yieldable(apply.ObjectRef{Kind: vocabulary.ConfigMap}, fieldpath.MakePathOrDie("data")) {
+	if request.Yieldable(apply.ObjectRef{Kind: managers.ConfigMap}, fieldpath.MakePathOrDie("data")) {
 		t.Error("the RunConfig may be left to others")
 	}
 }

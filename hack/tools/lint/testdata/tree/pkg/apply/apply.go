@@ -14,7 +14,7 @@ import (
 
 	_ "github.com/freehold-dev/freehold/apis/toolhive/v1beta1" // want depguard:apply
 	_ "github.com/freehold-dev/freehold/pkg/fieldmanager"
-	_ "github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary" // want depguard:apply
+	_ "github.com/freehold-dev/freehold/pkg/fieldmanager/managers" // want depguard:apply
 	_ "github.com/freehold-dev/freehold/pkg/ownership"
 	_ "github.com/freehold-dev/freehold/pkg/runconfig" // want depguard:apply
 )

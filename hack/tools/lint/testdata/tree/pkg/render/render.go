@@ -16,7 +16,7 @@ import (
 	_ "github.com/freehold-dev/freehold/generated/clientset/versioned"      // want depguard:render
 	_ "github.com/freehold-dev/freehold/generated/listers/toolhive/v1beta1" // want depguard:render
 	_ "github.com/freehold-dev/freehold/pkg/apply"                          // want depguard:render
-	_ "github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	_ "github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	_ "github.com/freehold-dev/freehold/pkg/runconfig"
 	_ "github.com/freehold-dev/freehold/pkg/status" // want depguard:render
 )

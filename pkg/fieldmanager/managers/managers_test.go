@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package vocabulary_test
+package managers_test
 
 import (
 	"reflect"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/vocabulary"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func TestNames(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 		kind                      schema.GroupKind
 	}
 	seen := map[place]bool{}
-	for _, w := range vocabulary.Registry().Writers() {
+	for _, w := range managers.Registry().Writers() {
 		at := place{w.Name, w.Object, w.Subresource, w.Kind}
 		if seen[at] {
 			t.Errorf("%q writes %s %s %s twice", w.Name, w.Kind, w.Object, w.Subresource)
@@ -52,7 +52,7 @@ func TestANameWritesOneObjectOfAKind(t *testing.T) {
 		kind              schema.GroupKind
 	}
 	objects := map[target]string{}
-	for _, w := range vocabulary.Registry().Writers() {
+	for _, w := range managers.Registry().Writers() {
 		at := target{w.Name, w.Subresource, w.Kind}
 		if before, ok := objects[at]; ok && before != w.Object {
 			t.Errorf("%q writes the %s %q as well as %q", w.Name, w.Kind, before, w.Object)
@@ -62,7 +62,7 @@ func TestANameWritesOneObjectOfAKind(t *testing.T) {
 }
 
 func TestNoTwoWritersClaimOneField(t *testing.T) {
-	writers := vocabulary.Registry().Writers()
+	writers := managers.Registry().Writers()
 	for i, a := range writers {
 		for _, b := range writers[i+1:] {
 			sameObject := a.Kind == b.Kind && a.Object == b.Object && a.Subresource == b.Subresource
@@ -77,7 +77,7 @@ func TestNoTwoWritersClaimOneField(t *testing.T) {
 // although they are of one object.
 func TestClaimsKeepToTheirSubresource(t *testing.T) {
 	status := fieldmanager.Claim{Within: []fieldpath.Path{fieldmanager.Path("status")}}
-	for _, w := range vocabulary.Registry().Writers() {
+	for _, w := range managers.Registry().Writers() {
 		for _, p := range w.Claim.Within {
 			if status.Covers(p) != (w.Subresource == "status") {
 				t.Errorf("%q claims %s through subresource %q", w.Name, p, w.Subresource)
@@ -87,9 +87,9 @@ func TestClaimsKeepToTheirSubresource(t *testing.T) {
 }
 
 func TestEveryKindHasAnOwnershipWriterThatClaimsNothing(t *testing.T) {
-	registry := vocabulary.Registry()
+	registry := managers.Registry()
 	for _, w := range registry.Writers() {
-		editor, ok := registry.Writer(vocabulary.Ownership, w.Kind, "")
+		editor, ok := registry.Writer(managers.Ownership, w.Kind, "")
 		if !ok {
 			t.Errorf("nobody may edit the managedFields of %s", w.Kind)
 		}
@@ -102,13 +102,13 @@ func TestEveryKindHasAnOwnershipWriterThatClaimsNothing(t *testing.T) {
 func TestReplicasHaveTheirOwnWriter(t *testing.T) {
 	replicas := fieldmanager.Path("spec", "replicas")
 	template := fieldmanager.Path("spec", "template")
-	registry := vocabulary.Registry()
+	registry := managers.Registry()
 	for _, test := range []struct {
 		kind              schema.GroupKind
 		content, replicas string
 	}{
-		{vocabulary.Deployment, vocabulary.Proxy, vocabulary.ProxyReplicas},
-		{vocabulary.StatefulSet, vocabulary.Backend, vocabulary.BackendReplicas},
+		{managers.Deployment, managers.Proxy, managers.ProxyReplicas},
+		{managers.StatefulSet, managers.Backend, managers.BackendReplicas},
 	} {
 		content, ok := registry.Writer(test.content, test.kind, "")
 		if !ok || content.Claim.Covers(replicas) || !content.Claim.Covers(template) {
@@ -122,7 +122,7 @@ func TestReplicasHaveTheirOwnWriter(t *testing.T) {
 }
 
 func TestFinalizerClaimIsOneFinalizer(t *testing.T) {
-	writer, ok := vocabulary.Registry().Writer(vocabulary.Finalizer, vocabulary.MCPServer, "")
+	writer, ok := managers.Registry().Writer(managers.Finalizer, managers.MCPServer, "")
 	if !ok {
 		t.Fatal("nobody writes the finalizer")
 	}
@@ -142,7 +142,7 @@ func TestFinalizerClaimIsOneFinalizer(t *testing.T) {
 }
 
 func TestStatusClaim(t *testing.T) {
-	writer, ok := vocabulary.Registry().Writer(vocabulary.Status, vocabulary.MCPServer, "status")
+	writer, ok := managers.Registry().Writer(managers.Status, managers.MCPServer, "status")
 	if !ok {
 		t.Fatal("nobody writes the status")
 	}
@@ -187,9 +187,9 @@ func TestOwnedConditionsAreSortedAndDistinct(t *testing.T) {
 }
 
 func TestEveryCallReturnsARegistryOfItsOwn(t *testing.T) {
-	first := vocabulary.Registry()
-	first.MustRegister(fieldmanager.Writer{Name: "extra", Kind: vocabulary.Role})
-	if vocabulary.Registry().Knows("extra") {
+	first := managers.Registry()
+	first.MustRegister(fieldmanager.Writer{Name: "extra", Kind: managers.Role})
+	if managers.Registry().Knows("extra") {
 		t.Error("a writer that was added to one registry is in the next one")
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vocabulary is the list of Freehold's field managers and of what each of them claims. It is the
+// Package managers lists Freehold's field managers and the fields that each of them claims. It is the
 // only place where a manager is named; the table "who writes what" in the README is generated from it.
-package vocabulary
+package managers
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"

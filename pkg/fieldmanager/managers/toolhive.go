@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package vocabulary
+package managers
 
 // Field managers of ToolHive, as they stand on objects that its v0.44.0 has made.
 const (
