@@ -34,7 +34,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // apiServer answers for two fake clientsets. The trackers of client-go know neither UIDs nor versions nor
@@ -69,7 +69,7 @@ type write struct {
 // String is the short form that tests compare. It leaves out the part of a ConfigMap's name that tells its content.
 func (w write) String() string {
 	target := w.kind + "/" + w.name
-	if config, ok := render.ParseConfigName(w.name); ok && !config.Legacy {
+	if inventory.HasDigest(w.name) {
 		target = target[:strings.LastIndexByte(target, '-')]
 	}
 	if w.subresource != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
@@ -29,11 +30,11 @@ func serverOfConfig(obj any) ([]string, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // What is no object is no child.
 	}
-	config, ok := render.ParseConfigName(accessor.GetName())
-	if !ok {
-		return nil, nil
+	var keys []string
+	for _, server := range inventory.Servers(managers.ConfigMap, accessor.GetName()) {
+		keys = append(keys, cache.NewObjectName(accessor.GetNamespace(), server).String())
 	}
-	return []string{cache.NewObjectName(accessor.GetNamespace(), config.Server).String()}, nil
+	return keys, nil
 }
 
 // configs returns the ConfigMaps that have the name of a RunConfig or an inline policy of an MCPServer, in the order of

@@ -26,6 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -270,7 +271,7 @@ func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
 
 // wakeParents wakes the MCPServers that an object of that name is, or stands in the way of, a child of.
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object) {
-	for _, name := range candidates(kind, obj.GetName()) {
+	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.serves(key) {
 			c.queue.Add(key)

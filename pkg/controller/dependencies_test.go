@@ -26,7 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -299,7 +299,7 @@ func TestNamesOfConfigMapsAreForgotten(t *testing.T) {
 	names := newConfigNames()
 	key := cache.NewObjectName("shop", "web")
 	ref := func(policy string) apply.ObjectRef {
-		return childRef(managers.ConfigMap, "shop", render.InlineAuthzName("web", map[string]string{"authz.json": policy}))
+		return childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.ContentName("web", map[string]string{"authz.json": policy}))
 	}
 	first, second := ref(permitAll), ref(forbidAll)
 	for _, step := range []struct{ wanted, dropped []apply.ObjectRef }{

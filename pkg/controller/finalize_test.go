@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // markDeleted is what a user's delete does to an object with finalizers.
@@ -343,8 +343,8 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 	events := &recorder{}
 	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, key: key(strings.Repeat("w", 63)), server: newServer("web")}
-	p.tellLeftBehind(t.Context(), append(fixed(p.key), childRef(managers.ConfigMap, "shop", render.LegacyRunConfigName(p.key.Name)),
-		childRef(managers.ConfigMap, "shop", render.LegacyInlineAuthzName(p.key.Name))))
+	p.tellLeftBehind(t.Context(), append(fixed(p.key), childRef(managers.ConfigMap, "shop", inventory.RunConfig.Name(p.key.Name)),
+		childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.Name(p.key.Name))))
 	told := events.heard()
 	if len(told) != 1 || len(told[0]) > 1024 || !strings.Contains(told[0], " more objects, which the operator's log names)") {
 		t.Errorf("told %v", told)

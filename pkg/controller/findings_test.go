@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -144,7 +145,7 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 			t.Errorf("%s has no writer for %s", manager.Name, manager.Kind)
 		}
 	}
-	for kind := range affixes {
+	for _, kind := range inventory.Kinds() {
 		if clients.deleters[kind] == nil {
 			t.Errorf("there is no way to delete a %s", kind)
 		}

@@ -46,7 +46,7 @@ func (c *Controller) wakeNeighbours(server cache.ObjectName) {
 
 // neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
 func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
-	for _, name := range candidates(child.Kind, child.Name) {
+	for _, name := range inventory.Servers(child.Kind, child.Name) {
 		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.serves(neighbour) {
 			found = append(found, neighbour)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 func unchanged(obj any) (any, error) { return obj, nil }
@@ -61,8 +62,8 @@ func TestPackingLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	if len(newMessage) != len(affixes)+2 {
-		t.Errorf("%d kinds can be packed; there are MCPServers, pods, and children of %d kinds", len(newMessage), len(affixes))
+	if len(newMessage) != len(inventory.Kinds())+2 {
+		t.Errorf("%d kinds can be packed; there are MCPServers, pods, and children of %d kinds", len(newMessage), len(inventory.Kinds()))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -274,7 +275,7 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 }
 
 func (p *pass) deploymentRef() apply.ObjectRef {
-	return childRef(managers.Deployment, p.key.Namespace, render.DeploymentName(p.key.Name))
+	return childRef(managers.Deployment, p.key.Namespace, inventory.Proxy.Name(p.key.Name))
 }
 
 // deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.

@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -41,7 +42,7 @@ func asking(take, yield string, before ...metav1.Condition) *v1beta1.MCPServer {
 
 func TestWhatIsYieldable(t *testing.T) {
 	object := func(kind, name string) apply.ObjectRef {
-		for gk := range affixes {
+		for _, gk := range inventory.Kinds() {
 			if gk.Kind == kind {
 				return childRef(gk, "shop", name)
 			}

@@ -23,6 +23,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -402,7 +403,7 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 }
 
 func (p *pass) statefulSetRef() apply.ObjectRef {
-	return childRef(managers.StatefulSet, p.key.Namespace, render.StatefulSetName(p.key.Name))
+	return childRef(managers.StatefulSet, p.key.Namespace, inventory.Backend.Name(p.key.Name))
 }
 
 func (p *pass) statefulSet() *appsv1.StatefulSet {

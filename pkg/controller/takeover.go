@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -43,12 +43,6 @@ const DefaultTakeoversAtOnce = 3
 // Nothing of it is remembered: an object is still ToolHive's as long as a manager of ToolHive's has an entry on it and
 // our main writer has none, and one edit of managedFields turns the one into the other. So it goes on from wherever it
 // was interrupted. What has been ours and is written by ToolHive again is a conflict, and never taken without being asked.
-//
-// The order keeps ToolHive's runners able to start again at any time, and ours from writing. A runner writes unless its
-// generation is below the gate on the backend's pods. That of ToolHive's runners is the generation of the MCPServer, of
-// ours it is 1. So where the gate is above 1 the proxies are replaced first and then the backend is taken as it is,
-// without a restart; where it is not, the backend is taken first, which closes the gate and rolls the pods, and then
-// the proxies. The rights to write go when no runner of ToolHive's is left.
 type takingOver struct {
 	// begun tells that something was taken before.
 	begun bool
@@ -94,33 +88,28 @@ func (p *pass) survey() (untaken int) {
 	return untaken
 }
 
-// waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has.
+// waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has. See
+// takeover.MomentOf for the order.
 func (p *pass) waitsFor(ref apply.ObjectRef) string {
 	set := p.statefulSet()
-	switch ref.Kind {
-	case managers.Deployment:
-		if set != nil && !gateClosed(set) {
-			return "the backend to be taken over: its generation gate is open"
-		}
-		if set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && p.backendRolls(set) {
-			return "the rollout of the backend"
-		}
-	case managers.StatefulSet:
-		if gateClosed(set) && !p.proxiesReplaced() {
-			return "the rollout of the proxy"
-		}
-	case managers.ServiceKind:
-		if ref.Name != render.ProxyServiceName(p.key.Name) && set != nil && gateClosed(set) && !p.proxiesReplaced() {
-			return "the rollout of the proxy"
-		}
-	case managers.Role:
+	child := inventory.Named(ref, p.key.Name)
+	if child == nil {
+		return ""
+	}
+	switch takeover.MomentOf(child, set == nil || gateClosed(set)) {
+	case takeover.AfterBackend:
+		return "the backend to be taken over: its generation gate is open"
+	case takeover.AfterProxies:
 		if !p.proxiesReplaced() {
 			return "the rollout of the proxy"
 		}
-	case managers.RoleBinding:
-		// Nobody may give away rights that he does not have himself; ToolHive's Role has such rights.
-		if !p.proxiesReplaced() || p.untaken(childRef(managers.Role, ref.Namespace, ref.Name)) {
+	case takeover.AfterRole:
+		if !p.proxiesReplaced() || p.untaken(inventory.RunnerRole.Ref(ref.Namespace, p.key.Name)) {
 			return "the Role to be taken over"
+		}
+	case takeover.AtOnce:
+		if child == inventory.Proxy && set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && p.backendRolls(set) {
+			return "the rollout of the backend"
 		}
 	}
 	return ""

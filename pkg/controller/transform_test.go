@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -67,8 +68,8 @@ func TestTrimmerReducesForeignObjectsToTheirIdentity(t *testing.T) {
 	trim := trimmer{}
 	want := kinds(light(), false)
 	objects := kinds(heavy(), true)
-	if len(objects) != len(affixes) {
-		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(affixes))
+	if len(objects) != len(inventory.Kinds()) {
+		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(inventory.Kinds()))
 	}
 	for kind, obj := range objects {
 		got, err := trim.child(obj)

@@ -14,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // Owner is an MCPServer, and what has to be known beside an object to tell whether it is a child of it.
@@ -49,7 +48,7 @@ var (
 //   - if it is an orphan: it has no controller, its source is no living MCPServer, and its labels name the MCPServer, where
 //     that kind has such a label.
 func (o Owner) Whose(kind schema.GroupKind, object metav1.Object) Verdict {
-	named := render.ServerNamed(object.GetLabels())
+	named := ServerNamed(object.GetLabels())
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 		switch {
 		case IsMCPServer(*controller):
@@ -107,11 +106,8 @@ func IsMCPServer(ref metav1.OwnerReference) bool {
 // hasName reports whether children of a kind have a label that names their MCPServer. The kinds that have none are those whose
 // names cannot meet: their suffixes differ.
 func hasName(kind schema.GroupKind) bool {
-	switch kind {
-	case managers.ServiceAccount, managers.Role, managers.RoleBinding:
-		return false
-	}
-	return true
+	child := Of(kind)
+	return child == nil || child.named
 }
 
 var registry = managers.Registry()

@@ -7,36 +7,35 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
 // access renders the ServiceAccounts of both tiers and the proxy's rights.
 func (r *renderer) access() {
-	r.serviceAccount(RunnerName(r.name))
-	own := BackendServiceAccountName(r.name)
+	r.serviceAccount(inventory.RunnerAccount)
 	switch {
 	case r.server.Spec.ServiceAccount == nil:
-		r.serviceAccount(own)
-	case r.backendAccount != own:
+		r.serviceAccount(inventory.BackendAccount)
+	case r.backendAccount != inventory.BackendAccount.Name(r.name):
 		// A ServiceAccount of that very name which the user brought is the user's.
-		r.wantNot(kindServiceAccount, own)
+		r.wantNot(inventory.BackendAccount)
 	}
 
-	runner := RunnerName(r.name)
-	r.want(managers.Access, kindRole, runner, rbacv1ac.Role(runner, r.namespace).
+	runner := inventory.RunnerAccount.Name(r.name)
+	r.want(inventory.RunnerRole, rbacv1ac.Role(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithRules(r.runnerRules()...))
-	r.want(managers.Access, kindRoleBinding, runner, rbacv1ac.RoleBinding(runner, r.namespace).
+	r.want(inventory.RunnerBinding, rbacv1ac.RoleBinding(runner, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacGroup).WithKind("Role").WithName(runner)).
 		WithSubjects(rbacv1ac.Subject().
 			WithKind("ServiceAccount").WithName(runner).WithNamespace(r.namespace)))
 }
 
-func (r *renderer) serviceAccount(name string) {
-	r.want(managers.Access, kindServiceAccount, name, corev1ac.ServiceAccount(name, r.namespace).
+func (r *renderer) serviceAccount(child *inventory.Child) {
+	r.want(child, corev1ac.ServiceAccount(child.Name(r.name), r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }

@@ -16,7 +16,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // backendContainer is the name of the MCP server's container; podTemplateSpec and the runner know it.
@@ -37,7 +37,7 @@ const (
 // statefulSet renders the backend. Its pod template is, but for the gate, the one that the proxyrunner
 // makes, so that a takeover of a running backend restarts nothing.
 func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfiguration) {
-	name, labels := StatefulSetName(r.name), BackendLabels(r.server)
+	name, labels := inventory.Backend.Name(r.name), BackendLabels(r.server)
 	template.WithLabels(labels).
 		WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: ClosedGate})
 	r.backendPod(template.Spec)
@@ -48,17 +48,14 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
 		WithTemplate(template)
 	unset := r.updateStrategy(spec)
-	backend := r.want(managers.Backend, kindStatefulSet, name, appsv1ac.StatefulSet(name, r.namespace).
+	backend := r.want(inventory.Backend, appsv1ac.StatefulSet(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(spec))
 	backend.Unset = unset
-	if r.server.Spec.ServiceAccount == nil {
-		backend.DependsOn = []ObjectRef{{kindServiceAccount, BackendServiceAccountName(r.name)}}
-	}
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {
-		r.want(managers.BackendReplicas, kindStatefulSet, name, Replicas(kindStatefulSet, name, r.namespace, replicas))
+		r.wantReplicas(inventory.Backend, replicas)
 	}
 }
 
@@ -98,7 +95,7 @@ func (r *renderer) backendPod(pod *corev1ac.PodSpecApplyConfiguration) {
 func (r *renderer) backendServiceAccount(name, deprecated string) string {
 	switch named := r.server.Spec.ServiceAccount; {
 	case named == nil:
-		return BackendServiceAccountName(r.name)
+		return inventory.BackendAccount.Name(r.name)
 	case *named != "":
 		return *named
 	default:

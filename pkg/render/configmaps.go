@@ -9,7 +9,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -19,15 +19,6 @@ type proxyConfig struct {
 	checksum string
 	// runConfig and inlineAuthz are their names; inlineAuthz is empty when there is none.
 	runConfig, inlineAuthz string
-}
-
-// refs are the ConfigMaps, in the order in which the template names them.
-func (c proxyConfig) refs() []ObjectRef {
-	refs := []ObjectRef{{Kind: kindConfigMap, Name: c.runConfig}}
-	if c.inlineAuthz != "" {
-		refs = append(refs, ObjectRef{Kind: kindConfigMap, Name: c.inlineAuthz})
-	}
-	return refs
 }
 
 // configMaps renders the ConfigMaps. They are named by their content and cannot be changed, so that whoever starts a pod
@@ -40,8 +31,8 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	}
 	data := map[string]string{runconfig.Key: text}
 	labels := runConfigLabels(r.name)
-	config := proxyConfig{checksum: runconfig.Checksum(data, labels), runConfig: RunConfigName(r.name, data)}
-	r.want(managers.RunConfig, kindConfigMap, config.runConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
+	config := proxyConfig{checksum: runconfig.Checksum(data, labels), runConfig: inventory.RunConfig.ContentName(r.name, data)}
+	r.want(inventory.RunConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithAnnotations(map[string]string{v1beta1.AnnotationContentChecksum: config.checksum}).
@@ -58,8 +49,8 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 			"spec.authzConfig.inline cannot be written: %v.", err)
 	}
 	data = map[string]string{runconfig.AuthzKey: text}
-	config.inlineAuthz = InlineAuthzName(r.name, data)
-	r.want(managers.Authz, kindConfigMap, config.inlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
+	config.inlineAuthz = inventory.InlineAuthz.ContentName(r.name, data)
+	r.want(inventory.InlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(inlineAuthzLabels(r.name)).
 		WithImmutable(true).

@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -37,7 +38,7 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 		Scaling:           r.scaling(),
 	}
 	if !r.stdio() {
-		document.TargetHost = BackendServiceName(r.name)
+		document.TargetHost = inventory.BackendService.Name(r.name)
 	}
 	if profile := spec.PermissionProfile; profile != nil {
 		document.PermissionProfileNameOrPath = profile.Name

@@ -5,6 +5,7 @@ package render
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // TestIntents: which objects there are, in which order they are applied and by whom, and which are not
@@ -85,8 +87,8 @@ func TestIntents(t *testing.T) {
 			}
 			for _, intent := range result.Intents {
 				name := intent.Name
-				if config, ok := ParseConfigName(name); ok && !config.Legacy {
-					name = name[:len(name)-digestLength] + "DIGEST"
+				if inventory.HasDigest(name) {
+					name = name[:strings.LastIndexByte(name, '-')+1] + "DIGEST"
 				}
 				got = append(got, intent.Writer+" "+intent.Kind.Kind+" "+name)
 			}
@@ -223,7 +225,7 @@ func TestSelectors(t *testing.T) {
 			continue
 		}
 		toProxy, toBackend := matches(service.Spec.Selector, proxy), matches(service.Spec.Selector, backend)
-		if wantProxy := intent.Name == ProxyServiceName("fetch"); toProxy != wantProxy || toBackend == wantProxy {
+		if wantProxy := intent.Name == inventory.ProxyService.Name("fetch"); toProxy != wantProxy || toBackend == wantProxy {
 			t.Errorf("Service %s selects proxy: %v, backend: %v", intent.Name, toProxy, toBackend)
 		}
 		if *service.Spec.Ports[0].Protocol != corev1.ProtocolTCP {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // Label keys and values of ToolHive.
@@ -16,35 +17,25 @@ const (
 	labelAppName     = "app.kubernetes.io/name"
 	labelAppInstance = "app.kubernetes.io/instance"
 	labelToolHive    = "toolhive"
-	labelName        = "toolhive-name"
 	labelBaseName    = "toolhive-basename"
 	labelTransport   = "toolhive-transport"
 	labelPort        = "toolhive-port"
 
 	labelComponent = "toolhive.stacklok.io/component"
-	labelServer    = "toolhive.stacklok.io/mcp-server"
 	labelManagedBy = "toolhive.stacklok.io/managed-by"
 	labelAuthz     = "toolhive.stacklok.io/authz"
 
 	appProxy = "mcpserver"
 )
 
-// ServerNamed returns the name of the MCPServer that the labels of a child tell; it is empty when they tell none.
-func ServerNamed(labels map[string]string) string {
-	if name := labels[labelName]; name != "" {
-		return name
-	}
-	return labels[labelServer]
-}
-
 // ProxySelector are the labels that select the proxy's pods; the proxy's own objects carry them as well.
 func ProxySelector(name string) map[string]string {
 	return map[string]string{
-		labelApp:         appProxy,
-		labelAppName:     appProxy,
-		labelAppInstance: name,
-		labelToolHive:    "true",
-		labelName:        name,
+		labelApp:            appProxy,
+		labelAppName:        appProxy,
+		labelAppInstance:    name,
+		labelToolHive:       "true",
+		inventory.LabelName: name,
 	}
 }
 
@@ -64,19 +55,19 @@ func BackendLabels(server *v1beta1.MCPServer) map[string]string {
 func containerLabels(server *v1beta1.MCPServer) map[string]string {
 	s := settingsOf(server)
 	return map[string]string{
-		labelToolHive:  "true",
-		labelName:      server.Name,
-		labelBaseName:  server.Name,
-		labelTransport: string(s.transport),
-		labelPort:      strconv.Itoa(int(s.proxyPort)),
+		labelToolHive:       "true",
+		inventory.LabelName: server.Name,
+		labelBaseName:       server.Name,
+		labelTransport:      string(s.transport),
+		labelPort:           strconv.Itoa(int(s.proxyPort)),
 	}
 }
 
 func runConfigLabels(name string) map[string]string {
 	return map[string]string{
-		labelComponent: "run-config",
-		labelServer:    name,
-		labelManagedBy: "toolhive-operator",
+		labelComponent:        "run-config",
+		inventory.LabelServer: name,
+		labelManagedBy:        "toolhive-operator",
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -154,8 +155,8 @@ func objects(t *testing.T, result *Result) map[string]any {
 // withoutDigest is an object's kind and name without what tells its content.
 func withoutDigest(object string) string {
 	kind, name, _ := strings.Cut(object, " ")
-	if config, ok := ParseConfigName(name); kind == kindConfigMap.Kind && ok && !config.Legacy {
-		name = name[:len(name)-digestLength-1]
+	if kind == kindConfigMap.Kind && inventory.HasDigest(name) {
+		name = name[:strings.LastIndexByte(name, '-')]
 	}
 	return kind + " " + name
 }

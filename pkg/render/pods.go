@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // AnyProxySelector selects the proxy pods of all MCPServers.
@@ -16,10 +18,10 @@ func AnyProxySelector() string { return labelApp + "=" + appProxy + "," + labelT
 func AnyBackendSelector() string { return labelToolHive + "=true," + labelTransport }
 
 // ServerOf returns the name of the MCPServer that a pod with these labels was made for.
-func ServerOf(labels map[string]string) string { return labels[labelName] }
+func ServerOf(labels map[string]string) string { return labels[inventory.LabelName] }
 
 // OnlyBackendPod returns the name of the one backend pod that an MCPServer with transport stdio has.
-func OnlyBackendPod(name string) string { return StatefulSetName(name) + "-0" }
+func OnlyBackendPod(name string) string { return inventory.Backend.Name(name) + "-0" }
 
 // ImagesOf returns the images that the MCP server has in those of the backend's pods in which it is ready, sorted and
 // without repetition.

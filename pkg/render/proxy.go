@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -51,21 +52,18 @@ func (r *renderer) deployment(config proxyConfig) {
 	if d := r.proxyOverrides(); d != nil {
 		overrides = *d
 	}
-	name, selector := DeploymentName(r.name), ProxySelector(r.name)
-	r.want(managers.Proxy, kindDeployment, name, appsv1ac.Deployment(name, r.namespace).
+	name, selector := inventory.Proxy.Name(r.name), ProxySelector(r.name)
+	r.want(inventory.Proxy, appsv1ac.Deployment(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(workloadAnnotations(overrides.Annotations)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, config)))).DependsOn = append(config.refs(),
-		ObjectRef{kindServiceAccount, RunnerName(r.name)},
-		ObjectRef{kindRole, RunnerName(r.name)},
-		ObjectRef{kindRoleBinding, RunnerName(r.name)})
+			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, config))))
 
 	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
 		r.noteSessionStorage(*replicas)
-		r.want(managers.ProxyReplicas, kindDeployment, name, Replicas(kindDeployment, name, r.namespace, replicas))
+		r.wantReplicas(inventory.Proxy, replicas)
 	}
 }
 
@@ -96,7 +94,7 @@ func (r *renderer) proxyTemplate(
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(withOperatorKeys(overrides.Annotations, annotations)).
 		WithSpec(corev1ac.PodSpec().
-			WithServiceAccountName(RunnerName(r.name)).
+			WithServiceAccountName(inventory.RunnerAccount.Name(r.name)).
 			WithImagePullSecrets(r.imagePullSecrets()...).
 			WithSecurityContext(r.podSecurity(nil)).
 			WithTerminationGracePeriodSeconds(terminationGraceSeconds).

@@ -4,12 +4,14 @@
 package render
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // renderer renders one MCPServer. Its methods record what is wrong and go on, so that one pass finds all
@@ -65,21 +67,51 @@ func Render(in Input, opts Options) (*Result, error) {
 	if len(r.problems) > 0 {
 		return nil, &InvalidError{Problems: r.problems}
 	}
+	r.linkDependencies()
 	return &Result{
 		Intents: r.intents, Absent: r.absent, Notices: r.notices,
 		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil,
 	}, nil
 }
 
-// want adds an intent, which may be completed.
-func (r *renderer) want(writer string, kind schema.GroupKind, name string, config runtime.ApplyConfiguration) *Intent {
-	r.intents = append(r.intents, Intent{Writer: writer, Kind: kind, Name: name, Config: config})
+// want adds the intent for a child, which may be completed.
+func (r *renderer) want(child *inventory.Child, config childConfig) *Intent {
+	r.intents = append(r.intents, Intent{Child: child, Writer: child.Writer, Kind: child.Kind, Name: *config.GetName(), Config: config})
 	return &r.intents[len(r.intents)-1]
 }
 
+// childConfig is what the apply configurations of all kinds have.
+type childConfig interface {
+	runtime.ApplyConfiguration
+	GetName() *string
+}
+
+// wantReplicas adds the intent for the number of pods of a child.
+func (r *renderer) wantReplicas(child *inventory.Child, number *int32) {
+	name := child.Name(r.name)
+	r.intents = append(r.intents, Intent{
+		Child: child, Writer: child.Replicas, Kind: child.Kind, Name: name, Config: Replicas(child.Kind, name, r.namespace, number),
+	})
+}
+
 // wantNot names an object that an earlier spec may have asked for.
-func (r *renderer) wantNot(kind schema.GroupKind, name string) {
-	r.absent = append(r.absent, ObjectRef{Kind: kind, Name: name})
+func (r *renderer) wantNot(child *inventory.Child) {
+	r.absent = append(r.absent, ObjectRef{Kind: child.Kind, Name: child.Name(r.name)})
+}
+
+// linkDependencies names the objects on which each intent depends, as the inventory has them, in its order.
+func (r *renderer) linkDependencies() {
+	for i := range r.intents {
+		intent := &r.intents[i]
+		if intent.Writer != intent.Child.Writer {
+			continue
+		}
+		for _, dependency := range intent.Child.DependsOn {
+			if at := slices.IndexFunc(r.intents, func(other Intent) bool { return other.Child == dependency }); at >= 0 {
+				intent.DependsOn = append(intent.DependsOn, ObjectRef{Kind: dependency.Kind, Name: r.intents[at].Name})
+			}
+		}
+	}
 }
 
 // owner is the reference by which the API server collects a child once its MCPServer is gone.

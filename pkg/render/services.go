@@ -11,7 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 const (
@@ -25,17 +25,16 @@ const (
 // ClusterIP: ToolHive makes a NodePort of a port between 30000 and 32767, which nobody asked for and which
 // the API server refuses on the headless Service.
 func (r *renderer) backendServices() {
-	headless, service := HeadlessServiceName(r.name), BackendServiceName(r.name)
 	if r.stdio() {
-		r.wantNot(kindService, headless)
-		r.wantNot(kindService, service)
+		r.wantNot(inventory.HeadlessService)
+		r.wantNot(inventory.BackendService)
 		return
 	}
 	labels, selector := BackendLabels(r.server), BackendSelector(r.name)
 	port := func() *corev1ac.ServicePortApplyConfiguration {
 		return servicePort("port-"+strconv.Itoa(int(r.mcpPort)), r.mcpPort)
 	}
-	r.want(managers.Service, kindService, headless, corev1ac.Service(headless, r.namespace).
+	r.want(inventory.HeadlessService, corev1ac.Service(inventory.HeadlessService.Name(r.name), r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(corev1ac.ServiceSpec().
@@ -43,7 +42,7 @@ func (r *renderer) backendServices() {
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(selector).
 			WithPorts(port())))
-	r.want(managers.Service, kindService, service, corev1ac.Service(service, r.namespace).
+	r.want(inventory.BackendService, corev1ac.Service(inventory.BackendService.Name(r.name), r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(corev1ac.ServiceSpec().
@@ -60,8 +59,8 @@ func (r *renderer) proxyService() {
 	if o := r.server.Spec.ResourceOverrides; o != nil && o.ProxyService != nil {
 		overrides = *o.ProxyService
 	}
-	name, selector := ProxyServiceName(r.name), ProxySelector(r.name)
-	r.want(managers.Service, kindService, name, corev1ac.Service(name, r.namespace).
+	name, selector := inventory.ProxyService.Name(r.name), ProxySelector(r.name)
+	r.want(inventory.ProxyService, corev1ac.Service(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(overrides.Annotations).

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // DefaultRunnerImage is the proxyrunner image when Options name none; it is ToolHive's own default.
@@ -56,6 +57,8 @@ type Input struct {
 
 // Intent is a typed apply configuration and the writer that wants it.
 type Intent struct {
+	// Child is what the object is to the MCPServer.
+	Child *inventory.Child
 	// Writer is the field manager, a name of package managers.
 	Writer string
 	// Kind and Name of the object. Its namespace is the MCPServer's.

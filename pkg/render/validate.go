@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // maxStatefulSetName is the longest name whose pods' label controller-revision-hash, the name with a dash
@@ -73,9 +74,9 @@ func (r *renderer) validateName() {
 	}
 	// The longest name made from it decides. The prefix makes the rest of a DNS label's rules easier, as it
 	// starts with a letter.
-	service := ProxyServiceName(r.name)
+	service := inventory.ProxyService.Name(r.name)
 	if !r.stdio() {
-		service = HeadlessServiceName(r.name)
+		service = inventory.HeadlessService.Name(r.name)
 	}
 	if errs := validation.IsDNS1035Label(service); len(errs) > 0 {
 		refuse("the Service %s could not be made: %s.", quote(service), errs[0])

@@ -17,30 +17,17 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
 // MainWriter is the manager without whose claim an object is not Freehold's.
 func MainWriter(ref apply.ObjectRef) string {
-	switch ref.Kind {
-	case managers.MCPServer:
+	if ref.Kind == managers.MCPServer {
 		return managers.Finalizer
-	case managers.Deployment:
-		return managers.Proxy
-	case managers.StatefulSet:
-		return managers.Backend
-	case managers.ServiceKind:
-		return managers.Service
-	case managers.ConfigMap:
-		if config, ok := render.ParseConfigName(ref.Name); ok {
-			return config.Writer
-		}
-		return managers.RunConfig
-	default:
-		return managers.Access
 	}
+	return inventory.MainWriter(ref.Kind, ref.Name)
 }
 
 // Held tells whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
@@ -73,7 +60,7 @@ func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...strin
 			continue
 		}
 		heir := ownership.Heir{
-			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersions[ref.Kind]},
+			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersion(ref.Kind)},
 			Covers: w.Claim.Covers,
 		}
 		if w.Name == managers.Status {
@@ -102,14 +89,10 @@ func Gate(annotations map[string]string) int64 {
 // Closed tells whether a gate keeps the proxyrunners of Freehold's proxies from writing.
 func Closed(gate int64) bool { return gate > runconfig.Generation }
 
-// apiVersions are those that the field paths of our writers are of.
-var apiVersions = map[schema.GroupKind]string{
-	managers.MCPServer:      v1beta1.SchemeGroupVersion.String(),
-	managers.Deployment:     "apps/v1",
-	managers.StatefulSet:    "apps/v1",
-	managers.ServiceKind:    "v1",
-	managers.ConfigMap:      "v1",
-	managers.ServiceAccount: "v1",
-	managers.Role:           "rbac.authorization.k8s.io/v1",
-	managers.RoleBinding:    "rbac.authorization.k8s.io/v1",
+// apiVersion is the version that the field paths of the writers of a kind are of.
+func apiVersion(kind schema.GroupKind) string {
+	if child := inventory.Of(kind); child != nil {
+		return child.APIVersion()
+	}
+	return v1beta1.SchemeGroupVersion.String()
 }

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -139,9 +140,9 @@ func TestChildren(t *testing.T) {
 	}
 	for _, part := range []harness.Part{harness.RunConfig, harness.InlineAuthz} {
 		// The plugin lists ConfigMaps, whose names tell their content.
-		config, ok := render.ParseConfigName(objects[part].GetName())
-		if !ok || config.Legacy || config.Server != web {
-			t.Errorf("the name of %s is not one that the plugin looks for", objects[part].GetName())
+		name := objects[part].GetName()
+		if !inventory.HasDigest(name) || !slices.Contains(inventory.Servers(managers.ConfigMap, name), web) {
+			t.Errorf("the name of %s is not one that the plugin looks for", name)
 		}
 		delete(objects, part)
 	}

@@ -25,6 +25,7 @@ import (
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // Client talks to one cluster as one user.
@@ -46,16 +47,13 @@ func New(getter genericclioptions.RESTClientGetter) (*Client, error) {
 }
 
 // versions are those in which Freehold writes its kinds, and the plugin reads them.
-var versions = map[schema.GroupKind]schema.GroupVersionResource{
-	managers.MCPServer:      v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
-	managers.Deployment:     {Group: "apps", Version: "v1", Resource: "deployments"},
-	managers.StatefulSet:    {Group: "apps", Version: "v1", Resource: "statefulsets"},
-	managers.ServiceKind:    {Version: "v1", Resource: "services"},
-	managers.ConfigMap:      {Version: "v1", Resource: "configmaps"},
-	managers.ServiceAccount: {Version: "v1", Resource: "serviceaccounts"},
-	managers.Role:           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	managers.RoleBinding:    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
-}
+var versions = func() map[schema.GroupKind]schema.GroupVersionResource {
+	found := map[schema.GroupKind]schema.GroupVersionResource{managers.MCPServer: v1beta1.SchemeGroupVersion.WithResource("mcpservers")}
+	for _, child := range inventory.Children() {
+		found[child.Kind] = child.GroupVersionResource()
+	}
+	return found
+}()
 
 // Named returns the objects that the arguments name, as they do for kubectl get: KIND/NAME, KIND NAME..., or KIND for
 // all, or those with the labels of a selector.

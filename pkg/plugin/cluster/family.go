@@ -19,24 +19,19 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // Children returns the references of everything that the operator may make for an MCPServer, what is made first first, but
 // for ConfigMaps, whose names tell their content.
 func Children(namespace, server string) []apply.ObjectRef {
-	return []apply.ObjectRef{
-		ref(managers.ServiceAccount, namespace, render.RunnerName(server)),
-		ref(managers.Role, namespace, render.RunnerName(server)),
-		ref(managers.RoleBinding, namespace, render.RunnerName(server)),
-		ref(managers.ServiceAccount, namespace, render.BackendServiceAccountName(server)),
-		ref(managers.ServiceKind, namespace, render.HeadlessServiceName(server)),
-		ref(managers.ServiceKind, namespace, render.BackendServiceName(server)),
-		ref(managers.StatefulSet, namespace, render.StatefulSetName(server)),
-		ref(managers.ServiceKind, namespace, render.ProxyServiceName(server)),
-		ref(managers.Deployment, namespace, render.DeploymentName(server)),
+	var refs []apply.ObjectRef
+	for _, child := range inventory.Children() {
+		if !child.ByContent {
+			refs = append(refs, child.Ref(namespace, server))
+		}
 	}
+	return refs
 }
 
 // Family are the objects that there are under the names of an MCPServer's children.
@@ -69,16 +64,17 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	var configs []apply.ObjectRef
 	switch {
 	case apierrors.IsForbidden(err):
-		configs = []apply.ObjectRef{
-			ref(managers.ConfigMap, namespace, render.LegacyRunConfigName(server)),
-			ref(managers.ConfigMap, namespace, render.LegacyInlineAuthzName(server)),
+		for _, child := range inventory.Children() {
+			if child.ByContent {
+				configs = append(configs, child.Ref(namespace, server))
+			}
 		}
 	case err != nil:
 		return nil, false, err
 	}
 	for i := range list.Items {
 		name := list.Items[i].Name
-		if config, ok := render.ParseConfigName(name); ok && config.Server == server {
+		if slices.Contains(inventory.Servers(managers.ConfigMap, name), server) {
 			configs = append(configs, ref(managers.ConfigMap, namespace, name))
 		}
 	}

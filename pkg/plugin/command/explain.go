@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 func (p *plugin) explain() *cobra.Command {
@@ -204,11 +203,11 @@ func objectOf(w fieldmanager.Writer, server string) string {
 
 // configNames are the names of the ConfigMaps that a writer writes, which end with a digest of their content.
 func configNames(object, server string) (names []string) {
-	for _, base := range []string{render.LegacyRunConfigName(server), render.LegacyInlineAuthzName(server)} {
-		config, _ := render.ParseConfigName(base)
-		if w, _ := managers.Registry().Writer(config.Writer, managers.ConfigMap, ""); object == "" || object == w.Object {
-			ref := apply.ObjectRef{Kind: managers.ConfigMap}
-			ref.Name = base + "-*"
+	for _, child := range inventory.Children() {
+		w, _ := managers.Registry().Writer(child.Writer, child.Kind, "")
+		if child.ByContent && (object == "" || object == w.Object) {
+			ref := child.Ref("", server)
+			ref.Name += "-*"
 			names = append(names, ref.String())
 		}
 	}

@@ -223,7 +223,7 @@ func (o *takeoverOptions) objects(found *show.ServerTakeover, server *v1beta1.MC
 func (o *takeoverOptions) object(
 	found *show.ServerTakeover, server *v1beta1.MCPServer, object *takeover.Object, after *unstructured.Unstructured, refusal error, in wanted.Input,
 ) error {
-	told := show.ObjectTakeover{Object: object.Ref.String(), When: object.When, Action: show.ActionNone}
+	told := show.ObjectTakeover{Object: object.Ref.String(), When: string(object.When), Action: show.ActionNone}
 	switch {
 	case refusal == nil:
 	case apierrors.IsForbidden(refusal) && !isAdmission(refusal):

@@ -14,10 +14,10 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
@@ -60,10 +60,10 @@ kubectl freehold yield mcpserver/web --undo`),
 // Short names of fields that are often given up.
 var shortFields = map[string]func(server string) request.Selector{
 	"replicas": func(server string) request.Selector {
-		return request.Selector{Object: "deployment.apps/" + render.DeploymentName(server), Path: replicasPath}
+		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: replicasPath}
 	},
 	"backend-replicas": func(server string) request.Selector {
-		return request.Selector{Object: "statefulset.apps/" + render.StatefulSetName(server), Path: replicasPath}
+		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: replicasPath}
 	},
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -38,43 +37,17 @@ func gateOf(set *unstructured.Unstructured) int64 {
 	return takeover.Gate(annotations)
 }
 
-// Moments at which the operator writes an object of ToolHive's, in their order.
+// Moments at which the operator writes an object beside those at which it takes one over.
 const (
-	AtOnce           = "at once"
-	AfterBackend     = "once the backend's new pods are ready"
-	AfterProxies     = "once no proxy of ToolHive's is left"
-	AfterRole        = "once the Role is written"
-	WhenBackendReady = "once the backend is ready"
-	WhenUnused       = "once no pod and no ReplicaSet uses it"
+	WhenBackendReady takeover.Moment = "once the backend is ready"
+	WhenUnused       takeover.Moment = "once no pod and no ReplicaSet uses it"
 )
 
-// Moments in their order.
-var moments = []string{AtOnce, WhenBackendReady, AfterBackend, AfterProxies, AfterRole, WhenUnused}
+// moments in their order.
+var moments = []takeover.Moment{
+	takeover.AtOnce, WhenBackendReady, takeover.AfterBackend, takeover.AfterProxies, takeover.AfterRole, WhenUnused,
+}
 
 func byMoment(a, b Object) int {
 	return slices.Index(moments, a.When) - slices.Index(moments, b.When)
-}
-
-// moment tells when the operator takes an object over. Closed tells that the gate keeps the operator's proxyrunners from
-// writing as it is.
-func moment(ref apply.ObjectRef, server string, closed bool) string {
-	switch ref.Kind {
-	case managers.Deployment:
-		if !closed {
-			return AfterBackend
-		}
-	case managers.StatefulSet:
-		if closed {
-			return AfterProxies
-		}
-	case managers.ServiceKind:
-		if closed && ref.Name != render.ProxyServiceName(server) {
-			return AfterProxies
-		}
-	case managers.Role:
-		return AfterProxies
-	case managers.RoleBinding:
-		return AfterRole
-	}
-	return AtOnce
 }

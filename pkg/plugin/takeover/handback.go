@@ -18,9 +18,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // Return is one object, or the status of one, that is handed back to ToolHive. It takes three requests, none of which
@@ -82,7 +82,7 @@ func refOf(object *unstructured.Unstructured) apply.ObjectRef {
 }
 
 func isBackendService(ref apply.ObjectRef, server string) bool {
-	return ref.Kind == managers.ServiceKind && (ref.Name == render.BackendServiceName(server) || ref.Name == render.HeadlessServiceName(server))
+	return ref.Kind == managers.ServiceKind && (ref.Name == inventory.BackendService.Name(server) || ref.Name == inventory.HeadlessService.Name(server))
 }
 
 // place is where an object stands in the order.

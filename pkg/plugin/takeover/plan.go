@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -66,7 +67,7 @@ type Object struct {
 	// Merged is the object as it would be, before the API server fills defaults in; nil when it is deleted.
 	Merged *unstructured.Unstructured
 	// When it is written.
-	When string
+	When takeover.Moment
 	// Contested are the fields that others than ToolHive hold at another value, and who of the operator's would write them. While there are any that the MCPServer does
 	// not ask to be taken, nothing of the object is written; Merged is what follows if all are taken.
 	Contested []Contested
@@ -97,7 +98,7 @@ func New(in wanted.Input) (*Plan, error) {
 	w := &worker{
 		Input: in, yield: request.Read(in.Server.Annotations[managers.Yield]), take: request.Read(in.Server.Annotations[managers.Take]),
 	}
-	set := in.Child(w.ref(managers.StatefulSet, render.StatefulSetName(in.Server.Name)))
+	set := in.Child(w.ref(managers.StatefulSet, inventory.Backend.Name(in.Server.Name)))
 	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}
 	if !plan.GateClosed || w.Process == "" {
 		w.Process = Unknown
@@ -115,42 +116,29 @@ func New(in wanted.Input) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		object.When = moment(object.Ref, in.Server.Name, plan.GateClosed)
+		object.When = takeover.MomentOf(intent.Child, plan.GateClosed)
 		if object.Live == nil && object.Ref.Kind == managers.Deployment {
 			object.When = WhenBackendReady
 		}
 		if object.Live == nil {
-			object.Predecessor = in.Child(w.ref(object.Ref.Kind, legacyName(object.Ref.Name)))
+			object.Predecessor = in.Child(w.ref(object.Ref.Kind, intent.Child.Name(in.Server.Name)))
 		}
 		plan.Objects = append(plan.Objects, *object)
 	}
 	for _, absent := range result.Absent {
 		ref := w.ref(absent.Kind, absent.Name)
 		if live := in.Child(ref); live != nil {
-			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: AtOnce})
+			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: takeover.AtOnce})
 		}
 	}
-	for _, name := range []string{render.LegacyRunConfigName(in.Server.Name), render.LegacyInlineAuthzName(in.Server.Name)} {
-		ref := w.ref(managers.ConfigMap, name)
-		if live := in.Child(ref); live != nil {
+	for _, child := range inventory.Children() {
+		ref := child.Ref(in.Server.Namespace, in.Server.Name)
+		if live := in.Child(ref); child.ByContent && live != nil {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: WhenUnused})
 		}
 	}
 	slices.SortStableFunc(plan.Objects, byMoment)
 	return plan, nil
-}
-
-// legacyName is the name that ToolHive gives the ConfigMap in whose place the operator makes one; empty for other objects.
-func legacyName(name string) string {
-	config, ok := render.ParseConfigName(name)
-	switch {
-	case !ok:
-		return ""
-	case config.Writer == managers.Authz:
-		return render.LegacyInlineAuthzName(config.Server)
-	default:
-		return render.LegacyRunConfigName(config.Server)
-	}
 }
 
 // worker works out what becomes of objects.

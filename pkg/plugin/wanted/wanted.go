@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -94,7 +95,7 @@ type Plan struct {
 // New works out what every writer wants. The error is a *render.InvalidError when the MCPServer cannot be rendered; then
 // nothing is written for it.
 func New(in Input) (*Plan, error) {
-	key := ref(managers.Deployment, in.Server, render.DeploymentName(in.Server.Name))
+	key := ref(managers.Deployment, in.Server, inventory.Proxy.Name(in.Server.Name))
 	result, err := Render(in)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func New(in Input) (*Plan, error) {
 		writer string
 		object apply.ObjectRef
 	}{
-		{managers.BackendReplicas, ref(managers.StatefulSet, in.Server, render.StatefulSetName(in.Server.Name))},
+		{managers.BackendReplicas, ref(managers.StatefulSet, in.Server, inventory.Backend.Name(in.Server.Name))},
 		{managers.ProxyReplicas, key},
 	} {
 		intent, err := w.replicas(tier.writer, tier.object, result)
@@ -153,7 +154,7 @@ func Render(in Input) (*render.Result, error) {
 		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
 		BackendProcess: in.Process,
 	}
-	proxy := in.Child(ref(managers.Deployment, in.Server, render.DeploymentName(in.Server.Name)))
+	proxy := in.Child(ref(managers.Deployment, in.Server, inventory.Proxy.Name(in.Server.Name)))
 	if proxy != nil && in.Process == "" {
 		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
@@ -174,7 +175,7 @@ type worker struct {
 }
 
 func (w *worker) backendReady() bool {
-	backend := w.Child(ref(managers.StatefulSet, w.Server, render.StatefulSetName(w.Server.Name)))
+	backend := w.Child(ref(managers.StatefulSet, w.Server, inventory.Backend.Name(w.Server.Name)))
 	if backend == nil {
 		return false
 	}
