@@ -18,22 +18,42 @@ import (
 
 // change brings an existing object in line.
 func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	if a.live.GetDeletionTimestamp() != nil && !a.LetGo {
+	seen := a.out.Live
+	if seen.GetDeletionTimestamp() != nil && !a.LetGo {
 		return w.refuse(memo, a, ClassGone, "it is being deleted")
 	}
-	if w.target.Source != "" && !a.SourceCurrent && a.Source.staleAgainst(a.live, w.target.Source) {
+	if w.target.Source != "" && !a.SourceCurrent && a.Source.staleAgainst(seen, w.target.Source) {
 		return w.refuse(memo, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
-			a.live.GetAnnotations()[w.target.Source], a.Source.Generation))
+			seen.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
-	if w.own(a) == nil && a.Mine != nil && !a.Mine(a.live) {
+	if !w.owns(a) && a.Mine != nil && !a.Mine(seen) {
 		return w.refuse(memo, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
 	}
 	if w.held(a) {
 		return w.take(ctx, memo, a)
 	}
 	// What is to be inherited changes who owns what, so what stands does not count any more.
-	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(a.live.GetUID()) && w.stands(a) {
+	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(seen.GetUID()) && w.stands(a) {
 		return a.out
+	}
+	if !a.whole {
+		same, hasToBeRead, err := w.unchanged(a)
+		switch {
+		case err != nil:
+			return w.refuse(memo, a, ClassTerminal, err.Error())
+		case same && w.owns(a):
+			w.remember(memo, a)
+			return a.out
+		case same:
+			memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
+			return a.out
+		case !hasToBeRead:
+			w.replace(ctx, memo, a)
+			return w.take(ctx, memo, a)
+		}
+	}
+	if err := w.read(ctx, a); err != nil {
+		return w.refused(memo, a, err)
 	}
 	if err := w.claim(ctx, a); err != nil {
 		w.refused(memo, a, err)
@@ -45,7 +65,6 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 
 // finish applies the intent unless the object is already so.
 func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	omitZeros(a.want, a.live)
 	same, err := w.compare(ctx, a)
 	switch {
 	case err != nil:
@@ -57,8 +76,12 @@ func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A])
 		w.remember(memo, a)
 		return a.out
 	}
-	// The compare-and-swap.
-	a.want.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
+	return w.replace(ctx, memo, a)
+}
+
+// replace applies the intent to the object that was seen, and to no other: the compare-and-swap.
+func (w *writer[L, A]) replace(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+	a.want.WithUID(a.out.Live.GetUID()).WithResourceVersion(a.out.Live.GetResourceVersion())
 	return w.send(ctx, memo, a)
 }
 
@@ -77,7 +100,21 @@ func (w *writer[L, A]) own(a *attempt[L, A]) *metav1.ManagedFieldsEntry {
 	return ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource)
 }
 
+// owns reports whether the writer owns something of the object.
+func (w *writer[L, A]) owns(a *attempt[L, A]) bool {
+	if !a.whole {
+		return a.State.claim(w.manager.Name) != nil
+	}
+	return w.own(a) != nil
+}
+
 func (w *writer[L, A]) settled(a *attempt[L, A]) uint64 {
+	if !a.whole {
+		if claim := a.State.claim(w.manager.Name); claim != nil {
+			return claim.settled
+		}
+		return 0
+	}
 	return ownership.Settled(a.live, w.manager.Name, w.manager.Subresource)
 }
 
@@ -99,8 +136,8 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 		w.stamp(a.want, a.Source)
 		return false, nil
 	}
-	if w.target.Settle != nil {
-		w.target.Settle(a.want, owned)
+	if err := w.preserve(a, w.keep(owned)); err != nil {
+		return false, err
 	}
 	// Without a source of ours on the object, or with one that it cannot have, the comparison is with the one that we would
 	// write, so that one that was taken away or forged comes back. A claim that was given up counts as a change: an older view must not bring it back.

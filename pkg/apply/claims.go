@@ -73,8 +73,8 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 		}
 	}
 	if a.Yield != nil {
-		if len(a.out.Claims) > 0 {
-			// What is left to others depends on what is ours.
+		if len(a.out.Claims) > 0 || a.State != nil {
+			// What is left to others depends on what is ours, which the state alone does not tell.
 			if err := w.leave(a); err != nil {
 				return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 			}
@@ -183,11 +183,14 @@ const mostTakes = 2
 func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
 	for range mostTakes {
 		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
-		if !contested || a.Take == nil {
+		if !contested || a.Take == nil || !a.whole && !w.mayTake(a, conflict) {
 			break
 		}
+		if err := w.read(ctx, a); err != nil {
+			return w.refused(memo, a, err)
+		}
 		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
-			return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool { return f.Path == path.String() }) && a.Take(from, path)
+			return conflict.names(path) && a.Take(from, path)
 		})
 		if edit == nil && err == nil {
 			break
@@ -203,6 +206,15 @@ func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		w.finish(ctx, memo, a)
 	}
 	return a.out
+}
+
+// mayTake reports whether the request takes some field of a conflict that was remembered.
+func (w *writer[L, A]) mayTake(a *attempt[L, A], conflict *ConflictError) bool {
+	return a.last.refused != nil && slices.ContainsFunc(a.last.refused.contested, func(path fieldpath.Path) bool {
+		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool {
+			return f.Path == path.String() && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return a.Take(o, path) })
+		})
+	})
 }
 
 // edit sends an edit of managedFields, if there is one to be made.
@@ -243,16 +255,19 @@ func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
 // is not named any more and not given up would be removed from the object.
 func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 	// An entry that cannot be read is repaired before anything is given up.
-	owned, err := ownership.Fields(w.own(a))
-	if err != nil {
-		owned = &fieldpath.Set{}
+	owned := &fieldpath.Set{}
+	if a.whole {
+		if set, err := ownership.Fields(w.own(a)); err == nil {
+			owned = set
+		}
 	}
+	var err error
 	var rest runtime.ApplyConfiguration
 	if rest, a.out.Left, err = Leave(w.target.Schema, owned, a.rendered, a.Yield); err != nil {
 		return err
 	}
 	a.want, _ = rest.(A)
-	return a.digest()
+	return w.identify(a)
 }
 
 // Leave returns what a writer that owns some fields and wants a configuration leaves to others, and what of the

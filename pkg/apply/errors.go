@@ -5,11 +5,13 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -162,6 +164,12 @@ type FieldConflict struct {
 	Path string
 	// Owners that hold it, without ourselves. Empty when the object seen last does not show them yet.
 	Owners []ownership.Owner
+}
+
+// names reports whether a field is one of the contested.
+func (e *ConflictError) names(path fieldpath.Path) bool {
+	text := path.String()
+	return slices.ContainsFunc(e.Fields, func(f FieldConflict) bool { return f.Path == text })
 }
 
 // Unwrap returns the refusal itself, so that errors.As finds *Refusal in a *ConflictError.

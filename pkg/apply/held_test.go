@@ -114,7 +114,7 @@ func TestOwnRefusalsAreLookedAtAgain(t *testing.T) {
 			sync := func() apply.Outcome {
 				req := apply.Request{Object: webRef, Live: test.live, Config: web("a:2"), Source: apply.Source{UID: sourceUID, Generation: 1}}
 				test.complete(&req)
-				return b.applier.Sync(t.Context(), b.writer, req)
+				return do(t.Context(), b.applier, b.writer, req)
 			}
 			wait := apply.Policies()[class].FirstWait
 			for range 15 {
@@ -196,10 +196,10 @@ func TestHeldIntentIsTriedAgainForMore(t *testing.T) {
 			b, live := refused(t, apply.ClassForbidden)
 			req := apply.Request{Object: webRef, Live: live, Config: web("a:2")}
 			more(&req)
-			b.applier.Sync(t.Context(), b.writer, req)
+			do(t.Context(), b.applier, b.writer, req)
 			b.expect(1, name)
 			req.Config = web("a:2")
-			b.applier.Sync(t.Context(), b.writer, req)
+			do(t.Context(), b.applier, b.writer, req)
 			b.expect(0, "again")
 		})
 	}
@@ -346,7 +346,7 @@ func TestRefusalHoldsOneWriter(t *testing.T) {
 	b.refuse = nil
 	number := newWriter(t, replicas, b.target())
 	want := appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
-	out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: want})
+	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: want})
 	if out.Err != nil || out.Action != apply.ActionApplied {
 		t.Errorf("the other writer: %s, %v", out.Action, out.Err)
 	}

@@ -74,7 +74,7 @@ func clusterScoped() apply.ObjectRef {
 func TestMine(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	sync := func(live metav1.Object, mine bool) apply.Outcome {
-		return b.applier.Sync(t.Context(), b.writer, apply.Request{
+		return do(t.Context(), b.applier, b.writer, apply.Request{
 			Object: webRef, Live: live, Config: web("a:2"), Mine: func(metav1.Object) bool { return mine },
 		})
 	}

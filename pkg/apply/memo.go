@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // memo remembers, for each writer and object, the last intent and what became of it.
@@ -33,7 +34,7 @@ type place struct {
 	object ObjectRef
 }
 
-// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small: 56 bytes.
+// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small.
 type remembered struct {
 	writer string
 	memory
@@ -47,6 +48,9 @@ type memory struct {
 	intent digest
 	// claims is that of ownership.Settled after a success, and of ownership.Standing at a refusal.
 	claims uint64
+	// owned and kept are, after a success, those of claimState.
+	owned digest
+	kept  any
 	// refused is nil after a success.
 	refused *refused
 }
@@ -64,6 +68,8 @@ type refused struct {
 	version string
 	// conflict is the refusal itself, or the conflict before it about which nothing has been learned since. Nil for none.
 	conflict *ConflictError
+	// contested has the paths of a conflict's fields, as far as managers hold them.
+	contested []fieldpath.Path
 }
 
 // asked is what a request asks for beside its intent, as far as it changes what is sent.

@@ -258,11 +258,11 @@ func (b *bench) sync(live *deployment, want *configuration, generation int64) ap
 	_, ctx := ktesting.NewTestContext(b.t)
 	request := apply.Request{Object: webRef, Config: want, Source: apply.Source{UID: sourceUID, Generation: generation}}
 	if live == nil {
-		return b.applier.Sync(ctx, b.writer, request)
+		return do(ctx, b.applier, b.writer, request)
 	}
 	before := live.DeepCopy()
 	request.Live = live
-	out := b.applier.Sync(ctx, b.writer, request)
+	out := do(ctx, b.applier, b.writer, request)
 	if diff := cmp.Diff(before, live); diff != "" {
 		b.t.Errorf("the cached object was modified (-before +after):\n%s", diff)
 	}

@@ -79,7 +79,7 @@ func (s *store) sync(want *configuration, complete func(*apply.Request)) apply.O
 	if complete != nil {
 		complete(&req)
 	}
-	return s.applier.Sync(ctx, s.writer, req)
+	return do(ctx, s.applier, s.writer, req)
 }
 
 // expect fails unless just these requests came since it was asked last.

@@ -67,7 +67,7 @@ func TestSpans(t *testing.T) {
 		if live != nil {
 			request.Live = live
 		}
-		return b.applier.Sync(ctx, b.writer, request)
+		return do(ctx, b.applier, b.writer, request)
 	}
 	live := b.settled(sync(nil, web("a:1")), apply.ActionCreated)
 	live = b.settled(sync(live, web("a:1")), apply.ActionNone)
@@ -125,7 +125,7 @@ func TestSpansOfAYield(t *testing.T) {
 	s.sync(web("a:1"), nil)
 	s.sync(web("a:2"), func(req *apply.Request) {
 		req.Yield = func(path fieldpath.Path) bool { return strings.HasSuffix(path.String(), ".image") }
-		s.applier.Sync(ctx, s.writer, *req)
+		do(ctx, s.applier, s.writer, *req)
 	})
 	var got []string
 	for _, span := range children() {

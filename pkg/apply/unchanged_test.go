@@ -202,7 +202,7 @@ func TestConfirmationIsSent(t *testing.T) {
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.expect(1, "creation")
 	confirm := func() apply.Outcome {
-		return b.applier.Sync(t.Context(), b.writer, apply.Request{
+		return do(t.Context(), b.applier, b.writer, apply.Request{
 			Object: webRef, Live: live, Config: web("a:1"), Source: apply.Source{UID: sourceUID, Generation: 2}, Confirm: true,
 		})
 	}
@@ -242,7 +242,7 @@ func TestWritersOfOneObjectAreApart(t *testing.T) {
 	two := func() *configuration {
 		return appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
 	}
-	out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: two()})
+	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: two()})
 	if out.Err != nil || out.Action != apply.ActionApplied || out.Writer != replicas.Name {
 		t.Fatalf("outcome %+v, want applied by %s", out, replicas.Name)
 	}
@@ -252,7 +252,7 @@ func TestWritersOfOneObjectAreApart(t *testing.T) {
 	live.Spec.Replicas = new(int32(2))
 
 	b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
-	if out := b.applier.Sync(t.Context(), number, apply.Request{Object: webRef, Live: live, Config: two()}); out.Action != apply.ActionNone {
+	if out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: two()}); out.Action != apply.ActionNone {
 		t.Errorf("the number was written again")
 	}
 	b.expect(0, "both are as they should be")

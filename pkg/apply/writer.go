@@ -41,9 +41,9 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	Edits Edits[L]
 	// Schema tells the types of fields: a generated NewTypeConverter.
 	Schema managedfields.TypeConverter
-	// Settle, if set, may take values over into an intent from what the manager already owns, where a
-	// difference is not worth a write. It must be a pure function of its arguments.
-	Settle func(want, owned A)
+	// Keep, if set, returns of what the manager owns that which Request.Preserve needs. It must be a pure function of its
+	// argument, and what it returns must not be modified.
+	Keep func(owned A) any
 	// Source is the annotation that is added to the intent to tell what it was rendered from, such as
 	// SourceAnnotation. With it, writes from an older generation are held back. Empty for none.
 	Source string
@@ -71,6 +71,8 @@ type Writer interface {
 	Name() string
 	// sync brings one object in line with an intent.
 	sync(ctx context.Context, memo *memo, req Request) Outcome
+	// reduce returns what the writer owns of an object; owns is false for nothing.
+	reduce(memo *memo, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
 	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
 	heldAlone(req Request) ([]FieldConflict, error)
@@ -81,8 +83,13 @@ type Writer interface {
 type Request struct {
 	// Object to write.
 	Object ObjectRef
-	// Live is the object as it was seen last, unmodified and with its managedFields; nil when it does not exist.
+	// Live is the object as it was seen last, unmodified and with its managedFields. Where only its State is at hand it is nil;
+	// an object with neither does not exist.
 	Live metav1.Object
+	// State is what is known of an object that is not at hand, and Load reads it. Load is called at most once, where ownership
+	// is edited or a conflict is to be explained.
+	State *State
+	Load  func(ctx context.Context) (metav1.Object, error)
 	// Config is the intent, of the type of the writer's target. The request takes it over: it is modified.
 	Config runtime.ApplyConfiguration
 	// Source that the intent was rendered from; used by targets that stamp it.
@@ -93,6 +100,10 @@ type Request struct {
 	// Confirm sends the intent even when the object is already so. That changes nothing; whether the API server accepts
 	// it tells whether the object is still the one that was seen.
 	Confirm bool
+	// Preserve, if set, may take values over into the intent from what the writer owns, where a difference is not worth a
+	// write: kept is what Target.Keep has returned. It changes want, which is Config or a copy of it, and must depend on
+	// nothing else.
+	Preserve func(want runtime.ApplyConfiguration, kept any)
 	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer
 	// may say so.
 	LetGo bool
@@ -162,15 +173,17 @@ func (w *writer[L, A]) Name() string { return w.manager.Name }
 // attempt is a request on its way.
 type attempt[L, A any] struct {
 	Request
-	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist.
-	live L
+	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist, or whole is
+	// false and it was not read.
+	live  L
+	whole bool
 	// rendered is the intent.
 	rendered A
 	// want is the intent without what is left to others, to be completed by what is not rendered: source and
 	// preconditions.
 	want A
-	// intent is the digest of what was rendered, without what is left to others.
-	intent digest
+	// intent is the digest of what was rendered, without what is left to others; digest is that of want, without the source.
+	intent, digest digest
 	// empty tells that it names no field.
 	empty bool
 	// last is what became of the same intent before.
@@ -211,10 +224,7 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 			return false
 		}
 	}
-	var object, claims uint64
-	if a.Live != nil {
-		object, claims = identify(a.Live.GetUID()), ownership.Standing(a.Live, w.manager.Subresource)
-	}
+	object, claims := w.standing(a)
 	if a.last.object != object || a.last.claims != claims || last.asked != asked {
 		return false
 	}
@@ -224,6 +234,18 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	}
 	a.out.Err, a.out.RetryAfter = last.err, left
 	return true
+}
+
+// standing identifies the object as it was seen last, and who owns what of it; both are 0 when it does not exist.
+func (w *writer[L, A]) standing(a *attempt[L, A]) (object, claims uint64) {
+	switch {
+	case a.out.Live == nil:
+		return 0, 0
+	case a.whole, a.State == nil:
+		return identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
+	default:
+		return identify(a.out.Live.GetUID()), a.State.standing
+	}
 }
 
 func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcome {
@@ -236,7 +258,7 @@ func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcom
 	if last := memo.recall(w.manager.Name, req.Object); last.intent == a.intent {
 		a.last = last
 	}
-	if req.Live == nil {
+	if a.out.Live == nil {
 		return w.create(ctx, memo, a)
 	}
 	return w.change(ctx, memo, a)
@@ -248,14 +270,19 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 	if a.want, ok = a.Config.(A); !ok {
 		return fmt.Errorf("the intent is a %T, this writer takes %T", a.Config, a.want)
 	}
-	if a.Live != nil {
+	switch {
+	case a.Live != nil:
 		if a.live, ok = a.Live.(L); !ok {
 			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
 		}
+		a.whole = true
+	case a.State != nil:
+		a.out.Live = a.State.Object
 	}
 	a.setAside()
 	a.rendered = a.want
-	if err := a.digest(); err != nil || a.Live == nil || a.Yield == nil || a.empty && w.own(a) == nil {
+	omitZeros(a.want, *new(L))
+	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
 		return err
 	}
 	return w.leave(a)
@@ -274,15 +301,37 @@ func (a *attempt[L, A]) setAside() {
 // namespace are all there is.
 const maxEmpty = 512
 
-// digest identifies what is wanted.
-func (a *attempt[L, A]) digest() error {
-	rendered, err := json.Marshal(a.want)
+// identify takes the digest of what is wanted, without the source.
+func (w *writer[L, A]) identify(a *attempt[L, A]) error {
+	dropAnnotation(a.want, w.target.Source)
+	rendered, err := marshal(a.want)
 	if err != nil {
-		return fmt.Errorf("the intent cannot be encoded: %w", err)
+		return err
 	}
 	a.intent = digestOf(rendered)
+	a.digest = a.intent
 	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
 	return nil
+}
+
+// preserve takes over into what is wanted what may be preserved of what is kept, and its digest anew.
+func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
+	if a.Preserve == nil || kept == nil {
+		return nil
+	}
+	a.Preserve(a.want, kept)
+	dropAnnotation(a.want, w.target.Source)
+	rendered, err := marshal(a.want)
+	a.digest = digestOf(rendered)
+	return err
+}
+
+func marshal(config any) ([]byte, error) {
+	rendered, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("the intent cannot be encoded: %w", err)
+	}
+	return rendered, nil
 }
 
 // create writes an object that does not exist.
@@ -293,7 +342,6 @@ func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A])
 	if a.empty {
 		return a.out // What names nothing makes no object.
 	}
-	omitZeros(a.want, *new(L))
 	w.stamp(a.want, a.Source)
 	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this
 	// version is always outdated. So the apply can create and nothing else.
@@ -313,7 +361,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 	ctx, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
 	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
-		refusal := classify(err, w.manager, a.Object, a.out.Live)
+		refusal := w.explain(ctx, a, err)
 		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Aside != nil {
 			conflict.Class = ClassMoved
 			refusal = &conflict.Refusal
@@ -322,21 +370,36 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		return w.refused(memo, a, refusal)
 	}
 	a.out.Action = ActionApplied
-	if a.Live == nil {
+	if a.out.Live == nil {
 		a.out.Action = ActionCreated
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
-	if a.Live != nil && !a.Source.adopts(a.live, w.target.Source) {
-		a.out.Replaced = a.Source.Unlike(a.live, w.target.Source)
+	if a.out.Live != nil && !a.Source.adopts(a.out.Live, w.target.Source) {
+		a.out.Replaced = a.Source.Unlike(a.out.Live, w.target.Source)
 	}
-	a.live, a.out.Live = answer, answer
+	a.live, a.whole, a.out.Live = answer, true, answer
 	w.remember(memo, a)
 	return a.out
 }
 
+// explain turns the API server's answer to an apply into a refusal. Who owns the contested fields stands in the object; where
+// that cannot be read as it was seen, that is the refusal.
+func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer error) error {
+	refusal := classify(answer, w.manager, a.Object, a.out.Live)
+	if _, contested := errors.AsType[*ConflictError](refusal); !contested || a.whole {
+		return refusal
+	}
+	if err := w.read(ctx, a); err != nil {
+		return err
+	}
+	return classify(answer, w.manager, a.Object, a.out.Live)
+}
+
 // remember notes that an object is as the intent wants it.
 func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
-	memo.remember(w.manager.Name, a.Object, memory{object: identify(a.live.GetUID()), intent: a.intent, claims: w.settled(a)})
+	memo.remember(w.manager.Name, a.Object, memory{
+		object: identify(a.out.Live.GetUID()), intent: a.intent, claims: w.settled(a), owned: a.digest, kept: w.keep(a.want),
+	})
 }
 
 // refused ends an attempt that the API server has refused. The refusal is remembered for as long as it stands.
@@ -358,8 +421,9 @@ func (w *writer[L, A]) refuse(memo *memo, a *attempt[L, A], class Class, reason 
 // hold remembers the refusal that an attempt has ended with. fresh tells that it was not remembered already.
 func (w *writer[L, A]) hold(memo *memo, a *attempt[L, A]) (fresh bool) {
 	what := memory{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
-	if a.out.Live != nil {
-		what.object, what.claims = identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
+	what.object, what.claims = w.standing(a)
+	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
+		what.refused.contested = ownership.Paths(a.live, conflict.names)
 	}
 	fresh = memo.refuse(w.manager.Name, a.Object, what)
 	a.out.RetryAfter = what.refused.left(memo.clock.Now())

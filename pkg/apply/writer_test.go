@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -46,7 +47,7 @@ func TestMixedUpRequestsAreTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.request.Object = webRef
-			out := b.applier.Sync(t.Context(), test.writer, test.request)
+			out := do(t.Context(), b.applier, test.writer, test.request)
 			if apply.ClassOf(out.Err) != apply.ClassTerminal || out.Action == apply.ActionApplied {
 				t.Fatalf("%s with error %v, want class Terminal", out.Action, out.Err)
 			}
@@ -81,7 +82,7 @@ func TestTerminatingObjectsAreLetGo(t *testing.T) {
 	let := func() apply.Outcome {
 		nothing := web("a:1")
 		nothing.Labels, nothing.Spec = nil, nil
-		return b.applier.Sync(t.Context(), b.writer, apply.Request{Object: webRef, Live: live, Config: nothing, LetGo: true})
+		return do(t.Context(), b.applier, b.writer, apply.Request{Object: webRef, Live: live, Config: nothing, LetGo: true})
 	}
 	b.settled(let(), apply.ActionApplied)
 	sent := b.expect(1, "letting go")[0]
@@ -98,47 +99,60 @@ func TestTerminatingObjectsAreLetGo(t *testing.T) {
 	b.expect(0, "who owns nothing has nothing to let go of")
 }
 
-// settling takes the image over from what is owned, as a writer does with values that are not worth a write.
-func settling(count *int) func(*server) target {
-	return func(s *server) target {
-		to := s.target()
-		to.Settle = func(want, owned *configuration) {
-			*count++
-			if owned.Spec != nil && owned.Spec.Template != nil {
-				want.Spec.Template.Spec.Containers[0].Image = owned.Spec.Template.Spec.Containers[0].Image
-			}
+// keeping keeps the image that is owned.
+func keeping(s *server) target {
+	to := s.target()
+	to.Keep = func(owned *configuration) any {
+		if owned.Spec == nil || owned.Spec.Template == nil {
+			return nil
 		}
-		return to
+		return *owned.Spec.Template.Spec.Containers[0].Image
 	}
+	return to
 }
 
-func TestSettleTakesOverWhatIsNotWorthAWrite(t *testing.T) {
+// preserving syncs an intent that takes over the image that is owned, as a writer does with values that are not worth a
+// write.
+func (b *bench) preserving(live *deployment, want *configuration, count *int) apply.Outcome {
+	b.t.Helper()
+	req := apply.Request{Object: webRef, Config: want, Source: apply.Source{UID: sourceUID, Generation: 1}}
+	if live != nil {
+		req.Live = live
+	}
+	req.Preserve = func(want runtime.ApplyConfiguration, kept any) {
+		*count++
+		want.(*configuration).Spec.Template.Spec.Containers[0].Image = new(kept.(string))
+	}
+	return do(b.t.Context(), b.applier, b.writer, req)
+}
+
+func TestPreserveTakesOverWhatIsNotWorthAWrite(t *testing.T) {
 	var settled int
-	b := newBench(t, content, settling(&settled))
+	b := newBench(t, content, keeping)
 	live := after(t, content.Name, web("a:1"))
-	b.settled(b.sync(live, web("a:2"), 1), apply.ActionNone)
+	b.settled(b.preserving(live, web("a:2"), &settled), apply.ActionNone)
 	b.expect(0, "nothing else differs")
 	if settled != 1 {
-		t.Fatalf("Settle was asked %d times, want 1", settled)
+		t.Fatalf("Preserve was asked %d times, want 1", settled)
 	}
-	b.settled(b.sync(live, web("a:2"), 1), apply.ActionNone)
+	b.settled(b.preserving(live, web("a:2"), &settled), apply.ActionNone)
 	if settled != 1 {
-		t.Error("Settle was asked again for what is remembered")
+		t.Error("Preserve was asked again for what is remembered")
 	}
 
 	more := web("a:3").WithAnnotations(map[string]string{"note": "x"})
-	now := b.settled(b.sync(live, more, 1), apply.ActionApplied)
+	now := b.settled(b.preserving(live, more, &settled), apply.ActionApplied)
 	if image := now.Spec.Template.Spec.Containers[0].Image; image != "a:1" {
-		t.Errorf("image %s was written along with another change, want the one that Settle kept", image)
+		t.Errorf("image %s was written along with another change, want the one that Preserve kept", image)
 	}
 }
 
-func TestSettleIsNotAskedWithoutAClaim(t *testing.T) {
+func TestPreserveIsNotAskedWithoutAClaim(t *testing.T) {
 	var settled int
-	b := newBench(t, content, settling(&settled))
-	b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
-	b.settled(b.sync(after(t, "someone", web("a:1")), web("a:2"), 1), apply.ActionApplied)
+	b := newBench(t, content, keeping)
+	b.settled(b.preserving(nil, web("a:1"), &settled), apply.ActionCreated)
+	b.settled(b.preserving(after(t, "someone", web("a:1")), web("a:2"), &settled), apply.ActionApplied)
 	if settled != 0 {
-		t.Errorf("Settle was asked %d times about nothing that we own", settled)
+		t.Errorf("Preserve was asked %d times about nothing that we own", settled)
 	}
 }

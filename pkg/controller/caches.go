@@ -20,6 +20,7 @@ import (
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -27,6 +28,7 @@ import (
 type caches struct {
 	// byNamespace has one scope for each watched namespace, or just that of metav1.NamespaceAll.
 	byNamespace map[string]*scope
+	reducer     *reducer
 }
 
 // scope are the informers of one namespace, or of all.
@@ -46,18 +48,14 @@ type scope struct {
 
 func newCaches(
 	core kubernetes.Interface, servers versioned.Interface,
-	namespaces []string, resync time.Duration,
+	namespaces []string, resync time.Duration, reduce *reducer,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	packer, err := newPacker()
-	if err != nil {
-		return nil, err
-	}
-	c := &caches{byNamespace: map[string]*scope{}}
+	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, trimmer{}, packer, namespace, resync)
+		s, err := newScope(core, servers, reduce, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -67,16 +65,13 @@ func newCaches(
 }
 
 func newScope(
-	core kubernetes.Interface, servers versioned.Interface, trim trimmer, packer *packer,
-	namespace string, resync time.Duration,
+	core kubernetes.Interface, servers versioned.Interface, reduce *reducer, namespace string, resync time.Duration,
 ) (*scope, error) {
 	s := &scope{
-		core: informers.NewSharedInformerFactoryWithOptions(core, resync,
-			informers.WithNamespace(namespace), informers.WithTransform(packer.after(trim.child))),
-		proxies:  podInformers(core, packer.pods(trim.pod), namespace, render.AnyProxySelector(), resync),
-		backends: podInformers(core, packer.pods(trim.pod), namespace, render.AnyBackendSelector(), resync),
-		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync,
-			toolhiveinformers.WithNamespace(namespace), toolhiveinformers.WithTransform(packer.after(whole))),
+		core:     informers.NewSharedInformerFactoryWithOptions(core, resync, informers.WithNamespace(namespace)),
+		proxies:  podInformers(core, namespace, render.AnyProxySelector(), resync),
+		backends: podInformers(core, namespace, render.AnyBackendSelector(), resync),
+		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
@@ -87,14 +82,17 @@ func newScope(
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
-	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{
-		managers.Deployment:     s.core.Apps().V1().Deployments().Informer(),
-		managers.StatefulSet:    s.core.Apps().V1().StatefulSets().Informer(),
-		managers.ServiceKind:    s.core.Core().V1().Services().Informer(),
-		managers.ConfigMap:      s.core.Core().V1().ConfigMaps().Informer(),
-		managers.ServiceAccount: s.core.Core().V1().ServiceAccounts().Informer(),
-		managers.Role:           s.core.Rbac().V1().Roles().Informer(),
-		managers.RoleBinding:    s.core.Rbac().V1().RoleBindings().Informer(),
+	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{}
+	for _, kind := range inventory.Kinds() {
+		informer, err := s.core.ForResource(inventory.Of(kind).GroupVersionResource())
+		if err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+		}
+		store := informer.Informer()
+		if err := store.SetTransform(reduce.transform(kind, func() cache.Store { return store.GetStore() })); err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+		}
+		s.childStores[kind] = store
 	}
 	if err := s.childStores[managers.ConfigMap].AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
 		return nil, fmt.Errorf("cannot index ConfigMaps: %w", err)
@@ -103,10 +101,10 @@ func newScope(
 }
 
 func podInformers(
-	core kubernetes.Interface, transform cache.TransformFunc, namespace, selector string, resync time.Duration,
+	core kubernetes.Interface, namespace, selector string, resync time.Duration,
 ) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(core, resync,
-		informers.WithNamespace(namespace), informers.WithTransform(transform),
+		informers.WithNamespace(namespace), informers.WithTransform(slim),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = selector
 		}))
@@ -150,8 +148,8 @@ func (c *caches) scope(namespace string) *scope {
 	return c.byNamespace[metav1.NamespaceAll]
 }
 
-// serves tells whether there is an MCPServer.
-func (c *caches) serves(key cache.ObjectName) bool { return c.packed(serverRef(key)) != nil }
+// serves reports whether there is an MCPServer.
+func (c *caches) serves(key cache.ObjectName) bool { return c.server(key) != nil }
 
 // serverOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
 func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool) {
@@ -159,38 +157,32 @@ func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool
 	if s == nil {
 		return "", false
 	}
-	// Objects without a controller and with another source are rare, and the parts of what is packed are at hand: this takes
-	// less than an index of all would take of the memory.
+	// Objects without a controller and with another source are rare, so this is less than an index of all would take.
 	items, err := s.serverStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return "", false
 	}
 	for _, item := range items {
-		if server, ok := item.(*packed); ok && server.part(partUID) == string(uid) {
-			return server.part(partName), true
+		if server, ok := item.(*v1beta1.MCPServer); ok && server.UID == uid {
+			return server.Name, true
 		}
 	}
 	return "", false
 }
 
-// server returns an MCPServer, or nil when there is none.
-func (c *caches) server(key cache.ObjectName) (*v1beta1.MCPServer, error) {
-	found, err := c.object(serverRef(key))
-	server, _ := found.(*v1beta1.MCPServer)
-	return server, err
+// server returns an MCPServer, which must not be modified; nil when there is none.
+func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
+	server, _ := c.item(serverRef(key)).(*v1beta1.MCPServer)
+	return server
 }
 
-// object returns an MCPServer or an object made for one, or whatever else has its name, or nil when there is none. One that
-// cannot be decoded is an error: it is there.
-func (c *caches) object(ref apply.ObjectRef) (metav1.Object, error) {
-	found := c.packed(ref)
-	if found == nil {
-		return nil, nil
-	}
-	return found.unpack(ref.Kind)
+// child returns what is kept of the object that has the name of a child; nil when there is none.
+func (c *caches) child(ref apply.ObjectRef) *child {
+	found, _ := c.item(ref).(*child)
+	return found
 }
 
-func (c *caches) packed(ref apply.ObjectRef) *packed {
+func (c *caches) item(ref apply.ObjectRef) any {
 	store := c.store(ref)
 	if store == nil {
 		return nil
@@ -199,8 +191,7 @@ func (c *caches) packed(ref apply.ObjectRef) *packed {
 	if err != nil || !exists {
 		return nil
 	}
-	found, _ := item.(*packed)
-	return found
+	return item
 }
 
 // store returns the cache of an object's kind and namespace, or nil when that is not watched.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -111,14 +110,10 @@ func (p *pass) configUID(name string) types.UID {
 }
 
 // notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
-// the MCPServer's; it is empty when it is. What a pod has read of it cannot be undone by writing to it.
-func notWhatItsNameTells(req apply.Request) string {
-	live, ok := req.Live.(*corev1.ConfigMap)
-	if !ok || render.HoldsWhatItsNameTells(req.Config, live) {
-		return ""
-	}
+// the MCPServer's. What a pod has read of it cannot be undone by writing to it.
+func notWhatItsNameTells(ref apply.ObjectRef) string {
 	return "its data is not what its name stands for, so another client made it, and Freehold does not use it. " +
-		"To have Freehold make it anew: " + shell.Command("kubectl", "delete", "configmap", "-n", live.Namespace, live.Name)
+		"To have Freehold make it anew: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }
 
 // heldBack is an intent that was not written because of another one.

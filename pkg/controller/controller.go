@@ -120,7 +120,8 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	caches, err := newCaches(config.Core, config.Servers, config.Namespaces, config.Resync)
+	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
+	caches, err := newCaches(config.Core, config.Servers, config.Namespaces, config.Resync, &reducer{applier: applier, clients: clients})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func New(config Config) (*Controller, error) {
 		config:  config,
 		caches:  caches,
 		clients: clients,
-		applier: apply.NewApplierWithClock(config.Observer, config.Clock),
+		applier: applier,
 		tracer:  config.Tracer.Tracer(instrumentation),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),

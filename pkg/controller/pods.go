@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -30,8 +29,10 @@ const byController = "controller"
 func controllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
-	case *packedPod:
-		uid = dependent.controller
+	case *corev1.Pod:
+		if controller := metav1.GetControllerOfNoCopy(dependent); controller != nil {
+			uid = controller.UID
+		}
 	case replicaSet:
 		uid = dependent.deployment()
 	}
@@ -140,50 +141,47 @@ func (c *caches) replicaSets(namespace string, deployment types.UID) []replicaSe
 
 // proxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
 // ReplicaSet's event brings the MCPServer back.
-func (c *caches) proxyPods(namespace string, deployment types.UID) ([]*corev1.Pod, error) {
+func (c *caches) proxyPods(namespace string, deployment types.UID) (found []*corev1.Pod) {
 	s := c.scope(namespace)
 	if s == nil {
-		return nil, nil
+		return nil
 	}
-	var found []*packedPod
 	for _, set := range c.replicaSets(namespace, deployment) {
-		found = append(found, controlledBy[*packedPod](s.proxyStore, types.UID(set.part(setUID)))...)
+		found = append(found, controlledBy[*corev1.Pod](s.proxyStore, types.UID(set.part(setUID)))...)
 	}
-	return unpackPods(found)
+	return found
 }
 
 // backendPods returns the pods of a StatefulSet.
-func (c *caches) backendPods(namespace string, set types.UID) ([]*corev1.Pod, error) {
+func (c *caches) backendPods(namespace string, set types.UID) []*corev1.Pod {
 	s := c.scope(namespace)
 	if s == nil {
-		return nil, nil
+		return nil
 	}
-	return unpackPods(controlledBy[*packedPod](s.backendStore, set))
+	return controlledBy[*corev1.Pod](s.backendStore, set)
 }
 
 // unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not know it yet, or the ReplicaSet went before its pods.
-func (c *caches) unplacedProxyPods(server cache.ObjectName) ([]*corev1.Pod, error) {
+func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*corev1.Pod) {
 	s := c.scope(server.Namespace)
 	if s == nil {
-		return nil, nil
+		return nil
 	}
 	items, err := s.proxyStore.GetIndexer().ByIndex(cache.NamespaceIndex, server.Namespace)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	var unplaced []*packedPod
 	for _, item := range items {
-		pod, ok := item.(*packedPod)
-		if !ok || pod.controller == "" {
+		pod, ok := item.(*corev1.Pod)
+		if !ok || metav1.GetControllerOfNoCopy(pod) == nil || render.ServerOf(pod.Labels) != server.Name {
 			continue
 		}
 		if _, known := s.replicaSetOf(pod); !known {
 			unplaced = append(unplaced, pod)
 		}
 	}
-	pods, err := unpackPods(unplaced)
-	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return render.ServerOf(pod.Labels) != server.Name }), err
+	return unplaced
 }
 
 func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
@@ -201,27 +199,31 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 }
 
 // replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
-func (s *scope) replicaSetOf(pod *packedPod) (set replicaSet, known bool) {
-	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.part(partNamespace), pod.controllerName).String())
+func (s *scope) replicaSetOf(pod *corev1.Pod) (set replicaSet, known bool) {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return "", false
+	}
+	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, controller.Name).String())
 	if err != nil || !exists {
 		return "", false
 	}
 	set, ok := item.(replicaSet)
-	return set, ok && set.part(setUID) == string(pod.controller)
+	return set, ok && set.part(setUID) == string(controller.UID)
 }
 
 // proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
 // the controller does not lead to one, the label does: to wake one too many costs nothing.
-func (s *scope) proxyOf(pod *packedPod) cache.ObjectName {
+func (s *scope) proxyOf(pod *corev1.Pod) cache.ObjectName {
 	if set, known := s.replicaSetOf(pod); known && set.deployment() != "" {
 		return set.server()
 	}
 	return labelled(pod)
 }
 
-func (s *scope) backendOf(pod *packedPod) cache.ObjectName {
-	if pod.controller != "" {
-		return cache.NewObjectName(pod.part(partNamespace), pod.controllerName)
+func (s *scope) backendOf(pod *corev1.Pod) cache.ObjectName {
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+		return cache.NewObjectName(pod.Namespace, controller.Name)
 	}
 	return labelled(pod)
 }
@@ -231,25 +233,17 @@ func (r replicaSet) server() cache.ObjectName {
 	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
 }
 
-func labelled(pod *packedPod) cache.ObjectName {
-	server := cache.ObjectName{Namespace: pod.part(partNamespace)}
-	pods, err := unpackPods([]*packedPod{pod})
-	if err != nil {
-		utilruntime.HandleError(err)
-	}
-	for _, whole := range pods {
-		server.Name = render.ServerOf(whole.Labels)
-	}
-	return server
+func labelled(pod *corev1.Pod) cache.ObjectName {
+	return cache.NewObjectName(pod.Namespace, render.ServerOf(pod.Labels))
 }
 
 // watchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
 func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
-	for store, serverOf := range map[cache.SharedIndexInformer]func(*packedPod) cache.ObjectName{
+	for store, serverOf := range map[cache.SharedIndexInformer]func(*corev1.Pod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		if _, err := store.AddEventHandler(onEvery(func(obj any) {
-			if pod, ok := obj.(*packedPod); ok {
+			if pod, ok := obj.(*corev1.Pod); ok {
 				wake(serverOf(pod))
 			}
 		})); err != nil {
@@ -305,18 +299,14 @@ func (p *pass) backendPods() []*corev1.Pod {
 
 // unplacedProxyPods returns the pods that may be the MCPServer's proxies, see there.
 func (p *pass) unplacedProxyPods() []*corev1.Pod {
-	pods, err := p.caches.unplacedProxyPods(p.key)
-	p.broken(childRef(podKind, p.key.Namespace, p.key.Name), err)
-	return pods
+	return p.caches.unplacedProxyPods(p.key)
 }
 
 // podsOf returns the pods of a workload, as the pass saw them first.
-func (p *pass) podsOf(workload metav1.Object, in func(namespace string, workload types.UID) ([]*corev1.Pod, error)) []*corev1.Pod {
+func (p *pass) podsOf(workload metav1.Object, in func(namespace string, workload types.UID) []*corev1.Pod) []*corev1.Pod {
 	pods, known := p.pods[workload.GetUID()]
 	if !known {
-		var err error
-		pods, err = in(workload.GetNamespace(), workload.GetUID())
-		p.broken(childRef(podKind, p.key.Namespace, workload.GetName()), err)
+		pods = in(workload.GetNamespace(), workload.GetUID())
 		p.pods[workload.GetUID()] = pods
 	}
 	return pods

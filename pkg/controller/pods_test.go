@@ -39,16 +39,12 @@ func TestReplicaSetKeepsWhatLeadsToItsDeployment(t *testing.T) {
 			}}}},
 		},
 	}
-	packer, err := newPacker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	item, err := packer.pods(trimmer{}.pod)(set)
+	item, err := slim(set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := item.(replicaSet)
-	if again, err := packer.pods(trimmer{}.pod)(got); err != nil || again != item {
+	if again, err := slim(got); err != nil || again != item {
 		t.Errorf("transformed again: %v, %v", again, err)
 	}
 	if got.deployment() != "deployment-web" || got.server() != key("web") || got.serviceAccount() != "web-proxy-runner" {

@@ -147,3 +147,24 @@ func TestOlderViewIsTold(t *testing.T) {
 		}
 	})
 }
+
+// outcomes is an apply.Observer that counts outcomes by kind of object, action and class.
+type outcomes struct {
+	mu    sync.Mutex
+	count map[[3]string]int
+}
+
+func (o *outcomes) Observe(out apply.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.count == nil {
+		o.count = map[[3]string]int{}
+	}
+	o.count[[3]string{out.Object.Kind.Kind, string(out.Action), string(apply.ClassOf(out.Err))}]++
+}
+
+func (o *outcomes) refused(kind string, class apply.Class) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count[[3]string{kind, string(apply.ActionRefused), string(class)}]
+}

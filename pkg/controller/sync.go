@@ -44,8 +44,9 @@ type pass struct {
 	*Controller
 	key    cache.ObjectName
 	server *v1beta1.MCPServer
-	// live are the objects as this pass saw or left them.
-	live map[apply.ObjectRef]metav1.Object
+	// seen are the children as this pass saw or left them, and written is the MCPServer as this pass left it.
+	seen    map[apply.ObjectRef]*child
+	written *v1beta1.MCPServer
 	// refused are the writes that were not made or not accepted.
 	refused []error
 	// unwritten are the objects of intents that were refused, or held back because of such a one.
@@ -67,8 +68,6 @@ type pass struct {
 	reporting bool
 	// pods are those of workloads, as this pass saw them first.
 	pods map[types.UID][]*corev1.Pod
-	// undecoded are objects that the caches hold and that cannot be decoded.
-	undecoded map[apply.ObjectRef]error
 	// blocked tells that the finalizer is refused, so that no child is written.
 	blocked bool
 	retry   retry
@@ -84,11 +83,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
 	}
-	server, err := c.caches.server(key)
-	if err != nil {
-		c.undecodable(ctx, serverRef(key), err)
-		return retryBackoff
-	}
+	server := c.caches.server(key)
 	if server == nil {
 		c.forget(ctx, key)
 		c.wakeNeighbours(key)
@@ -96,7 +91,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		return retryNever
 	}
 	p := &pass{
-		Controller: c, key: key, server: server, live: map[apply.ObjectRef]metav1.Object{},
+		Controller: c, key: key, server: server, seen: map[apply.ObjectRef]*child{},
 		unwritten: sets.New[apply.ObjectRef](), resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
 	}
 	p.resolution.begun = p.resolution.begun && !c.takes.isWithdrawn(key)
@@ -104,24 +99,27 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		return c.takes.done(key, p.resolution.record.Request, object, path)
 	}
 	defer p.trace(ctx)
-	switch p.read(); {
-	case len(p.undecoded) > 0: // What is not known cannot be decided on.
-		c.takeovers.interrupt(key)
-	case server.DeletionTimestamp != nil:
+	p.look()
+	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Somebody else's finalizer may keep it for long.
 		p.finalize(ctx)
-	default:
+	} else {
 		p.run(ctx)
-	}
-	for ref, err := range p.undecoded {
-		c.undecodable(ctx, ref, err)
-		p.retryAs(retryBackoff)
 	}
 	if p.wake > 0 {
 		// A wake-up that comes sooner takes its place; whoever is then looked at asks for what is left of the wait.
 		c.queue.AddAfter(key, p.wake)
 	}
 	return p.retry
+}
+
+// look takes from the caches what the pass decides on, so that it is all of one moment.
+func (p *pass) look() {
+	for _, ref := range p.children(p.key) {
+		p.child(ref)
+	}
+	p.proxyPods()
+	p.backendPods()
 }
 
 // forget drops what is kept of an MCPServer that is gone.
@@ -267,7 +265,9 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 			continue
 		}
 		render.PinConfigs(intent, p.configUID)
-		if out := p.write(ctx, intent.Writer, apply.Request{Object: ref, Config: intent.Config, Unset: intent.Unset}); out.Err != nil {
+		if out := p.write(ctx, intent.Writer, apply.Request{
+			Object: ref, Config: intent.Config, Unset: intent.Unset, Preserve: intent.Preserve(),
+		}); out.Err != nil {
 			p.unwritten.Insert(ref)
 		}
 	}
@@ -276,24 +276,25 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 // write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
 // as it is and the source are filled in.
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
-	req.Live = p.object(req.Object)
+	live := p.object(req.Object)
+	p.present(&req)
 	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
 	req.SourceCurrent = slices.Contains(p.forged, req.Object)
 	if reason := p.refusalOf(req); reason != "" {
 		out := p.applier.Refuse(ctx, &apply.Refusal{
 			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,
-		}, req.Live)
+		}, live)
 		p.take(out)
 		return out
 	}
 	if req.Object.Kind != managers.MCPServer {
 		if req.Yield == nil {
-			req.Yield = request.Shared(manager, req.Live, req.Config)
+			req.Yield = request.Shared(manager, live, req.Config)
 		}
 		p.resolution.complete(&req)
 	}
 	if p.succeed(manager, &req) {
-		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: req.Live}
+		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: live}
 	}
 	if manager == managers.Status {
 		req.Aside = p.aside(ctx, req)
@@ -305,21 +306,33 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 
 // refusalOf says why the object of a request is somebody else's; it is empty when it is not.
 func (p *pass) refusalOf(req apply.Request) string {
+	live := p.object(req.Object)
 	switch {
-	case req.Live == nil || req.Object.Kind == managers.MCPServer:
+	case live == nil || req.Object.Kind == managers.MCPServer:
 		return ""
-	case !p.mine(req.Object, req.Live):
-		return p.foreign(req.Object, req.Live)
-	case req.Object.Kind == managers.ConfigMap && req.Live.GetDeletionTimestamp() == nil:
-		return notWhatItsNameTells(req)
+	case !p.mine(req.Object, live):
+		return p.foreign(req.Object, live)
+	case p.child(req.Object).spoilt && live.GetDeletionTimestamp() == nil:
+		return notWhatItsNameTells(req.Object)
 	}
 	return ""
+}
+
+// present completes a request by the object as it is known: an MCPServer whole, a child by its state.
+func (p *pass) present(req *apply.Request) {
+	if req.Object.Kind == managers.MCPServer {
+		req.Live = p.object(req.Object)
+		return
+	}
+	if found := p.child(req.Object); found != nil {
+		req.State, req.Load = &found.State, p.clients.reading(req.Object)
+	}
 }
 
 // take draws the conclusions from an outcome.
 func (p *pass) take(out apply.Outcome) {
 	if out.Wrote() {
-		p.live[out.Object] = out.Live
+		p.keep(out)
 	}
 	p.made = p.made || out.Action == apply.ActionCreated
 	p.resolution.note(out)
@@ -386,20 +399,39 @@ func (p *pass) tell(news []status.Event) {
 	}
 }
 
-// object returns an object as it is known best.
-func (p *pass) object(ref apply.ObjectRef) metav1.Object {
-	if live, ok := p.live[ref]; ok {
-		return live
+// keep takes over an object as a write has left it.
+func (p *pass) keep(out apply.Outcome) {
+	if server, ok := out.Live.(*v1beta1.MCPServer); ok {
+		p.written = server
+		return
 	}
+	p.seen[out.Object] = p.caches.reducer.reduce(out.Object, out.Live, p.seen[out.Object])
+}
+
+// object returns an object as it is known best: an MCPServer whole, of a child what is kept of it.
+func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == managers.MCPServer {
+		if p.written != nil {
+			return p.written
+		}
 		return p.server
 	}
-	live, err := p.caches.object(ref)
-	p.broken(ref, err)
-	if live != nil {
-		p.live[ref] = live
+	if found := p.child(ref); found != nil {
+		return found.Object
 	}
-	return live
+	return nil
+}
+
+// child returns what is known of the object that has the name of a child; nil when there is none.
+func (p *pass) child(ref apply.ObjectRef) *child {
+	found, known := p.seen[ref]
+	if !known {
+		found = p.caches.child(ref)
+		if found != nil {
+			p.seen[ref] = found
+		}
+	}
+	return found
 }
 
 func (p *pass) statefulSetRef() apply.ObjectRef {

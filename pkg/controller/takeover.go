@@ -161,8 +161,9 @@ func (p *pass) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner)
 // succeed adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
 func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
+	live := p.object(ref)
 	switch {
-	case req.Live == nil:
+	case live == nil:
 		return false
 	case ref.Kind == managers.MCPServer:
 		p.succeedServer(manager, req)
@@ -175,12 +176,12 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 			req.Inherit = p.inheritance(ref, takeover.FromToolHive)
 			p.takeover.inherited++
 		}
-	case takeover.Held(req.Live, "") && manager == takeover.MainWriter(ref):
+	case takeover.Held(live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
 			return managers.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner)
 		}
-		if slices.ContainsFunc(req.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		if slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 			return takes(ownership.OwnerOf(&e))
 		}) {
 			req.Inherit = p.inheritance(ref, takes)

@@ -40,7 +40,7 @@ func (c *Controller) resumeTakeovers() {
 			if err != nil {
 				continue
 			}
-			if server, err := c.caches.server(name); err == nil && server != nil && isTakingOver(server) {
+			if server := c.caches.server(name); server != nil && isTakingOver(server) {
 				c.takeovers.hold(name, takeoverProgress{generation: -1})
 			}
 		}

@@ -42,6 +42,9 @@ import (
 type clients struct {
 	registry *fieldmanager.Registry
 	writers  map[writerKey]apply.Writer
+	// of has the writers of each kind of child.
+	of       map[schema.GroupKind][]apply.Writer
+	readers  map[schema.GroupKind]reader
 	deleters map[schema.GroupKind]deleter
 	// evict asks for the deletion of a pod, which its PodDisruptionBudget may refuse.
 	evict deleter
@@ -54,6 +57,16 @@ type clients struct {
 type writerKey struct {
 	name string
 	kind schema.GroupKind
+}
+
+// reader reads an object of one kind.
+type reader func(ctx context.Context, namespace, name string) (metav1.Object, error)
+
+// reading returns what reads an object.
+func (c *clients) reading(ref apply.ObjectRef) func(ctx context.Context) (metav1.Object, error) {
+	return func(ctx context.Context) (metav1.Object, error) {
+		return c.readers[ref.Kind](ctx, ref.Namespace, ref.Name)
+	}
 }
 
 // deleter deletes an object of one kind.
@@ -76,6 +89,7 @@ func (c *clients) eviction(namespace string) func(ctx context.Context, name stri
 // typedClient is the part of a generated client, for one namespace, that is used here.
 type typedClient[L, A any] interface {
 	apply.Client[L, A]
+	Get(ctx context.Context, name string, options metav1.GetOptions) (L, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
@@ -85,6 +99,7 @@ func newClients(
 ) (*clients, error) {
 	c := &clients{
 		registry: registry, writers: map[writerKey]apply.Writer{}, deleters: map[schema.GroupKind]deleter{},
+		of: map[schema.GroupKind][]apply.Writer{}, readers: map[schema.GroupKind]reader{},
 		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme),
 	}
 	mcpServers := servers.ToolhiveV1beta1().MCPServers
@@ -106,10 +121,10 @@ func newClients(
 
 	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	add(c, managers.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
-		Extract: appsv1ac.ExtractDeployment, Settle: render.SettleProxy, Source: apply.SourceAnnotation,
+		Extract: appsv1ac.ExtractDeployment, Keep: render.KeepProxy, Source: apply.SourceAnnotation,
 	})
 	add(c, managers.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
-		Extract: appsv1ac.ExtractStatefulSet, Settle: render.SettleBackend, Source: apply.SourceAnnotation,
+		Extract: appsv1ac.ExtractStatefulSet, Keep: render.KeepBackend, Source: apply.SourceAnnotation,
 	})
 	add(c, managers.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
 		Extract: corev1ac.ExtractService, Source: apply.SourceAnnotation,
@@ -152,6 +167,9 @@ func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c.deleters[kind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 		return namespaced(namespace).Delete(ctx, name, options)
 	}
+	c.readers[kind] = func(ctx context.Context, namespace, name string) (metav1.Object, error) {
+		return namespaced(namespace).Get(ctx, name, metav1.GetOptions{})
+	}
 	addWriters(c, kind, "", target)
 	return target
 }
@@ -166,7 +184,7 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 		of := target
 		if managers.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
-			of.Settle, of.Source = nil, managers.ReplicasSource
+			of.Keep, of.Source = nil, managers.ReplicasSource
 		}
 		if manager.Name == managers.Requests {
 			of.Mark = fieldmanager.Path("metadata", "annotations", managers.TakeRecord)
@@ -178,5 +196,8 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 			continue
 		}
 		c.writers[writerKey{manager.Name, kind}] = w
+		if !slices.Contains(c.of[kind], w) {
+			c.of[kind] = append(c.of[kind], w)
+		}
 	}
 }

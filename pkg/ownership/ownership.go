@@ -96,6 +96,19 @@ func owner(e *metav1.ManagedFieldsEntry) Owner {
 	return o
 }
 
+// Paths returns the fields that managers hold and that are wanted, each once.
+func Paths(obj metav1.Object, wanted func(path fieldpath.Path) bool) (paths []fieldpath.Path) {
+	found := &fieldpath.Set{}
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		if set, err := Fields(&entries[i]); err == nil {
+			found = found.Union(Select(set, wanted))
+		}
+	}
+	found.Iterate(func(path fieldpath.Path) { paths = append(paths, path.Copy()) })
+	return paths
+}
+
 func holds(set *fieldpath.Set, path string) bool {
 	// Not Set.All, out of whose loop one must not break: as of structured-merge-diff v6.4.2 it goes on, which
 	// panics.

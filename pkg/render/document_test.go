@@ -158,7 +158,7 @@ func TestRollOnlyForCause(t *testing.T) {
 	render := func(changes ...func(*v1beta1.MCPServer)) templates {
 		result := renderServer(t, changes...)
 		want, owned := statefulSetOf(t, result), statefulSetOf(t, renderServer(t))
-		SettleBackend(want, owned)
+		PreserveBackend(want, KeepBackend(owned))
 		return templates{
 			string(jsonOf(t, deploymentOf(t, result).Spec.Template)), string(jsonOf(t, want.Spec.Template)),
 		}

@@ -188,7 +188,7 @@ func (s *story) differing(
 	return paths, nil
 }
 
-// ridingAlong are the values that stay until the pods are replaced for another cause, see render.SettleBackend.
+// ridingAlong are the values that stay until the pods are replaced for another cause, see render.PreserveBackend.
 var ridingAlong = []string{
 	".spec.template.metadata.labels.toolhive-port",
 	".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration,

@@ -124,13 +124,13 @@ func settleTemplate(t *testing.T, intent render.Intent, live *unstructured.Unstr
 		if err != nil {
 			t.Fatal(err)
 		}
-		render.SettleBackend(want, owned)
+		render.PreserveBackend(want, render.KeepBackend(owned))
 	case *appsv1ac.DeploymentApplyConfiguration:
 		owned, err := appsv1ac.ExtractDeployment(typed[appsv1.Deployment](t, live), intent.Writer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		render.SettleProxy(want, owned)
+		render.PreserveProxy(want, render.KeepProxy(owned))
 	}
 }
 

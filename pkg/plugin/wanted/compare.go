@@ -43,14 +43,14 @@ func Settle(writer string, live *unstructured.Unstructured, config runtime.Apply
 		var object appsv1.Deployment
 		if convert(live.Object, &object) == nil && writer == managers.Proxy {
 			if owned, err := appsv1ac.ExtractDeployment(&object, writer); err == nil {
-				render.SettleProxy(want, owned)
+				render.PreserveProxy(want, render.KeepProxy(owned))
 			}
 		}
 	case *appsv1ac.StatefulSetApplyConfiguration:
 		var object appsv1.StatefulSet
 		if convert(live.Object, &object) == nil && writer == managers.Backend {
 			if owned, err := appsv1ac.ExtractStatefulSet(&object, writer); err == nil {
-				render.SettleBackend(want, owned)
+				render.PreserveBackend(want, render.KeepBackend(owned))
 			}
 		}
 	}

@@ -7,13 +7,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
+	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -30,15 +34,6 @@ func heavy() metav1.ObjectMeta {
 		Finalizers:        []string{"f"},
 		OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "2"}},
 		ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
-	}
-}
-
-// light is what is kept of it: enough to tell that something stands there, and whose it is.
-func light() metav1.ObjectMeta {
-	h := heavy()
-	return metav1.ObjectMeta{
-		Name: h.Name, Namespace: h.Namespace, UID: h.UID, ResourceVersion: h.ResourceVersion,
-		DeletionTimestamp: h.DeletionTimestamp, OwnerReferences: h.OwnerReferences,
 	}
 }
 
@@ -64,26 +59,42 @@ func kinds(meta metav1.ObjectMeta, full bool) map[string]runtime.Object {
 	return objects
 }
 
-func TestTrimmerReducesForeignObjectsToTheirIdentity(t *testing.T) {
-	trim := trimmer{}
-	want := kinds(light(), false)
+// reducerFor makes children as the controller does.
+func reducerFor(t *testing.T) *reducer {
+	t.Helper()
+	clients, err := newClients(managers.Registry(), &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &reducer{applier: apply.NewApplier(nil), clients: clients}
+}
+
+func emptyStore() cache.Store { return cache.NewStore(cache.MetaNamespaceKeyFunc) }
+
+// Of an object that is no MCPServer's its identity is kept: enough to tell that something stands there, and whose it is.
+func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
+	h := heavy()
+	want := metav1.ObjectMeta{
+		Name: h.Name, Namespace: h.Namespace, UID: h.UID, ResourceVersion: h.ResourceVersion, Generation: h.Generation,
+		DeletionTimestamp: h.DeletionTimestamp, OwnerReferences: h.OwnerReferences,
+	}
 	objects := kinds(heavy(), true)
 	if len(objects) != len(inventory.Kinds()) {
 		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(inventory.Kinds()))
 	}
-	for kind, obj := range objects {
-		got, err := trim.child(obj)
+	for _, kind := range inventory.Kinds() {
+		got, err := reducerFor(t).transform(kind, emptyStore)(objects[kind.Kind])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want[kind], got); diff != "" {
+		if diff := cmp.Diff(bare(kind, want), got.(*child).Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
 }
 
-func TestTrimmerKeepsOursWhole(t *testing.T) {
-	trim := trimmer{}
+// Of a child what is kept is what decides on it: its content, other people's labels and what others own are not.
+func TestReduceChildren(t *testing.T) {
 	for name, mark := range map[string]func(*metav1.ObjectMeta){
 		"owned by an MCPServer": func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web"})
@@ -92,42 +103,62 @@ func TestTrimmerKeepsOursWhole(t *testing.T) {
 			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1alpha1", Kind: "MCPServer", Name: "web"}}
 		},
 		"made from an MCPServer, and nothing else is known of it": func(m *metav1.ObjectMeta) {
-			m.Annotations = map[string]string{apply.SourceAnnotation: "server-web/1"}
+			m.Annotations[apply.SourceAnnotation] = "server-web/1"
 			m.ManagedFields, m.OwnerReferences = nil, nil
 		},
 		"written by one of our managers": func(m *metav1.ObjectMeta) {
-			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: managers.Access})
+			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{
+				Manager: managers.Access, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+			})
 		},
 	} {
 		meta := heavy()
+		meta.Labels[inventory.LabelName] = "web"
 		mark(&meta)
-		want := kinds(meta, true)
-		for kind, obj := range kinds(meta, true) {
-			got, err := trim.child(obj)
+		want := meta.DeepCopy()
+		want.Finalizers, want.Labels = nil, map[string]string{inventory.LabelName: "web"}
+		delete(want.Annotations, "a")
+		if len(want.Annotations) == 0 {
+			want.Annotations = nil
+		}
+		for i := range want.ManagedFields {
+			want.ManagedFields[i].FieldsV1, want.ManagedFields[i].FieldsType = nil, ""
+		}
+		objects := kinds(meta, true)
+		for _, kind := range inventory.Kinds() {
+			got, err := reducerFor(t).transform(kind, emptyStore)(objects[kind.Kind])
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want[kind], got); diff != "" {
+			kept := got.(*child).Object
+			stripped := bare(kind, *want)
+			if set, ok := stripped.(*appsv1.StatefulSet); ok {
+				set.Status.ReadyReplicas = 1
+			}
+			if deployment, ok := stripped.(*appsv1.Deployment); ok {
+				deployment.Spec.Paused = true
+			}
+			if diff := cmp.Diff(stripped, kept, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)
 			}
 		}
 	}
 }
 
-func TestTrimmerLeavesOtherThingsAlone(t *testing.T) {
-	trim := trimmer{}
+func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
-	secret := &corev1.Secret{ObjectMeta: heavy(), Data: map[string][]byte{"a": nil}}
-	for _, obj := range []any{gone, secret, "text", nil} {
-		for name, transform := range map[string]cache.TransformFunc{"child": trim.child, "pod": trim.pod} {
-			if got, err := transform(obj); err != nil || !cmp.Equal(obj, got) {
+	for _, obj := range []any{gone, &child{}, "text", nil} {
+		for name, transform := range map[string]cache.TransformFunc{
+			"child": reducerFor(t).transform(managers.ConfigMap, emptyStore), "pod": slim,
+		} {
+			if got, err := transform(obj); err != nil || got != obj {
 				t.Errorf("%s(%v) = %v, %v", name, obj, got, err)
 			}
 		}
 	}
 }
 
-func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
+func TestSlimKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	ended := func(code int32, more string) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: more}}
@@ -136,7 +167,7 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	meta.Labels = render.ProxySelector("web")
 	controller := controlled("ReplicaSet", "web-5d8f9", "9")
 	meta.OwnerReferences = append(meta.OwnerReferences, controller...)
-	got, err := trimmer{}.pod(&corev1.Pod{
+	got, err := slim(&corev1.Pod{
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}, ServiceAccountName: "web-proxy-runner",
@@ -180,26 +211,11 @@ func TestTrimmerKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
-	packer, err := newPacker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := packer.pods(trimmer{}.pod)(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods, err := unpackPods([]*packedPod{packed.(*packedPod)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]*corev1.Pod{want}, pods); diff != "" {
-		t.Errorf("unpacked (-want +got):\n%s", diff)
-	}
-	keys, err := controllerUID(packed)
+	keys, err := controllerUID(got)
 	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	for _, other := range []any{"no pod", &packedPod{}, replicaSet("shop/web-5d8f9/9/7///")} {
+	for _, other := range []any{"no pod", &corev1.Pod{}, replicaSet("shop/web-5d8f9/9/7///")} {
 		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
 			t.Errorf("index of %v: %v, %v", other, keys, err)
 		}

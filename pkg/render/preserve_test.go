@@ -15,9 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestSettleBackend: the gate and the proxy's port ride along with other changes of the backend's pods, and
+// TestPreserveBackend: the gate and the proxy's port ride along with other changes of the backend's pods, and
 // never make a change by themselves.
-func TestSettleBackend(t *testing.T) {
+func TestPreserveBackend(t *testing.T) {
 	type template = corev1ac.PodTemplateSpecApplyConfiguration
 	gate := func(value string) func(*template) {
 		return func(t *template) { t.Annotations[v1beta1.AnnotationGeneration] = value }
@@ -65,10 +65,10 @@ func TestSettleBackend(t *testing.T) {
 		}), "7", "8080"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, owned := settleFixture(t), settleFixture(t)
+			want, owned := preserveFixture(t), preserveFixture(t)
 			c.owned(owned.Spec.Template)
 			before := jsonOf(t, owned)
-			SettleBackend(want, owned)
+			PreserveBackend(want, KeepBackend(owned))
 			got := []string{want.Spec.Template.Annotations[v1beta1.AnnotationGeneration], want.Spec.Template.Labels[labelPort]}
 			if diff := cmp.Diff([]string{c.wantGate, c.wantPort}, got); diff != "" {
 				t.Errorf("gate and port (-want +got):\n%s", diff)
@@ -83,15 +83,15 @@ func TestSettleBackend(t *testing.T) {
 	}
 }
 
-// settleFixture is a new StatefulSet of one MCPServer, with a sidecar after the MCP server's container.
-func settleFixture(t *testing.T) *appsv1ac.StatefulSetApplyConfiguration {
+// preserveFixture is a new StatefulSet of one MCPServer, with a sidecar after the MCP server's container.
+func preserveFixture(t *testing.T) *appsv1ac.StatefulSetApplyConfiguration {
 	t.Helper()
 	return statefulSetOf(t, renderServer(t, withPodTemplate(
 		"{spec: {containers: [{name: mcp}, {name: side, image: i, resources: {limits: {memory: 1Gi}}}]}}")))
 }
 
-// TestSettleProxy: the mark of a restart stays when it is not asked for any more, until another change.
-func TestSettleProxy(t *testing.T) {
+// TestPreserveProxy: the mark of a restart stays when it is not asked for any more, until another change.
+func TestPreserveProxy(t *testing.T) {
 	const earlier, later = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"
 	deployment := func(at string) *appsv1ac.DeploymentApplyConfiguration {
 		return deploymentOf(t, renderServer(t, func(s *v1beta1.MCPServer) {
@@ -118,7 +118,7 @@ func TestSettleProxy(t *testing.T) {
 			if c.change != nil {
 				c.change(owned)
 			}
-			SettleProxy(want, owned)
+			PreserveProxy(want, KeepProxy(owned))
 			if got := want.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt]; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -126,8 +126,8 @@ func TestSettleProxy(t *testing.T) {
 	}
 }
 
-// TestSettleWithoutTemplate: what is not there settles nothing, and nothing panics.
-func TestSettleWithoutTemplate(t *testing.T) {
+// TestPreserveWithoutTemplate: what is not there preserves nothing, and nothing panics.
+func TestPreserveWithoutTemplate(t *testing.T) {
 	for name, owned := range map[string]*appsv1ac.StatefulSetApplyConfiguration{
 		"nothing": nil, "no spec": appsv1ac.StatefulSet("fetch", "tools"),
 		"no template": appsv1ac.StatefulSet("fetch", "tools").WithSpec(appsv1ac.StatefulSetSpec()),
@@ -135,15 +135,15 @@ func TestSettleWithoutTemplate(t *testing.T) {
 			WithTemplate(corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec()))),
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := settleFixture(t)
+			want := preserveFixture(t)
 			before := jsonOf(t, want)
-			SettleBackend(want, owned)
+			PreserveBackend(want, KeepBackend(owned))
 			if diff := cmp.Diff(string(before), string(jsonOf(t, want))); diff != "" {
 				t.Errorf("changed (-before +after):\n%s", diff)
 			}
 		})
 	}
-	SettleBackend(nil, settleFixture(t))
-	SettleProxy(nil, nil)
-	SettleProxy(appsv1ac.Deployment("fetch", "tools"), deploymentOf(t, renderServer(t)))
+	PreserveBackend((*appsv1ac.StatefulSetApplyConfiguration)(nil), KeepBackend(preserveFixture(t)))
+	PreserveProxy(nil, KeepProxy(nil))
+	PreserveProxy(appsv1ac.Deployment("fetch", "tools"), KeepProxy(deploymentOf(t, renderServer(t))))
 }

@@ -1,0 +1,194 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// State is what decides whether writers have work on an object. A cache keeps it in the object's place: it tells for each
+// writer what the writer owns, as a digest, and for all managers together whether anything about their claims has changed. The
+// object itself is read only where ownership is edited or explained, see Request.Load.
+type State struct {
+	// Object has the metadata of the object, and whatever else of it is kept. Its managedFields need not have their fields.
+	Object metav1.Object
+
+	// standing is that of ownership.Standing.
+	standing uint64
+	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
+	damaged bool
+	claims  []claimState
+}
+
+// claimState is what one writer owns of an object.
+type claimState struct {
+	writer string
+	// settled is that of ownership.Settled.
+	settled uint64
+	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names what is
+	// not there.
+	owned digest
+	// sourced reports that the source annotation is among what is owned.
+	sourced bool
+	// kept is what Target.Keep has returned.
+	kept any
+}
+
+// Standing identifies who owns what of the object, see ownership.Standing.
+func (s *State) Standing() uint64 { return s.standing }
+
+func (s *State) claim(writer string) *claimState {
+	for i := range s.claims {
+		if s.claims[i].writer == writer {
+			return &s.claims[i]
+		}
+	}
+	return nil
+}
+
+// Reduce returns the state of an object as these writers see it, without State.Object. What is the same as before, which is
+// nil for an object that was not seen before, or as one of this applier's own writes has left it, is not worked out again.
+func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
+	now := &State{standing: ownership.Standing(live, "")}
+	if before != nil && before.Object.GetUID() != live.GetUID() {
+		before = nil
+	}
+	if before != nil && before.standing == now.standing {
+		now.damaged = before.damaged
+	} else {
+		repair, err := ownership.Repair(live)
+		now.damaged = repair != nil || err != nil
+	}
+	for _, w := range writers {
+		if claim, ok := w.reduce(a.memo, ref, live, before, now.damaged); ok {
+			now.claims = append(now.claims, claim)
+		}
+	}
+	return now
+}
+
+func (w *writer[L, A]) reduce(memo *memo, ref ObjectRef, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
+	live, ok := object.(L)
+	entry := ownership.ApplyEntry(object, w.manager.Name, w.manager.Subresource)
+	if !ok || entry == nil {
+		return now, false
+	}
+	now = claimState{writer: w.manager.Name, settled: ownership.Settled(live, w.manager.Name, w.manager.Subresource)}
+	if damaged {
+		return now, true // What it owns cannot be worked out before that is repaired.
+	}
+	if before != nil && !before.damaged {
+		if known := before.claim(now.writer); known != nil && known.settled == now.settled {
+			return *known, true
+		}
+	}
+	now.sourced = entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+w.target.Source+`"`)
+	if last := memo.recall(now.writer, ref); last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
+		now.owned, now.kept = last.owned, last.kept
+		return now, true
+	}
+	owned, err := w.target.Extract(live, w.manager.Name)
+	if err != nil {
+		return now, true
+	}
+	now.kept = w.keep(owned)
+	dropAnnotation(owned, w.target.Source)
+	if rendered, err := marshal(owned); err == nil {
+		now.owned = digestOf(rendered)
+	}
+	return now, true
+}
+
+// keep returns what may be preserved of what is owned.
+func (w *writer[L, A]) keep(owned A) any {
+	if w.target.Keep == nil {
+		return nil
+	}
+	return w.target.Keep(owned)
+}
+
+// read reads the object of an attempt that has its state only. An object that is not as the state has it any more is
+// ClassMoved: the cache is about to show it.
+func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
+	if a.whole || a.State == nil {
+		return nil
+	}
+	known := a.State.Object
+	found, err := a.Load(ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return classify(err, w.manager, a.Object, known)
+	}
+	live, ok := found.(L)
+	if err != nil || !ok || found.GetUID() != known.GetUID() || found.GetResourceVersion() != known.GetResourceVersion() {
+		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since it was seen"}
+	}
+	a.live, a.whole, a.out.Live = live, true, found
+	return nil
+}
+
+// unchanged reports whether the object is as the intent wants it, and completes the intent if it is not. Where the state does
+// not tell, or ownership is to be edited, the object has to be read.
+func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err error) {
+	claim := a.State.claim(w.manager.Name)
+	switch {
+	case a.Inherit != nil, a.State.damaged, a.Confirm, a.LetGo:
+		return false, true, nil
+	case claim == nil && w.marked(a):
+		return false, true, nil
+	case claim == nil && a.empty:
+		return true, false, nil
+	case claim == nil:
+		w.stamp(a.want, a.Source)
+		return false, false, nil
+	}
+	if same = claim.owned == a.digest; !same {
+		if err := w.preserve(a, claim.kept); err != nil {
+			return false, false, err
+		}
+		same = claim.owned == a.digest
+	}
+	if same && (w.target.Source == "" || claim.sourced && w.rightlySourced(a)) {
+		return true, false, nil
+	}
+	if !same && (a.Yield != nil || len(a.Unset) > 0) {
+		return false, true, nil
+	}
+	w.stamp(a.want, a.Source)
+	return false, false, nil
+}
+
+// marked reports whether the object bears the writer's mark.
+func (w *writer[L, A]) marked(a *attempt[L, A]) bool {
+	live, ok := a.out.Live.(L)
+	return ok && w.target.Marked != nil && w.target.Marked(live)
+}
+
+// rightlySourced reports whether the object tells of a source that it can have.
+func (w *writer[L, A]) rightlySourced(a *attempt[L, A]) bool {
+	_, stamped := sourceOf(a.out.Live, w.target.Source)
+	return stamped && a.Source.Unlike(a.out.Live, w.target.Source) == ""
+}
+
+// dropAnnotation removes an annotation from an apply configuration, and the annotations if it was the only one.
+func dropAnnotation(config any, key string) {
+	object := reflect.ValueOf(config).Elem().FieldByName("ObjectMetaApplyConfiguration")
+	if key == "" || !object.IsValid() || object.IsNil() {
+		return
+	}
+	annotations := object.Elem().FieldByName("Annotations")
+	if !annotations.IsValid() || annotations.Kind() != reflect.Map || annotations.IsNil() {
+		return
+	}
+	annotations.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
+	if annotations.Len() == 0 {
+		annotations.SetZero()
+	}
+}

@@ -1,0 +1,213 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// child is what a cache keeps of an object in the place of an MCPServer's child: what decides whether writers have work on
+// it, whose it is, and, of a workload, what rollouts and pruning are told from. The object itself is read from the API
+// server where ownership is edited or explained.
+type child struct {
+	apply.State
+	// spoilt reports that the object is named by its content and has another one.
+	spoilt bool
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (c *child) GetObjectMeta() metav1.Object { return c.Object }
+
+// reducer makes children of objects.
+type reducer struct {
+	applier *apply.Applier
+	clients *clients
+}
+
+// transform is a cache.TransformFunc for a kind of which children are. The store, which holds what was made of objects
+// before, is asked for when it is needed.
+func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		object, ok := obj.(metav1.Object)
+		if !ok { // the note that an object is gone, or what was made of one before
+			return obj, nil
+		}
+		ref := childRef(kind, object.GetNamespace(), object.GetName())
+		var before *child
+		if item, exists, err := store().GetByKey(ref.NamespacedName.String()); err == nil && exists {
+			before, _ = item.(*child)
+		}
+		return r.reduce(ref, object, before), nil
+	}
+}
+
+// reduce returns what is kept of an object, of which a cache or a pass has kept before what is given, or nothing.
+func (r *reducer) reduce(ref apply.ObjectRef, object metav1.Object, before *child) *child {
+	if !inventory.MayBelong(object) {
+		return &child{State: apply.State{Object: bare(ref.Kind, identity(object))}}
+	}
+	var known *apply.State
+	if before != nil {
+		known = &before.State
+	}
+	made := &child{State: *r.applier.Reduce(ref, object, known, r.clients.of[ref.Kind]...), spoilt: isSpoilt(object)}
+	made.Object = essence(ref.Kind, object)
+	return made
+}
+
+// isSpoilt reports whether an object has another content than the one that it is named by. What a pod has read of it cannot be
+// undone by writing to it.
+func isSpoilt(object metav1.Object) bool {
+	config, ok := object.(*corev1.ConfigMap)
+	if !ok || !inventory.HasDigest(config.Name) {
+		return false
+	}
+	for _, server := range inventory.Servers(managers.ConfigMap, config.Name) {
+		named := inventory.Named(childRef(managers.ConfigMap, config.Namespace, config.Name), server)
+		if named.ContentName(server, config.Data) == config.Name && len(config.BinaryData) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is what is kept of each object.
+func identity(object metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: object.GetName(), Namespace: object.GetNamespace(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		Generation: object.GetGeneration(), DeletionTimestamp: object.GetDeletionTimestamp(), OwnerReferences: object.GetOwnerReferences(),
+	}
+}
+
+// The labels and annotations that are kept: those that tell whose an object is.
+var (
+	keptLabels      = []string{inventory.LabelName, inventory.LabelServer}
+	keptAnnotations = []string{apply.SourceAnnotation, managers.ReplicasSource}
+	// The values on pod templates and pods that say what they were made from.
+	keptOfPods = []string{
+		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, render.AnnotationAttachedTo,
+	}
+)
+
+func only(values map[string]string, keys []string) map[string]string {
+	if !slices.ContainsFunc(keys, func(key string) bool { _, ok := values[key]; return ok }) {
+		return nil
+	}
+	kept := maps.Clone(values)
+	maps.DeleteFunc(kept, func(key, _ string) bool { return !slices.Contains(keys, key) })
+	return kept
+}
+
+// essence returns an object with what is kept of it. A workload and a ServiceAccount are of their own types.
+func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
+	meta := identity(object)
+	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)
+	switch whole := object.(type) {
+	case *appsv1.Deployment:
+		meta.ManagedFields = entries(object, fieldReplicas)
+		return &appsv1.Deployment{
+			ObjectMeta: meta,
+			Spec:       appsv1.DeploymentSpec{Replicas: whole.Spec.Replicas, Paused: whole.Spec.Paused, Template: template(&whole.Spec.Template)},
+			Status:     whole.Status,
+		}
+	case *appsv1.StatefulSet:
+		meta.ManagedFields = entries(object, fieldReplicas)
+		return &appsv1.StatefulSet{
+			ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: whole.Spec.Replicas, UpdateStrategy: whole.Spec.UpdateStrategy,
+				PodManagementPolicy: whole.Spec.PodManagementPolicy, Template: template(&whole.Spec.Template),
+			},
+			Status: whole.Status,
+		}
+	case *corev1.ServiceAccount:
+		meta.ManagedFields = entries(object, fieldPullSecrets)
+		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: whole.ImagePullSecrets}
+	default:
+		meta.ManagedFields = entries(object, nil)
+		return bare(kind, meta)
+	}
+}
+
+// template is what is kept of the pod template of a workload.
+func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: only(whole.Annotations, keptOfPods)},
+		Spec:       corev1.PodSpec{ServiceAccountName: whole.Spec.ServiceAccountName, Volumes: configVolumes(&whole.Spec)},
+	}
+}
+
+// configVolumes are volumes that name the same ConfigMaps as those of a pod, and nothing else.
+func configVolumes(pod *corev1.PodSpec) (volumes []corev1.Volume) {
+	for _, name := range configMapsOf(pod) {
+		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
+		volumes = append(volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: source}})
+	}
+	return volumes
+}
+
+// entries are the managedFields of an object without their fields, but for those that are wanted.
+func entries(object metav1.Object, wanted *wantedField) []metav1.ManagedFieldsEntry {
+	kept := slices.Clone(object.GetManagedFields())
+	for i := range kept {
+		entry := &kept[i]
+		holds := false
+		if wanted != nil && entry.Subresource != "status" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), wanted.name) {
+			set, err := ownership.Fields(entry)
+			holds = err == nil && set.Has(wanted.path)
+		}
+		entry.FieldsV1, entry.FieldsType = nil, ""
+		if holds {
+			entry.FieldsV1 = wanted.alone
+		}
+	}
+	return kept
+}
+
+// wantedField is a field whose owners are kept.
+type wantedField struct {
+	path fieldpath.Path
+	// name is in each entry that has the field, and alone is an entry that has nothing else.
+	name  string
+	alone *metav1.FieldsV1
+}
+
+var (
+	fieldReplicas = &wantedField{
+		path: fieldmanager.Path("spec", "replicas"), name: `"f:replicas"`, alone: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+	}
+	fieldPullSecrets = &wantedField{
+		path: fieldmanager.Path("imagePullSecrets"), name: `"f:imagePullSecrets"`, alone: metav1.NewFieldsV1(`{"f:imagePullSecrets":{}}`),
+	}
+)
+
+// bare makes an object of a kind with nothing but metadata.
+func bare(kind schema.GroupKind, meta metav1.ObjectMeta) metav1.Object {
+	switch kind {
+	case managers.Deployment:
+		return &appsv1.Deployment{ObjectMeta: meta}
+	case managers.StatefulSet:
+		return &appsv1.StatefulSet{ObjectMeta: meta}
+	case managers.ServiceAccount:
+		return &corev1.ServiceAccount{ObjectMeta: meta}
+	}
+	return &meta
+}

@@ -1,0 +1,175 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// kept is what a cache keeps of the pod template that our writer owns.
+type kept struct {
+	// rest is the digest of the template without what rides along.
+	rest digest
+	// annotations and labels ride along: they carry no behaviour, so they never restart a pod by themselves.
+	annotations, labels map[string]string
+}
+
+type digest [sha256.Size]byte
+
+// What rides along in the two templates.
+var (
+	// The generation gate, where it is closed to every proxyrunner, and the label with the proxy's port.
+	rideInBackend = rideAlong{annotations: []string{v1beta1.AnnotationGeneration}, labels: []string{labelPort}}
+	// The mark of an earlier restart, once it is not asked for any more: to take it away would be a restart as well.
+	rideInProxy = rideAlong{annotations: []string{v1beta1.AnnotationRestartedAt}}
+)
+
+// KeepBackend returns what PreserveBackend needs of what our writer owns of a live StatefulSet; nil where that has no pod
+// template.
+func KeepBackend(owned *appsv1ac.StatefulSetApplyConfiguration) any {
+	if owned == nil || owned.Spec == nil {
+		return nil
+	}
+	return rideInBackend.keep(owned.Spec.Template)
+}
+
+// KeepProxy is KeepBackend for the proxy's Deployment and PreserveProxy.
+func KeepProxy(owned *appsv1ac.DeploymentApplyConfiguration) any {
+	if owned == nil || owned.Spec == nil {
+		return nil
+	}
+	if _, marked := annotation(owned.Spec.Template, v1beta1.AnnotationRestartedAt); !marked {
+		return nil
+	}
+	return rideInProxy.keep(owned.Spec.Template)
+}
+
+// Preserve returns what takes over into the intent's configuration, or a copy of it, what is not worth a write of what the
+// writer owns: kept is what KeepBackend or KeepProxy has returned. It is nil where there is no such thing.
+func (i *Intent) Preserve() func(config runtime.ApplyConfiguration, kept any) {
+	switch i.Writer {
+	case managers.Backend:
+		return PreserveBackend
+	case managers.Proxy:
+		return PreserveProxy
+	}
+	return nil
+}
+
+// PreserveBackend keeps the values that ride along on the backend's pod template as they are, so that they never restart a pod
+// by themselves. The configuration of the StatefulSet is changed in place, and only where its pod template differs from the
+// one we own in nothing else; with any other difference the pods are restarted anyhow.
+func PreserveBackend(config runtime.ApplyConfiguration, owned any) {
+	want, ok := config.(*appsv1ac.StatefulSetApplyConfiguration)
+	live, known := owned.(*kept)
+	if !ok || !known || want == nil || want.Spec == nil {
+		return
+	}
+	gate, hasGate := live.annotations[v1beta1.AnnotationGeneration]
+	if generation, err := strconv.ParseInt(gate, 10, 64); !hasGate || err != nil || generation <= runconfig.Generation {
+		return
+	}
+	port, hasPort := live.labels[labelPort]
+	if !hasPort || !rideInBackend.equal(want.Spec.Template, live) {
+		return
+	}
+	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: gate}).
+		WithLabels(map[string]string{labelPort: port})
+}
+
+// PreserveProxy is PreserveBackend for the proxy's Deployment.
+func PreserveProxy(config runtime.ApplyConfiguration, owned any) {
+	want, ok := config.(*appsv1ac.DeploymentApplyConfiguration)
+	live, known := owned.(*kept)
+	if !ok || !known || want == nil || want.Spec == nil {
+		return
+	}
+	restarted, was := live.annotations[v1beta1.AnnotationRestartedAt]
+	if _, asked := annotation(want.Spec.Template, v1beta1.AnnotationRestartedAt); asked || !was || !rideInProxy.equal(want.Spec.Template, live) {
+		return
+	}
+	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationRestartedAt: restarted})
+}
+
+// rideAlong are the keys of a pod template's metadata that do not count as a difference.
+type rideAlong struct {
+	annotations, labels []string
+}
+
+func (k *rideAlong) keep(t *corev1ac.PodTemplateSpecApplyConfiguration) any {
+	rest, ok := k.digest(t)
+	if !ok {
+		return nil
+	}
+	found := &kept{rest: rest, annotations: map[string]string{}, labels: map[string]string{}}
+	for _, key := range k.annotations {
+		if value, ok := annotation(t, key); ok {
+			found.annotations[key] = value
+		}
+	}
+	for _, key := range k.labels {
+		if value, ok := label(t, key); ok {
+			found.labels[key] = value
+		}
+	}
+	return found
+}
+
+func (k *rideAlong) equal(t *corev1ac.PodTemplateSpecApplyConfiguration, live *kept) bool {
+	rest, ok := k.digest(t)
+	return ok && rest == live.rest
+}
+
+// digest identifies a template, without the keys, as the API server stores it: ToolHive's runner owns structs in which nothing
+// is set, such as resources: {}, and to the API server these are the same as none. It is not ok when there is none.
+func (k *rideAlong) digest(t *corev1ac.PodTemplateSpecApplyConfiguration) (d digest, ok bool) {
+	if t == nil {
+		return d, false
+	}
+	data, err := json.Marshal(t)
+	if err != nil {
+		return d, false
+	}
+	stored := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal(data, stored); err != nil {
+		return d, false
+	}
+	for _, key := range k.annotations {
+		delete(stored.Annotations, key)
+	}
+	for _, key := range k.labels {
+		delete(stored.Labels, key)
+	}
+	if data, err = json.Marshal(stored); err != nil {
+		return d, false
+	}
+	return sha256.Sum256(data), true
+}
+
+func annotation(t *corev1ac.PodTemplateSpecApplyConfiguration, key string) (string, bool) {
+	if t == nil || t.ObjectMetaApplyConfiguration == nil {
+		return "", false
+	}
+	value, ok := t.Annotations[key]
+	return value, ok
+}
+
+func label(t *corev1ac.PodTemplateSpecApplyConfiguration, key string) (string, bool) {
+	if t == nil || t.ObjectMetaApplyConfiguration == nil {
+		return "", false
+	}
+	value, ok := t.Labels[key]
+	return value, ok
+}
