@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
@@ -84,7 +84,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", o.workers, "How many MCPServers are worked on at a time.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
 		"What becomes of MCPServers that ToolHive has made: auto takes them over, manual those with the annotation "+
-			managers.Takeover+"="+managers.TakeoverApproved+", off none.")
+			v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved+", off none.")
 	flags.IntVar(&o.takeovers, "takeovers-at-once", o.takeovers,
 		"How many MCPServers of a namespace are taken over at a time.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,

@@ -19,26 +19,26 @@ import (
 // constant is a string constant that is exported, with the first paragraph of its comment.
 type constant struct{ name, value, comment string }
 
-// constants reads those of all packages at or below some directories of a root, without their tests.
-func constants(root string, directories []string) ([]constant, error) {
+// constants reads those of the packages at or below a directory, without their tests.
+func constants(directory string) ([]constant, error) {
 	var found []constant
-	for _, directory := range directories {
-		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			found = append(found, constantsOf(file)...)
-			return nil
-		})
-		if err != nil {
-			return nil, err
+	err := files(directory, func(_ string, file *ast.File) { found = append(found, constantsOf(file)...) })
+	return found, err
+}
+
+// files reads the Go files at or below a directory, without the tests.
+func files(directory string, visit func(path string, file *ast.File)) error {
+	return filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
 		}
-	}
-	return found, nil
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		visit(path, file)
+		return nil
+	})
 }
 
 func constantsOf(file *ast.File) []constant {

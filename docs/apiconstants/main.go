@@ -1,15 +1,18 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command apiconstants prints, in Markdown, what an API reference that is made of types leaves out: the types of
-// conditions and the annotations, which are constants. What it says of each is the constant's comment.
+// Command apiconstants prints, in Markdown, what an API reference that is made of types leaves out: the types and
+// reasons of conditions, the reasons of events, the annotations and the labels, which are constants. What it says of each is the constant's comment.
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 func main() {
@@ -22,37 +25,61 @@ func main() {
 // section is a part of the reference.
 type section struct {
 	title, introduction string
-	// packages are directories below the root of the module; what lies below them belongs to them.
-	packages []string
 	// has tells which constants belong to it.
 	has func(constant) bool
 }
 
-// prefix is that of Freehold's own annotations.
-const prefix = "freehold.dev/"
+// api is the directory of the package that has the constants.
+const api = "apis/toolhive/v1beta1"
+
+// named tells of constants whether their names begin so.
+func named(prefix string) func(constant) bool {
+	return func(c constant) bool { return strings.HasPrefix(c.name, prefix) }
+}
+
+// annotation tells of annotations whether they are Freehold's.
+func annotation(freeholds bool) func(constant) bool {
+	return func(c constant) bool {
+		return c.value != v1beta1.AnnotationPrefix && strings.HasPrefix(c.name, "Annotation") &&
+			strings.HasPrefix(c.value, v1beta1.AnnotationPrefix) == freeholds
+	}
+}
 
 var sections = []section{
 	{
 		title: "Conditions",
 		introduction: "The types in `status.conditions` that Freehold writes. A type that is not among them is another writer's, " +
 			"and is left alone.",
-		packages: []string{"apis/toolhive/v1beta1"},
-		has:      func(c constant) bool { return strings.HasPrefix(c.name, "Condition") },
+		has: named("Condition"),
+	},
+	{
+		title: "Reasons of conditions",
+		introduction: "Each with the conditions that have it, as `Type=Status`. `Stalled=True` repeats the reason of an invalid spec, of a " +
+			"refused write, or of a rollout that is stuck; `Ready=False` repeats that of a refused write, and `Reconciling=True` that of " +
+			"a delayed one. Where the Deployment's condition `Progressing` is False for a reason that is not listed, `Stalled` has that.",
+		has: named("Reason"),
+	},
+	{
+		title: "Reasons of events",
+		introduction: "Those of events about what no condition tells. When a condition reports a problem, and when a takeover begins and " +
+			"ends, an event has the condition's reason and message.",
+		has: named("EventReason"),
 	},
 	{
 		title: "Annotations of Freehold",
-		introduction: "[Who owns a field](ownership.md) and [from ToolHive's operator to Freehold](migration.md) tell how those that " +
-			"users set are used.",
-		packages: []string{"apis", "pkg"},
-		has:      func(c constant) bool { return strings.HasPrefix(c.value, prefix) && c.value != prefix },
+		introduction: "[Who owns a field](ownership.md), [rollouts](rollouts.md) and [from ToolHive's operator to Freehold](migration.md) " +
+			"explain how to use those that users set.",
+		has: annotation(true),
 	},
 	{
 		title:        "Keys of ToolHive",
 		introduction: "The finalizer and the annotations that ToolHive has defined, and that Freehold reads and writes as it does.",
-		packages:     []string{"apis/toolhive/v1beta1"},
-		has: func(c constant) bool {
-			return c.name == "Finalizer" || strings.HasPrefix(c.name, "Annotation")
-		},
+		has:          func(c constant) bool { return c.name == "Finalizer" || annotation(false)(c) },
+	},
+	{
+		title:        "Labels",
+		introduction: "Those of the children are ToolHive's, and Freehold sets them as it does.",
+		has:          named("Label"),
 	},
 }
 
@@ -60,11 +87,11 @@ func run(args []string, out io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("want one argument, the root of the module, got %d", len(args))
 	}
+	found, err := constants(filepath.Join(args[0], api))
+	if err != nil {
+		return err
+	}
 	for _, s := range sections {
-		found, err := constants(args[0], s.packages)
-		if err != nil {
-			return err
-		}
 		entries, err := list(found, s.has)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)

@@ -25,7 +25,7 @@ func TestBodies(t *testing.T) {
 	older := func(t *testing.T) *deployment {
 		t.Helper()
 		return after(t, content.Name, web("a:1").WithAnnotations(map[string]string{
-			apply.SourceAnnotation: apply.Source{UID: sourceUID, Generation: 3}.String(),
+			sourceAnnotation: apply.Source{UID: sourceUID, Generation: 3}.String(),
 		}))
 	}
 	stamping := (*server).stamping

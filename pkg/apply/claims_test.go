@@ -80,7 +80,7 @@ func TestYield(t *testing.T) {
 	if s.image() != "a:1" {
 		t.Errorf("image %q after it was left to others, want a:1 as before", s.image())
 	}
-	if got, want := s.stored.Annotations[apply.SourceAnnotation], string(sourceUID)+"/2"; got != want {
+	if got, want := s.stored.Annotations[sourceAnnotation], string(sourceUID)+"/2"; got != want {
 		t.Errorf("source %s, want %s", got, want)
 	}
 

@@ -167,7 +167,7 @@ func TestEntriesOfAllSorts(t *testing.T) {
 					t.Errorf("the image is ours: %t", ours)
 				}
 				s.expectOwners(".metadata.labels.app", content.Name)
-				s.expectOwners(".metadata.annotations.freehold.dev/source", content.Name)
+				s.expectOwners(".metadata.annotations."+sourceAnnotation, content.Name)
 				if want := map[bool]string{true: "a:1", false: "a:2"}[yields]; s.image() != want || len(s.stored.Spec.Template.Spec.Containers) != 1 {
 					t.Errorf("the containers are %+v", s.stored.Spec.Template.Spec.Containers)
 				}

@@ -66,8 +66,6 @@ type Policy struct {
 	// FirstWait is how long the write waits before it is sent again although nothing has changed. Each further wait is
 	// twice as long, up to LongestWait. Zero for RetryOnChange.
 	FirstWait time.Duration
-	// Reason is the reason of the condition and of the event.
-	Reason string
 	// Passes tells that the refusal goes away by itself as a rule, so that it is told only when the write is refused
 	// again after its first wait, see Refusal.Repeated.
 	Passes bool
@@ -86,15 +84,15 @@ const shortestWait = 200 * time.Millisecond
 // Policies has a row for every class.
 func Policies() map[Class]Policy {
 	return map[Class]Policy{
-		ClassConflict:  {Retry: RetryOnChange, Reason: "FieldManagerConflict", Event: true, Outcome: "conflict"},
-		ClassForeign:   {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "ObjectNotOurs", Event: true, Outcome: "foreign"},
-		ClassStale:     {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "NewerSource", Passes: true, Event: true, Outcome: "stale"},
-		ClassMoved:     {Retry: RetrySoon, FirstWait: time.Second, Reason: "ObjectChanging", Passes: true, ToldFrom: 8 * time.Second, Event: true, Outcome: "moved"},
-		ClassInvalid:   {Retry: RetryBackoff, FirstWait: 5 * time.Second, Reason: "Invalid", Event: true, Outcome: "invalid"},
-		ClassTerminal:  {Retry: RetryBackoff, FirstWait: time.Minute, Reason: "Unappliable", Event: true, Outcome: "terminal"},
-		ClassForbidden: {Retry: RetryBackoff, FirstWait: shortestWait, Reason: "Forbidden", Event: true, Outcome: "forbidden"},
-		ClassGone:      {Retry: RetryBackoff, FirstWait: 30 * time.Second, Reason: "ObjectTerminating", Passes: true, Event: true, Outcome: "gone"},
-		ClassTransient: {Retry: RetryBackoff, FirstWait: shortestWait, Reason: "Retrying", Passes: true, Event: true, Outcome: "transient"},
+		ClassConflict:  {Retry: RetryOnChange, Event: true, Outcome: "conflict"},
+		ClassForeign:   {Retry: RetryBackoff, FirstWait: time.Minute, Event: true, Outcome: "foreign"},
+		ClassStale:     {Retry: RetryBackoff, FirstWait: 5 * time.Second, Passes: true, Event: true, Outcome: "stale"},
+		ClassMoved:     {Retry: RetrySoon, FirstWait: time.Second, Passes: true, ToldFrom: 8 * time.Second, Event: true, Outcome: "moved"},
+		ClassInvalid:   {Retry: RetryBackoff, FirstWait: 5 * time.Second, Event: true, Outcome: "invalid"},
+		ClassTerminal:  {Retry: RetryBackoff, FirstWait: time.Minute, Event: true, Outcome: "terminal"},
+		ClassForbidden: {Retry: RetryBackoff, FirstWait: shortestWait, Event: true, Outcome: "forbidden"},
+		ClassGone:      {Retry: RetryBackoff, FirstWait: 30 * time.Second, Passes: true, Event: true, Outcome: "gone"},
+		ClassTransient: {Retry: RetryBackoff, FirstWait: shortestWait, Passes: true, Event: true, Outcome: "transient"},
 	}
 }
 

@@ -124,10 +124,10 @@ func ExampleApplier_Look() {
 func ExamplePolicies() {
 	for _, class := range []apply.Class{apply.ClassConflict, apply.ClassMoved, apply.ClassForbidden} {
 		policy := apply.Policies()[class]
-		fmt.Printf("%s: retry %s, reason %q\n", class, policy.Retry, policy.Reason)
+		fmt.Printf("%s: retry %s, outcome %q\n", class, policy.Retry, policy.Outcome)
 	}
 	// Output:
-	// Conflict: retry OnChange, reason "FieldManagerConflict"
-	// Moved: retry Soon, reason "ObjectChanging"
-	// Forbidden: retry Backoff, reason "Forbidden"
+	// Conflict: retry OnChange, outcome "conflict"
+	// Moved: retry Soon, outcome "moved"
+	// Forbidden: retry Backoff, outcome "forbidden"
 }

@@ -100,7 +100,7 @@ func TestRefusedIntentIsSentAgainAfterItsWait(t *testing.T) {
 // What is decided without a request is looked at again, and the looks inside a wait do not drive it up.
 func TestOwnRefusalsAreLookedAtAgain(t *testing.T) {
 	newer := after(t, content.Name, web("a:1"))
-	newer.Annotations = map[string]string{apply.SourceAnnotation: string(sourceUID) + "/9"}
+	newer.Annotations = map[string]string{sourceAnnotation: string(sourceUID) + "/9"}
 	for class, test := range map[apply.Class]struct {
 		live     *deployment
 		complete func(*apply.Request)

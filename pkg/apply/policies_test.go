@@ -65,9 +65,9 @@ func TestEveryClassHasAPolicy(t *testing.T) {
 }
 
 func TestPoliciesAreComplete(t *testing.T) {
-	// What the API takes as a condition's reason, and what Prometheus' users like as a label's value.
-	reason, label := regexp.MustCompile(`^[A-Z][A-Za-z]+$`), regexp.MustCompile(`^[a-z]+$`)
-	outcomes, reasons := map[string]apply.Class{}, map[string]apply.Class{}
+	// What Prometheus' users like as a label's value.
+	label := regexp.MustCompile(`^[a-z]+$`)
+	outcomes := map[string]apply.Class{}
 	for class, policy := range apply.Policies() {
 		switch policy.Retry {
 		case apply.RetryOnChange, apply.RetrySoon, apply.RetryBackoff:
@@ -81,9 +81,6 @@ func TestPoliciesAreComplete(t *testing.T) {
 		if (policy.Retry == apply.RetryOnChange) != (class == apply.ClassConflict) {
 			t.Errorf("%s: retry %q", class, policy.Retry)
 		}
-		if !reason.MatchString(policy.Reason) {
-			t.Errorf("%s: %q cannot be the reason of a condition", class, policy.Reason)
-		}
 		if !label.MatchString(policy.Outcome) {
 			t.Errorf("%s: outcome %q", class, policy.Outcome)
 		}
@@ -91,10 +88,6 @@ func TestPoliciesAreComplete(t *testing.T) {
 			t.Errorf("%s and %s have the outcome %q", class, before, policy.Outcome)
 		}
 		outcomes[policy.Outcome] = class
-		if before, ok := reasons[policy.Reason]; ok {
-			t.Errorf("%s and %s have the reason %q", class, before, policy.Reason)
-		}
-		reasons[policy.Reason] = class
 	}
 }
 

@@ -79,7 +79,7 @@ func TestRestoreFromACopy(t *testing.T) {
 // Who was never there has lost nothing.
 func TestNothingIsRestoredWithoutAMark(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
-	delete(s.stored.Annotations, apply.SourceAnnotation)
+	delete(s.stored.Annotations, sourceAnnotation)
 	s.reset()
 	s.ends(s.sync(web("a:1"), nil), apply.ActionApplied, "")
 	s.expect("an object without the mark", "apply content")

@@ -36,6 +36,9 @@ type (
 	target        = apply.Target[*deployment, *configuration]
 )
 
+// sourceAnnotation is the key under which the targets of these tests record the source.
+const sourceAnnotation = "example.com/source"
+
 const (
 	namespace = "shop"
 	liveUID   = types.UID("11111111-1111-1111-1111-111111111111")
@@ -119,7 +122,7 @@ func (s *server) target() target {
 // stamping is a target with the source on the object.
 func (s *server) stamping() target {
 	to := s.target()
-	to.Source = apply.SourceAnnotation
+	to.Source = sourceAnnotation
 	return to
 }
 

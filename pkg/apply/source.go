@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SourceAnnotation on an object tells from which source object, and from which generation of it, the content was
-// last rendered. It moves only together with the content.
-const SourceAnnotation = "freehold.dev/source"
-
-// Source is the object that an intent was rendered from. The zero value is none.
+// Source is the object that an intent was rendered from. The zero value is none. An annotation on the object that was
+// written records it, see Target.Source; it changes only together with the content.
 type Source struct {
 	// UID of the source object.
 	UID types.UID

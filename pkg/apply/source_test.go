@@ -98,7 +98,7 @@ func TestSourceGate(t *testing.T) {
 					b.expect(0, "nothing but the generation differs")
 					return
 				}
-				if got := b.expect(1, "a write")[0].metadata(t).Annotations[apply.SourceAnnotation]; got != ours.String() {
+				if got := b.expect(1, "a write")[0].metadata(t).Annotations[sourceAnnotation]; got != ours.String() {
 					t.Errorf("the source is %q, want %q", got, ours)
 				}
 			})
@@ -115,7 +115,7 @@ func meet(t *testing.T, absent bool, annotation *string) (*bench, *deployment) {
 	}
 	owned := web("a:1")
 	if annotation != nil {
-		owned.WithAnnotations(map[string]string{apply.SourceAnnotation: *annotation})
+		owned.WithAnnotations(map[string]string{sourceAnnotation: *annotation})
 	}
 	return b, after(t, content.Name, owned)
 }
@@ -135,7 +135,7 @@ func TestStaleViewIsOverWithTheNextGeneration(t *testing.T) {
 func TestUnstampedWritersPassTheGate(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1").WithAnnotations(map[string]string{
-		apply.SourceAnnotation: string(sourceUID) + "/6",
+		sourceAnnotation: string(sourceUID) + "/6",
 	}))
 	b.settled(b.sync(live, web("a:2"), 5), apply.ActionApplied)
 	if got := b.expect(1, "a change")[0].metadata(t).Annotations; got != nil {
@@ -149,7 +149,7 @@ func TestStampIsOneAnnotationAmongOthers(t *testing.T) {
 	want := func() *configuration { return web("a:1").WithAnnotations(map[string]string{"note": "x"}) }
 	live := b.settled(b.sync(nil, want(), 1), apply.ActionCreated)
 	got := b.expect(1, "creation")[0].metadata(t).Annotations
-	if len(got) != 2 || got["note"] != "x" || got[apply.SourceAnnotation] != string(sourceUID)+"/1" {
+	if len(got) != 2 || got["note"] != "x" || got[sourceAnnotation] != string(sourceUID)+"/1" {
 		t.Errorf("annotations %v were sent", got)
 	}
 	b.applier.Forget(webRef)
@@ -160,7 +160,7 @@ func TestStampIsOneAnnotationAmongOthers(t *testing.T) {
 // Once the source is confirmed to be no newer, a newer one on the object holds nothing back: it is replaced where it is
 // ours or nobody's, and a conflict like any other where another manager owns it.
 func TestForgedSource(t *testing.T) {
-	forge := func(d *deployment) { d.Annotations[apply.SourceAnnotation] = string(sourceUID) + "/999" }
+	forge := func(d *deployment) { d.Annotations[sourceAnnotation] = string(sourceUID) + "/999" }
 	confirmed := func(req *apply.Request) { req.SourceCurrent = true }
 	for name, test := range map[string]struct {
 		forge func(*store)
@@ -169,7 +169,7 @@ func TestForgedSource(t *testing.T) {
 		"behind our entry": {forge: func(s *store) { s.behind(forge) }},
 		"without an owner": {forge: func(s *store) {
 			s.behind(forge)
-			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", apply.SourceAnnotation)))
+			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", sourceAnnotation)))
 			fields, err := set.ToJSON()
 			if err != nil {
 				t.Fatal(err)
@@ -189,7 +189,7 @@ func TestForgedSource(t *testing.T) {
 			s.expect("we are not", "apply content")
 			if test.owner != "" {
 				conflict, ok := errors.AsType[*apply.ConflictError](out.Err)
-				if !ok || len(conflict.Fields) != 1 || conflict.Fields[0].Path != ".metadata.annotations."+apply.SourceAnnotation ||
+				if !ok || len(conflict.Fields) != 1 || conflict.Fields[0].Path != ".metadata.annotations."+sourceAnnotation ||
 					conflict.Fields[0].Owners[0].Manager != test.owner || out.Replaced != "" {
 					t.Fatalf("replaced %q, error %v, want a conflict about the source", out.Replaced, out.Err)
 				}
@@ -201,10 +201,10 @@ func TestForgedSource(t *testing.T) {
 			if out.Err != nil || out.Replaced != string(sourceUID)+"/999" {
 				t.Errorf("replaced %q, error %v", out.Replaced, out.Err)
 			}
-			if got := s.stored.Annotations[apply.SourceAnnotation]; got != string(sourceUID)+"/1" {
+			if got := s.stored.Annotations[sourceAnnotation]; got != string(sourceUID)+"/1" {
 				t.Errorf("the source is %q", got)
 			}
-			s.expectOwners(".metadata.annotations."+apply.SourceAnnotation, content.Name)
+			s.expectOwners(".metadata.annotations."+sourceAnnotation, content.Name)
 			if out := s.sync(web("a:1"), nil); out.Err != nil || out.Replaced != "" {
 				t.Errorf("replaced %q, error %v", out.Replaced, out.Err)
 			}

@@ -63,7 +63,7 @@ func newStore(t *testing.T, manager fieldmanager.Writer, configure func(*target)
 	return s
 }
 
-func stamped(to *target) { to.Source = apply.SourceAnnotation }
+func stamped(to *target) { to.Source = sourceAnnotation }
 
 // live is the object as a cache that is up to date shows it.
 func (s *store) live() *deployment { return s.stored.DeepCopy() }

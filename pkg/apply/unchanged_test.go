@@ -211,7 +211,7 @@ func TestConfirmationIsSent(t *testing.T) {
 		got := b.expect(1, "a confirmation")[0].metadata(t)
 		want := metadata{
 			UID: string(liveUID), ResourceVersion: "101",
-			Annotations: map[string]string{apply.SourceAnnotation: string(sourceUID) + "/1"}, // as it is
+			Annotations: map[string]string{sourceAnnotation: string(sourceUID) + "/1"}, // as it is
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("metadata (-want +got):\n%s", diff)

@@ -44,8 +44,8 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// Keep, if set, returns of what the manager owns that which Request.Preserve needs. It must be a pure function of its
 	// argument, and what it returns must not be modified.
 	Keep func(owned A) any
-	// Source is the annotation that is added to the intent to tell what it was rendered from, such as
-	// SourceAnnotation. With it, writes from an older generation are held back. Empty for none.
+	// Source is the key of the annotation that is added to the intent to tell what it was rendered from, such as
+	// example.com/source. With it, writes from an older generation are held back. Empty for none.
 	Source string
 	// Mark is a field that nobody but the manager writes. An object that has it although the manager owns nothing of it
 	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the

@@ -20,7 +20,7 @@ import (
 
 // kept are the fields of proxy that cannot be left to others.
 var kept = []string{
-	".metadata.ownerReferences", ".metadata.annotations." + apply.SourceAnnotation, ".spec.selector",
+	".metadata.ownerReferences", ".metadata.annotations." + sourceAnnotation, ".spec.selector",
 	".spec.template.metadata.annotations.gate",
 	`.spec.template.spec.containers[name="toolhive"].env[name="GENERATION"]`,
 }
@@ -104,7 +104,7 @@ func TestYieldChangesNoValue(t *testing.T) {
 		}
 		same := func(why string) {
 			got := s.live()
-			got.ManagedFields, got.ResourceVersion, got.Annotations[apply.SourceAnnotation] = was.ManagedFields, was.ResourceVersion, was.Annotations[apply.SourceAnnotation]
+			got.ManagedFields, got.ResourceVersion, got.Annotations[sourceAnnotation] = was.ManagedFields, was.ResourceVersion, was.Annotations[sourceAnnotation]
 			if diff := cmp.Diff(was, got); diff != "" {
 				rt.Fatalf("%s: the object has changed (-before +after):\n%s", why, diff)
 			}

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -74,7 +74,7 @@ func (p *pass) ahead() string {
 // isAhead reports whether a child tells of a later generation of the MCPServer than this pass knows.
 func (p *pass) isAhead(live metav1.Object) bool {
 	source := apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	return source.Ahead(live, apply.SourceAnnotation, managers.ReplicasSource)
+	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource)
 }
 
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.

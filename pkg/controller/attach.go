@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -31,5 +32,5 @@ func (p *pass) backendProcess() string {
 	if deployment == nil {
 		return ""
 	}
-	return deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]
+	return deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 func stdioServer(name string) *v1beta1.MCPServer {
@@ -104,7 +103,7 @@ func (o *operating) attached(want string) {
 	if !ok {
 		o.t.Fatal("there is no proxy")
 	}
-	if got := deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]; got != want {
+	if got := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; got != want {
 		o.t.Errorf("the proxy is attached to %q, want %q", got, want)
 	}
 }

@@ -58,15 +58,15 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 		},
 		"something is left to others": {
 			conflict:    contestedWeb(".spec.replicas"),
-			annotations: map[string]string{managers.Yield: ".spec.paused  service/mcp-web:.spec.ports[port=80,protocol=\"TCP\"]"},
+			annotations: map[string]string{v1beta1.AnnotationYield: ".spec.paused  service/mcp-web:.spec.ports[port=80,protocol=\"TCP\"]"},
 			take:        replicas, yield: replicas + `,.spec.paused,service/mcp-web:.spec.ports[port=80,protocol="TCP"]`,
 		},
 		"the field was left to others": {
-			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{managers.Yield: replicas},
+			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{v1beta1.AnnotationYield: replicas},
 			take: replicas, yield: replicas,
 		},
 		"something else was taken": {
-			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{managers.Take: image},
+			conflict: contestedWeb(".spec.replicas"), annotations: map[string]string{v1beta1.AnnotationTake: image},
 			take: replicas, yield: replicas,
 		},
 	} {
@@ -91,7 +91,7 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 func TestCommandThatTakesOnceMore(t *testing.T) {
 	server := newServer("web")
 	const asked = "deployment.apps/web:.spec.replicas"
-	server.Annotations = map[string]string{managers.Take: asked, managers.TakeRecord: carriedOut(asked)}
+	server.Annotations = map[string]string{v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked)}
 	p := passFor(server)
 	want := "To take it: " + annotateWeb + " freehold.dev/take- && " +
 		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
@@ -109,7 +109,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		server := newServer("web")
 		asked := "deployment.apps/web:" + field
 		server.Annotations = map[string]string{
-			managers.Yield: before, managers.Take: asked, managers.TakeRecord: carriedOut(asked),
+			v1beta1.AnnotationYield: before, v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked),
 		}
 		p := passFor(server)
 		p.key = keyIn("-n"+text, "web")
@@ -174,7 +174,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	hostile := strings.Repeat("'\x01", 5000)
 	server := newServer("web")
-	server.Annotations = map[string]string{managers.Yield: strings.Repeat(".spec.paused ", 1200)}
+	server.Annotations = map[string]string{v1beta1.AnnotationYield: strings.Repeat(".spec.paused ", 1200)}
 	p := passFor(server)
 	p.key = keyIn(long[:63], long)
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
@@ -204,7 +204,7 @@ func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
 			conflict := contestedWeb(test.paths...)
 			conflict.Object = test.object
 			message := passFor(newServer("web")).describe(conflict)
-			if got := strings.Contains(message, managers.Yield); got != test.want || !strings.Contains(message, managers.Take) {
+			if got := strings.Contains(message, v1beta1.AnnotationYield); got != test.want || !strings.Contains(message, v1beta1.AnnotationTake) {
 				t.Errorf("the message is\n%s", message)
 			}
 		})

@@ -76,7 +76,7 @@ func (o *operating) read(name string) string {
 func (o *operating) pins(name string) string {
 	o.t.Helper()
 	deployment, _ := get[*appsv1.Deployment](o.apiServer, name)
-	return deployment.Spec.Template.Annotations[managers.ConfigUIDs]
+	return deployment.Spec.Template.Annotations[v1beta1.AnnotationConfigUIDs]
 }
 
 // An authorization change whose ConfigMaps are refused reaches no pod, in either order: the template stays as it is, for
@@ -167,7 +167,7 @@ func TestReplicasOfAHeldProxyAreWritten(t *testing.T) {
 		<-time.After(time.Hour)
 		o.rest()
 		o.expect(nil, "a conflict that stands")
-		o.annotate("web", managers.Take, "role.rbac.authorization.k8s.io/web-proxy-runner:.rules")
+		o.annotate("web", v1beta1.AnnotationTake, "role.rbac.authorization.k8s.io/web-proxy-runner:.rules")
 		o.rest()
 		if got := o.took(); !slices.Contains(got, "apply Deployment/web freehold-proxy") || !strings.Contains(o.read("web"), "forbid") {
 			t.Errorf("it was not written after its rights were: %v", got)
@@ -272,7 +272,7 @@ func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
 			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
 		}
 		o.took()
-		o.annotate("web", managers.Take, "configmap/"+name+":.data")
+		o.annotate("web", v1beta1.AnnotationTake, "configmap/"+name+":.data")
 		<-time.After(time.Hour)
 		o.rest()
 		for _, w := range o.took() {
@@ -332,7 +332,7 @@ func TestAProxyWhoseTemplateIsYieldedFollowsItsPolicy(t *testing.T) {
 		t.Run(yielded, func(t *testing.T) {
 			operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
-				o.annotate("web", managers.Yield, yielded)
+				o.annotate("web", v1beta1.AnnotationYield, yielded)
 				o.rest()
 				o.took()
 				before, _ := get[*appsv1.Deployment](o.apiServer, "web")

@@ -124,7 +124,7 @@ func TestUpdateUnderAnOwnName(t *testing.T) {
 		o.took()
 		<-time.After(time.Hour)
 		o.expect(nil, "the conflict stands")
-		o.annotate("web", managers.Take, "statefulset.apps/web:"+mcpImage)
+		o.annotate("web", v1beta1.AnnotationTake, "statefulset.apps/web:"+mcpImage)
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue || o.backendImage() != "example.com/web" {
 			t.Errorf("FieldsOwned is %s and the image %s after it was taken", status, o.backendImage())
 		}

@@ -104,17 +104,13 @@ func (p *pass) strays() (doomed, left []apply.ObjectRef) {
 
 // inherited reports whether a child was written for a predecessor of the MCPServer and not for this one.
 func (p *pass) inherited(live metav1.Object) bool {
-	source, ok := apply.ParseSource(live.GetAnnotations()[apply.SourceAnnotation])
+	source, ok := apply.ParseSource(live.GetAnnotations()[v1beta1.AnnotationSource])
 	return ok && source.UID != p.server.UID
 }
 
-// Children that outlive their MCPServer.
-const (
-	// ReasonChildrenLeftBehind is the reason of the event.
-	ReasonChildrenLeftBehind = "ChildrenLeftBehind"
-	// maxLeftBehind is how long the list of them may be in an event, in bytes. The API server takes 1024 in all.
-	maxLeftBehind = 600
-)
+// maxLeftBehind is how long the list of children that outlive their MCPServer may be in an event, in bytes. The API server
+// takes 1024 in all.
+const maxLeftBehind = 600
 
 // tellLeftBehind says which children outlive the MCPServer, and how to delete them, unless the user was seen to ask for it.
 func (p *pass) tellLeftBehind(ctx context.Context, left []apply.ObjectRef) {
@@ -138,14 +134,14 @@ func (p *pass) tellLeftBehind(ctx context.Context, left []apply.ObjectRef) {
 		some = some[:len(some)-1]
 		more = fmt.Sprintf(" (+%d more objects, which the operator's log names)", len(names)-len(some))
 	}
-	p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, ReasonChildrenLeftBehind, "Delete",
+	p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, v1beta1.EventReasonChildrenLeftBehind, "Delete",
 		"%d children stay behind: none had an owner reference to this MCPServer, so either it was deleted with --cascade=orphan "+
 			"or the references were removed before. To delete them: %s%s", len(names), command(some), more)
 }
 
 // neverAttached tells whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
 func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
-	_, written := live.GetAnnotations()[apply.SourceAnnotation]
+	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return ref.Kind == managers.StatefulSet && !written
 }
 

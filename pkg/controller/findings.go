@@ -45,6 +45,19 @@ func notices(problems []render.Problem) []status.Finding {
 	return found
 }
 
+// refusalReasons are the reasons of the conditions that report refused writes, one for each class.
+var refusalReasons = map[apply.Class]string{
+	apply.ClassConflict:  v1beta1.ReasonFieldManagerConflict,
+	apply.ClassForeign:   v1beta1.ReasonObjectNotOurs,
+	apply.ClassStale:     v1beta1.ReasonNewerSource,
+	apply.ClassMoved:     v1beta1.ReasonObjectChanging,
+	apply.ClassInvalid:   v1beta1.ReasonInvalid,
+	apply.ClassTerminal:  v1beta1.ReasonUnappliable,
+	apply.ClassForbidden: v1beta1.ReasonForbidden,
+	apply.ClassGone:      v1beta1.ReasonObjectTerminating,
+	apply.ClassTransient: v1beta1.ReasonRetrying,
+}
+
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
 // One that has only just come about is left to logs and metrics.
 func (p *pass) refusals() (found, delays []status.Finding) {
@@ -53,12 +66,12 @@ func (p *pass) refusals() (found, delays []status.Finding) {
 		if !ok || !refusal.News() {
 			continue
 		}
-		policy := apply.Policies()[refusal.Class]
+		passes := apply.Policies()[refusal.Class].Passes
 		f := status.Finding{
-			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason,
+			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: refusalReasons[refusal.Class],
 			Message: fmt.Sprintf("%s: %s", refusal.Object, refusal.Reason),
 		}
-		if policy.Passes {
+		if passes {
 			f.Message = p.delayed(refusal)
 			delays = append(delays, f)
 			continue
@@ -88,7 +101,7 @@ func (p *pass) delayed(refusal *apply.Refusal) string {
 			"look at its finalizers: %s", refusal.Object, p.show(refusal.Object, "jsonpath={.metadata.finalizers}"))
 	case apply.ClassStale:
 		return fmt.Sprintf("%s: %s. Freehold does not write over it. Either another operator that is further ahead is running, "+
-			"or the annotation %s was set from outside", refusal.Object, refusal.Reason, apply.SourceAnnotation)
+			"or the annotation %s was set from outside", refusal.Object, refusal.Reason, v1beta1.AnnotationSource)
 	default:
 		return fmt.Sprintf("%s: the API server does not accept the write for now (%s). Freehold goes on trying, every %s at the "+
 			"latest. If this lasts, look at the API server, its etcd and its admission webhooks; the operator's log has the whole "+
@@ -151,10 +164,10 @@ func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
 			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
-			what, p.annotate(managers.Take, p.toolHiveManagers()))
+			what, p.annotate(v1beta1.AnnotationTake, p.toolHiveManagers()))
 	}
 	fields := contestedFields(c, bytes)
-	take := "To take it: " + p.annotate(managers.Take, fields)
+	take := "To take it: " + p.annotate(v1beta1.AnnotationTake, fields)
 	switch {
 	case c.Object.Kind == managers.MCPServer:
 		return fmt.Sprintf("%s. %s. Or let that field manager give it up.", what, take)
@@ -162,7 +175,7 @@ func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 		return fmt.Sprintf("%s. %s. Or let the MCPServer ask for the same value.", what, take)
 	}
 	return fmt.Sprintf("%s. %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
-		what, take, p.annotate(managers.Yield, fields))
+		what, take, p.annotate(v1beta1.AnnotationYield, fields))
 }
 
 // yieldable reports whether all fields of a conflict can be left to others.
@@ -215,10 +228,10 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	command := []string{"kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String()}
 	before := p.server.Annotations[annotation]
 	switch {
-	case annotation == managers.Yield && len(before) > yieldBytes:
+	case annotation == v1beta1.AnnotationYield && len(before) > yieldBytes:
 		// It would not fit into a message. The plugin adds to what is left to others already.
 		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", p.key.Namespace, "mcpserver/" + p.key.Name}, fields...)...)
-	case annotation == managers.Yield:
+	case annotation == v1beta1.AnnotationYield:
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
 			if !slices.Contains(fields, s.String()) {
@@ -228,23 +241,12 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	}
 	text := strings.Join(fields, ",")
 	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
-	if annotation == managers.Take && text == before && p.resolution.begun {
+	if annotation == v1beta1.AnnotationTake && text == before && p.resolution.begun {
 		// A request is carried out once, so to write it again it has to go first.
 		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
 	}
 	return write
 }
-
-// Reasons of the events that tell of fields that changed hands.
-const (
-	ReasonFieldsTaken    = "FieldsTaken"
-	ReasonFieldsReleased = "FieldsReleased"
-	ReasonOwnershipLost  = "OwnershipLost"
-	// ReasonManagedFieldsRepaired is that of entries that could not be read, or were there twice.
-	ReasonManagedFieldsRepaired = "ManagedFieldsRepaired"
-	// ReasonSourceReplaced is that of a source that the object could not have.
-	ReasonSourceReplaced = "SourceReplaced"
-)
 
 // maxSource is how much of a source that somebody else wrote is told of, in characters.
 const maxSource = 64
@@ -257,7 +259,7 @@ func (p *pass) announce(out apply.Outcome) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
 	if predecessors := ok && written.UID != p.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
-		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, ReasonSourceReplaced, "Apply", "%s",
+		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, v1beta1.EventReasonSourceReplaced, "Apply", "%s",
 			fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
 				out.Writer, out.Object, maxSource, out.Replaced))
 	}
@@ -275,26 +277,26 @@ func (p *pass) announce(out apply.Outcome) {
 			if !p.resolution.begun {
 				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.
 			}
-			reason = ReasonFieldsTaken
+			reason = v1beta1.EventReasonFieldsTaken
 			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
 		case apply.CauseInherited:
 			if !p.resolution.takesFrom(out.Object, first.From) {
 				continue // A takeover, of which the condition TakenOver tells.
 			}
-			reason = ReasonFieldsTaken
+			reason = v1beta1.EventReasonFieldsTaken
 			note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
 			if out.Writer == managers.Status {
 				continue // Another manager holds it, which FieldsOwned tells.
 			}
-			reason = ReasonFieldsReleased
+			reason = v1beta1.EventReasonFieldsReleased
 			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
 		case apply.CauseRepaired:
-			severity, reason = corev1.EventTypeWarning, ReasonManagedFieldsRepaired
+			severity, reason = corev1.EventTypeWarning, v1beta1.EventReasonManagedFieldsRepaired
 			note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s could not be read or was there twice",
 				out.Writer, out.Object, first.From)
 		case apply.CauseRestored:
-			severity, reason = corev1.EventTypeWarning, ReasonOwnershipLost
+			severity, reason = corev1.EventTypeWarning, v1beta1.EventReasonOwnershipLost
 			note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+
 				"restored from a copy", out.Writer, what, out.Object)
 		}

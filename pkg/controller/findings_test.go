@@ -30,6 +30,21 @@ func refusalOf(class apply.Class) apply.Refusal {
 	return apply.Refusal{Class: class, Writer: managers.Proxy, Object: webDeployment, Reason: "why"}
 }
 
+// Every class of refusal has a reason of its own.
+func TestRefusalReasons(t *testing.T) {
+	classes := map[string]apply.Class{}
+	for _, class := range apply.Classes() {
+		reason := refusalReasons[class]
+		if before, taken := classes[reason]; taken || reason == "" {
+			t.Errorf("%s has the reason %q, which %q has", class, reason, before)
+		}
+		classes[reason] = class
+	}
+	if len(refusalReasons) != len(classes) {
+		t.Errorf("%d reasons of refusals, and %d classes", len(refusalReasons), len(classes))
+	}
+}
+
 func TestRefusalsBecomeConditions(t *testing.T) {
 	for class, policy := range apply.Policies() {
 		t.Run(string(class), func(t *testing.T) {
@@ -49,7 +64,7 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 				t.Fatalf("findings %v and %v, want one", found, delays)
 			}
 			want := status.Finding{
-				Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: policy.Reason, Message: found[0].Message,
+				Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: refusalReasons[class], Message: found[0].Message,
 			}
 			if class == apply.ClassConflict || class == apply.ClassForeign {
 				want.Condition = v1beta1.ConditionFieldsOwned

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -97,7 +98,7 @@ func (p *pass) recover(ctx context.Context) (recovering bool) {
 // waitsForRestart tells whether the runner's container waits out a back-off.
 func waitsForRestart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == render.ProxyContainer && c.State.Waiting != nil && c.State.Waiting.Reason == status.CrashLoopBackOff
+		return c.Name == render.ProxyContainer && c.State.Waiting != nil && c.State.Waiting.Reason == v1beta1.ReasonCrashLoopBackOff
 	})
 }
 

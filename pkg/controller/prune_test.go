@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -269,7 +268,7 @@ func TestConfigMapsOfALaterGenerationStay(t *testing.T) {
 				config, _ := get[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 				config = config.DeepCopy()
 				config.Name, config.UID, config.ManagedFields = later, "later", nil
-				config.Annotations[apply.SourceAnnotation] = "server-web/2"
+				config.Annotations[v1beta1.AnnotationSource] = "server-web/2"
 				o.add(config)
 				o.rest()
 				if _, stays := get[*corev1.ConfigMap](o.apiServer, later); stays != behind {

@@ -101,7 +101,7 @@ func TestTakenPullSecretsAreSharedAgain(t *testing.T) {
 		o.addPullSecret("dockercfg")
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { withPullSecrets(server, "reg", "more") })
 		o.rest()
-		o.annotate("web", managers.Take, "openshift")
+		o.annotate("web", v1beta1.AnnotationTake, "openshift")
 		o.rest()
 		account, _ := get[*corev1.ServiceAccount](o.apiServer, sharedAccount)
 		if got := ownership.Owners(account, ".imagePullSecrets"); len(got) != 1 || got[0].Manager != managers.Access {

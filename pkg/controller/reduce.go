@@ -21,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // child is what a cache keeps of an object in the place of an MCPServer's child: what decides whether writers have work on
@@ -99,11 +98,11 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 
 // The labels and annotations that are kept: those that tell whose an object is.
 var (
-	keptLabels      = []string{inventory.LabelName, inventory.LabelServer}
-	keptAnnotations = []string{apply.SourceAnnotation, managers.ReplicasSource}
+	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer}
+	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource}
 	// The values on pod templates and pods that say what they were made from.
 	keptOfPods = []string{
-		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, render.AnnotationAttachedTo,
+		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, v1beta1.AnnotationAttachedTo,
 	}
 )
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -103,7 +104,7 @@ func TestReduceChildren(t *testing.T) {
 			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1alpha1", Kind: "MCPServer", Name: "web"}}
 		},
 		"made from an MCPServer, and nothing else is known of it": func(m *metav1.ObjectMeta) {
-			m.Annotations[apply.SourceAnnotation] = "server-web/1"
+			m.Annotations[v1beta1.AnnotationSource] = "server-web/1"
 			m.ManagedFields, m.OwnerReferences = nil, nil
 		},
 		"written by one of our managers": func(m *metav1.ObjectMeta) {
@@ -113,10 +114,10 @@ func TestReduceChildren(t *testing.T) {
 		},
 	} {
 		meta := heavy()
-		meta.Labels[inventory.LabelName] = "web"
+		meta.Labels[v1beta1.LabelToolHiveName] = "web"
 		mark(&meta)
 		want := meta.DeepCopy()
-		want.Finalizers, want.Labels = nil, map[string]string{inventory.LabelName: "web"}
+		want.Finalizers, want.Labels = nil, map[string]string{v1beta1.LabelToolHiveName: "web"}
 		delete(want.Annotations, "a")
 		if len(want.Annotations) == 0 {
 			want.Annotations = nil

@@ -46,7 +46,7 @@ func TestReadyIsBoundToAllWrites(t *testing.T) {
 // for what, and goes on when one of them is gone; the MCPServer, which serves, has not failed.
 func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 	web := newServer("web")
-	web.Annotations = map[string]string{managers.BackendUpdateStrategy: "OnDelete"}
+	web.Annotations = map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete"}
 	operate(t, []runtime.Object{web}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var mu sync.Mutex
@@ -130,7 +130,7 @@ func TestOlderViewIsTold(t *testing.T) {
 			return nil
 		}
 		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) {
-			service.Annotations[apply.SourceAnnotation] = "server-web/999"
+			service.Annotations[v1beta1.AnnotationSource] = "server-web/999"
 			service.Labels["app"] = "other"
 		})
 		<-time.After(time.Hour)

@@ -128,7 +128,7 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 		who = "field manager " + by[0].String()
 	}
 	return status.Finding{
-		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: render.ReasonStdioTransportCapAt1,
+		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonStdioTransportCapAt1,
 		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to %d: a server with transport stdio talks to one "+
 			"proxy through one pod. Scale it no further than 1.", who, replicasPath, object, number, most),
 	}

@@ -33,7 +33,7 @@ func (p *pass) compose(ctx context.Context, o status.Observation) v1beta1.MCPSer
 	}
 	finding := status.Finding{
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
-		Reason: apply.Policies()[apply.ClassConflict].Reason, Message: p.describe(conflict),
+		Reason: refusalReasons[apply.ClassConflict], Message: p.describe(conflict),
 	}
 	o.Contested = []status.Finding{finding}
 	next = status.Compute(o, now)

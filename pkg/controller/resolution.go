@@ -14,23 +14,9 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
-)
-
-// Reasons of the conditions that tell what became of a request to take or to yield.
-const (
-	ReasonTaken         = "Taken"
-	ReasonTaking        = "Taking"
-	ReasonNothingToTake = "NothingToTake"
-	ReasonYielded       = "Yielded"
-	ReasonNotYieldable  = "NotYieldable"
-	// ReasonMalformed is that of a request with entries that select nothing, whatever there is.
-	ReasonMalformed = "Malformed"
-	// ReasonTooManyEntries is that of a request with more entries than are read.
-	ReasonTooManyEntries = "TooManyEntries"
 )
 
 // resolution is how an MCPServer's author settles conflicts: by taking fields, once, or by leaving them to others.
@@ -52,9 +38,9 @@ type resolution struct {
 func newResolution(server *v1beta1.MCPServer) *resolution {
 	r := &resolution{
 		previous: server.Status.Conditions,
-		take:     request.New(server.Annotations[managers.Take]),
-		record:   request.ReadRecord(server.Annotations[managers.TakeRecord]),
-		yield:    request.New(server.Annotations[managers.Yield]),
+		take:     request.New(server.Annotations[v1beta1.AnnotationTake]),
+		record:   request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]),
+		yield:    request.New(server.Annotations[v1beta1.AnnotationYield]),
 	}
 	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text)
 	r.yields = make([]bool, len(r.yield.Entries))
@@ -107,8 +93,8 @@ func (r *resolution) findings(complete bool, contested []*apply.ConflictError, u
 }
 
 func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bool) []status.Finding {
-	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: ReasonTaken}
-	answer := request.AnswerTo(managers.Take, r.take.Text)
+	f := status.Finding{Condition: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonTaken}
+	answer := request.AnswerTo(v1beta1.AnnotationTake, r.take.Text)
 	switch {
 	case r.take.Empty() && r.record.Request == "":
 		return nil
@@ -116,11 +102,11 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 		// It is to be recorded, or forgotten, first.
 		return r.unchanged(v1beta1.ConditionFieldsTaken)
 	case len(r.record.Claims) == 0:
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonNothingToTake
+		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingToTake
 		f.Message = "no contested field fits; to ask again, remove the annotation first"
 	case unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
 		// What is written down is not all taken yet.
-		f.Status, f.Reason = metav1.ConditionUnknown, ReasonTaking
+		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
 		f.Message = "taking " + r.record.Took
 	default:
 		f.Message = "took " + r.record.Took
@@ -148,11 +134,11 @@ func (r *resolution) standing(conflict *apply.ConflictError) bool {
 // withProblems makes a finding tell of entries that are not followed.
 func withProblems(f status.Finding, asked *request.Request) status.Finding {
 	if len(asked.Malformed) > 0 {
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonMalformed
+		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonMalformed
 		f.Message = fmt.Sprintf("these entries are neither fields nor field managers: %s; %s", status.List(asked.Malformed), f.Message)
 	}
 	if asked.Cut {
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonTooManyEntries
+		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonTooManyEntries
 		f.Message = fmt.Sprintf("only %d entries, and %d bytes of them, are read, so name what is above the fields or a field manager; %s",
 			request.MaxEntries, request.MaxBytes, f.Message)
 	}
@@ -175,17 +161,17 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 		}
 	}
 	f := status.Finding{
-		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionTrue, Reason: ReasonYielded,
+		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonYielded,
 		Message: "left to others: " + status.List(left),
 	}
 	if len(refused) > 0 {
-		f.Status, f.Reason = metav1.ConditionFalse, ReasonNotYieldable
+		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNotYieldable
 		f.Message = fmt.Sprintf("%s: no field that Freehold sets and can leave to others. It can leave those of "+
 			"Deployments, StatefulSets and Services, but for owner references, selectors, its own annotations, and what makes the "+
 			"proxy read its RunConfig", status.List(refused))
 	}
 	f = withProblems(f, r.yield)
-	f.Message = request.AnswerTo(managers.Yield, r.yield.Text) + f.Message
+	f.Message = request.AnswerTo(v1beta1.AnnotationYield, r.yield.Text) + f.Message
 	return []status.Finding{f}
 }
 

@@ -35,7 +35,7 @@ const mcpImage = `.spec.template.spec.containers[name="mcp"].image`
 // asking is an MCPServer with requests, and with the conditions that told of them before.
 func asking(take, yield string, before ...metav1.Condition) *v1beta1.MCPServer {
 	server := newServer("web")
-	server.Annotations = map[string]string{managers.Take: take, managers.Yield: yield}
+	server.Annotations = map[string]string{v1beta1.AnnotationTake: take, v1beta1.AnnotationYield: yield}
 	server.Status.Conditions = before
 	return server
 }
@@ -100,7 +100,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 	}
 	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".metadata.labels.a"))})
 	want := []status.Finding{{
-		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionFalse, Reason: ReasonNotYieldable,
+		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonNotYieldable,
 		Message: `freehold.dev/yield="deployment.apps/web:.metadata.labels,.spec.selector": .spec.selector: ` +
 			"no field that Freehold sets and can leave to others. It can leave those of " +
 			"Deployments, StatefulSets and Services, but for owner references, selectors, its own annotations, and what makes the " +
@@ -118,7 +118,7 @@ func recorded(take, took string, from []ownership.Owner, before ...metav1.Condit
 	for _, owner := range from {
 		record.Add(request.ClaimID(webDeployment, owner))
 	}
-	server.Annotations[managers.TakeRecord] = record.String()
+	server.Annotations[v1beta1.AnnotationTakeRecord] = record.String()
 	return server
 }
 
@@ -142,7 +142,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 	}
 	helms := []ownership.Owner{helm}
 	told := metav1.Condition{
-		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: ReasonTaken, Message: `freehold.dev/take=".spec": took ` + words,
+		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonTaken, Message: `freehold.dev/take=".spec": took ` + words,
 	}
 	for name, test := range map[string]struct {
 		server                 *v1beta1.MCPServer
@@ -159,7 +159,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"withdrawn, and not forgotten yet": {
 			server: func() *v1beta1.MCPServer {
 				server := recorded(".spec", words, helms, told)
-				delete(server.Annotations, managers.Take)
+				delete(server.Annotations, v1beta1.AnnotationTake)
 				return server
 			}(),
 			want: []string{taken},
@@ -174,7 +174,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"of another request, which begins alike": {
 			server: func() *v1beta1.MCPServer {
 				server := recorded(".spec", words, helms)
-				server.Annotations[managers.Take] = ".spe"
+				server.Annotations[v1beta1.AnnotationTake] = ".spe"
 				return server
 			}(),
 		},
@@ -217,7 +217,7 @@ func TestTooManyEntriesAreRefused(t *testing.T) {
 	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".spec.paused"))})
 	server := recorded(many, "what there was", nil)
 	for _, f := range append(r.findings(true, nil, false), newResolution(server).findings(true, nil, false)...) {
-		if f.Status != metav1.ConditionFalse || f.Reason != ReasonTooManyEntries || len(f.Message) > status.MaxMessage {
+		if f.Status != metav1.ConditionFalse || f.Reason != v1beta1.ReasonTooManyEntries || len(f.Message) > status.MaxMessage {
 			t.Errorf("%s is %s because of %s, with %d bytes", f.Condition, f.Status, f.Reason, len(f.Message))
 		}
 	}
@@ -281,7 +281,7 @@ func TestTakeAnnotation(t *testing.T) {
 		o.took()
 		o.events.heard()
 
-		o.annotate("web", managers.Take, "statefulset.apps/web:"+mcpImage)
+		o.annotate("web", v1beta1.AnnotationTake, "statefulset.apps/web:"+mcpImage)
 		if got := o.toChildren(); !slices.Equal(got, []string{applyRequests, editBackend, applyBackend}) {
 			t.Errorf("requests %q", got)
 		}
@@ -291,7 +291,7 @@ func TestTakeAnnotation(t *testing.T) {
 		if owners := ownersOf[*appsv1.StatefulSet](o.apiServer, "web", mcpImage); !slices.Equal(owners, []string{managers.Backend}) {
 			t.Errorf("owners %q", owners)
 		}
-		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != ReasonTaken || !strings.Contains(message, `from "helm"`) {
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken || !strings.Contains(message, `from "helm"`) {
 			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
@@ -306,12 +306,12 @@ func TestTakeAnnotation(t *testing.T) {
 		if got := o.toChildren(); !slices.Equal(got, []string{applyBackend}) || o.backendImage() != "evil" {
 			t.Errorf("requests %q and image %s after it was seized again", got, o.backendImage())
 		}
-		o.annotate("web", managers.Take, "")
-		o.annotate("web", managers.Take, "helm")
+		o.annotate("web", v1beta1.AnnotationTake, "")
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
 		if got := o.backendImage(); got != "example.com/web" {
 			t.Errorf("image %s after it was asked for again", got)
 		}
-		o.annotate("web", managers.Take, "")
+		o.annotate("web", v1beta1.AnnotationTake, "")
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != "" {
 			t.Errorf("FieldsTaken is %s without a request", status)
 		}
@@ -338,7 +338,7 @@ func TestTakeThatLosesARace(t *testing.T) {
 			}
 			return nil
 		}
-		o.annotate("web", managers.Take, "helm")
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
 		o.rest()
 		if races.Load() != 2 {
 			t.Errorf("claims on the Deployment were edited %d times, want twice", races.Load())
@@ -348,7 +348,7 @@ func TestTakeThatLosesARace(t *testing.T) {
 			t.Errorf("images %s and %s, want ours", image, o.backendImage())
 		}
 		status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken)
-		if status != metav1.ConditionTrue || reason != ReasonTaken ||
+		if status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken ||
 			!strings.Contains(message, " of deployment.apps/web from ") || !strings.Contains(message, " of statefulset.apps/web from ") {
 			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
@@ -359,11 +359,11 @@ func TestTakeThatLosesARace(t *testing.T) {
 func TestYieldAnnotation(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.annotate("web", managers.Yield, mcpImage)
+		o.annotate("web", v1beta1.AnnotationYield, mcpImage)
 		if got := o.toChildren(); !slices.Equal(got, []string{editBackend}) {
 			t.Errorf("requests %q", got)
 		}
-		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsYielded); status != metav1.ConditionTrue || reason != ReasonYielded {
+		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsYielded); status != metav1.ConditionTrue || reason != v1beta1.ReasonYielded {
 			t.Errorf("FieldsYielded is %s because of %s", status, reason)
 		}
 		change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "theirs" })
@@ -374,7 +374,7 @@ func TestYieldAnnotation(t *testing.T) {
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
 			t.Errorf("FieldsOwned is %s of what is left to others", status)
 		}
-		o.annotate("web", managers.Yield, "")
+		o.annotate("web", v1beta1.AnnotationYield, "")
 		if status, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse || !strings.Contains(message, `"somebody"`) {
 			t.Errorf("FieldsOwned is %s: %s", status, message)
 		}

@@ -39,8 +39,8 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 		p.replace(ctx, next, &backend)
 	}
 	if d := observation.Deployment; d != nil && proxy.Phase == rollout.Complete {
-		if to, attached := d.Spec.Template.Annotations[render.AnnotationAttachedTo]; attached && to != p.backendProcess() {
-			proxy.Phase, proxy.Reason = rollout.Progressing, rollout.ReasonReplacing
+		if to, attached := d.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; attached && to != p.backendProcess() {
+			proxy.Phase, proxy.Reason = rollout.Progressing, rollout.Replacing
 		}
 	}
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
@@ -80,7 +80,7 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 	case budget:
 		// It will be allowed some time, which nothing tells.
 		p.wakeAfter(out.RetryAfter)
-		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, rollout.ReasonBudget, pod.Name, detail
+		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
 	case out.Err != nil:
 		p.take(out)
 	case out.Action == apply.ActionDeleted:
@@ -88,7 +88,7 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 			// Events that are about other pods are other events, whatever the version of the MCPServer.
 			p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
 				Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-			}, corev1.EventTypeNormal, status.ReasonReplacingPod, status.ActionRollOut,
+			}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
 				"Pod %s has an earlier template and is evicted", pod.Name)
 		}
 	}

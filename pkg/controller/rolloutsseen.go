@@ -87,7 +87,7 @@ const observeWait = 2 * time.Second
 func (s *rolloutsSeen) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.ReasonObserving }) {
+	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.Unobserved }) {
 		delete(s.unobserved, key)
 		return 0
 	}

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -22,7 +21,7 @@ func unsharedSessions(o status.Observation) []status.Finding {
 	}
 	return []status.Finding{{
 		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
-		Reason:  render.ReasonSessionStorageMissingForReplicas,
+		Reason:  v1beta1.ReasonSessionStorageMissingForReplicas,
 		Message: "The proxy's Deployment is scaled to several pods, but they share no session store; set spec.sessionStorage to redis.",
 	}}
 }

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
@@ -37,7 +36,7 @@ func forge(annotation string) func(*appsv1.StatefulSet) {
 // like any other: told with both sides, standing at no cost, and gone when it is taken.
 func TestForgedSourceIsAConflict(t *testing.T) {
 	for annotation, writer := range map[string]string{
-		apply.SourceAnnotation: managers.Backend, managers.ReplicasSource: managers.BackendReplicas,
+		v1beta1.AnnotationSource: managers.Backend, v1beta1.AnnotationReplicasSource: managers.BackendReplicas,
 	} {
 		t.Run(annotation, func(t *testing.T) {
 			server := newServer("web")
@@ -62,7 +61,7 @@ func TestForgedSourceIsAConflict(t *testing.T) {
 				<-time.After(time.Hour)
 				o.expect(nil, "the conflict stands")
 
-				o.annotate("web", managers.Take, "statefulset.apps/web:.metadata.annotations."+annotation)
+				o.annotate("web", v1beta1.AnnotationTake, "statefulset.apps/web:.metadata.annotations."+annotation)
 				set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
 				if got := set.Annotations[annotation]; got != "server-web/1" {
 					t.Errorf("the source is %q after it was taken", got)
@@ -87,7 +86,7 @@ func TestForgedSourceIsReplaced(t *testing.T) {
 				o.took()
 				o.events.heard()
 				rewrite(o.apiServer, "web", func(set *appsv1.StatefulSet) {
-					set.Annotations[apply.SourceAnnotation] = source
+					set.Annotations[v1beta1.AnnotationSource] = source
 					set.Spec.Template.Spec.Containers[0].Image = "theirs"
 				})
 				o.rest()
@@ -96,8 +95,8 @@ func TestForgedSourceIsReplaced(t *testing.T) {
 					t.Errorf("writes %q", got)
 				}
 				set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
-				if set.Annotations[apply.SourceAnnotation] != "server-web/1" || o.backendImage() != "example.com/web" {
-					t.Errorf("the source is %q and the image %s", set.Annotations[apply.SourceAnnotation], o.backendImage())
+				if set.Annotations[v1beta1.AnnotationSource] != "server-web/1" || o.backendImage() != "example.com/web" {
+					t.Errorf("the source is %q and the image %s", set.Annotations[v1beta1.AnnotationSource], o.backendImage())
 				}
 				if told := o.events.heard(); len(told) != 1 || !strings.Contains(told[0], " Warning SourceReplaced ") || !strings.Contains(told[0], source) {
 					t.Errorf("events %q, want one about the source", told)
@@ -123,7 +122,7 @@ func TestNewerSourceIsLeftWhileTheServerIsNotConfirmed(t *testing.T) {
 			return nil
 		}
 		rewrite(o.apiServer, "web", func(set *appsv1.StatefulSet) {
-			set.Annotations[apply.SourceAnnotation] = "server-web/2"
+			set.Annotations[v1beta1.AnnotationSource] = "server-web/2"
 			set.Spec.Template.Spec.Containers[0].Image = "newer"
 		})
 		<-time.After(time.Hour)
@@ -160,7 +159,7 @@ func TestNewerSourceIsLeftWhileTheServerIsNotConfirmed(t *testing.T) {
 func TestForgedSourceIsConfirmedAgainAfterAWrite(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		change(o.apiServer, "web", forge(apply.SourceAnnotation))
+		change(o.apiServer, "web", forge(v1beta1.AnnotationSource))
 		o.rest()
 		for i := range 3 {
 			o.took()

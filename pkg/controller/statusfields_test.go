@@ -194,7 +194,7 @@ func TestHeldConditions(t *testing.T) {
 					t.Errorf("FieldsOwned is %s: %s", status, message)
 				}
 				o.took()
-				o.annotate("web", managers.Take, "kubectl-patch")
+				o.annotate("web", v1beta1.AnnotationTake, "kubectl-patch")
 				ready = meta.FindStatusCondition(o.server("web").Status.Conditions, v1beta1.ConditionReady)
 				if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "mine" {
 					t.Errorf("Ready is %+v after it was taken", ready)
@@ -212,27 +212,27 @@ func TestHeldConditions(t *testing.T) {
 func TestHeldConditionThatIsUnwanted(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.annotate("web", managers.Take, "nobody")
+		o.annotate("web", v1beta1.AnnotationTake, "nobody")
 		o.patchStatus("web", "kubectl-patch", func(status *v1beta1.MCPServerStatus) {
 			meta.FindStatusCondition(status.Conditions, v1beta1.ConditionFieldsTaken).Message = "mine"
 		})
 		o.rest()
-		o.annotate("web", managers.Take, "")
+		o.annotate("web", v1beta1.AnnotationTake, "")
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != "" {
 			t.Errorf("FieldsTaken is %s without a request", status)
 		}
-		o.annotate("web", managers.Take, "nobody")
+		o.annotate("web", v1beta1.AnnotationTake, "nobody")
 		o.seizeStatus(toolhivev1beta1ac.MCPServerStatus().WithConditions(
 			metav1ac.Condition().WithType(v1beta1.ConditionFieldsTaken).WithMessage("mine")))
 		o.rest()
-		o.annotate("web", managers.Take, "")
+		o.annotate("web", v1beta1.AnnotationTake, "")
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); message != "mine" || status == "" || reason == "" {
 			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
 		if status, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse || !strings.Contains(message, `[type="FieldsTaken"]`) {
 			t.Errorf("FieldsOwned is %s: %s", status, message)
 		}
-		o.annotate("web", managers.Take, "helm")
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
 		if _, _, message := o.condition("web", v1beta1.ConditionFieldsTaken); !strings.Contains(message, "took ") {
 			t.Errorf("FieldsTaken says %s", message)
 		}
@@ -284,13 +284,13 @@ func TestTakeOfTheStatus(t *testing.T) {
 		o.rest()
 		o.took()
 		o.events.heard()
-		o.annotate("web", managers.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
+		o.annotate("web", v1beta1.AnnotationTake, "mcpserver.toolhive.stacklok.dev/web:.status.message")
 		o.expect([]string{applyRequests, editServer, applyStatus}, "the message is to be taken")
 		if message := o.server("web").Status.Message; message == "mine" {
 			t.Error("the message is still theirs")
 		}
 		status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken)
-		if status != metav1.ConditionTrue || reason != ReasonTaken || !strings.Contains(message, `took .status.message of mcpserver.toolhive.stacklok.dev/web from "kubectl-patch" with subresource "status"`) {
+		if status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken || !strings.Contains(message, `took .status.message of mcpserver.toolhive.stacklok.dev/web from "kubectl-patch" with subresource "status"`) {
 			t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 		}
 		if told := o.events.heard(); len(told) != 1 || !strings.Contains(told[0], " Normal FieldsTaken Apply: freehold-status took") {
@@ -306,8 +306,8 @@ func TestTakeOfTheStatus(t *testing.T) {
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse {
 			t.Errorf("FieldsOwned is %s", status)
 		}
-		o.annotate("web", managers.Take, "")
-		o.annotate("web", managers.Take, "mcpserver.toolhive.stacklok.dev/web:.status.message")
+		o.annotate("web", v1beta1.AnnotationTake, "")
+		o.annotate("web", v1beta1.AnnotationTake, "mcpserver.toolhive.stacklok.dev/web:.status.message")
 		if message := o.server("web").Status.Message; message == "mine again" {
 			t.Error("asked for again, the message is still theirs")
 		}

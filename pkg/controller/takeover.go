@@ -29,7 +29,7 @@ type TakeoverMode string
 const (
 	// TakeoverAuto takes them over.
 	TakeoverAuto TakeoverMode = "auto"
-	// TakeoverManual takes over those that are annotated with managers.Takeover.
+	// TakeoverManual takes over those that are annotated with v1beta1.AnnotationTakeover.
 	TakeoverManual TakeoverMode = "manual"
 	// TakeoverOff leaves them alone, their deletion included.
 	TakeoverOff TakeoverMode = "off"
@@ -244,16 +244,16 @@ func (p *pass) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
 	switch before := takenOver(p.server); {
 	case len(p.takeover.waiting) > 0:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, p.takeover.waiting[0]
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, p.takeover.waiting[0]
 		if more := len(p.takeover.waiting) - 1; more > 0 {
 			f.Message += fmt.Sprintf(" (+%d more objects)", more)
 		}
 	case p.anyUntaken():
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, status.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
 	case before != nil, p.takeover.inherited > 0, p.untold(), takeover.Held(p.server, "status") && !p.takeover.intruded:
-		f.Status, f.Reason, f.Message = metav1.ConditionTrue, status.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
+		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
 	default:
 		return nil
 	}

@@ -23,13 +23,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Reasons for which an MCPServer is not taken over.
-const (
-	ReasonNeedsApproval  = "NeedsApproval"
-	ReasonCannotTakeOver = "CannotTakeOver"
-	ReasonTakeoverOff    = "TakeoverOff"
-)
-
 const leftAsItIs = "ToolHive has made this MCPServer, and it is left as it is"
 
 // resumeTakeovers gives the takeovers that were begun their slots, before others may begin.
@@ -50,7 +43,7 @@ func (c *Controller) resumeTakeovers() {
 // isTakingOver reports whether a takeover was begun and not ended.
 func isTakingOver(server *v1beta1.MCPServer) bool {
 	condition := takenOver(server)
-	return condition != nil && condition.Reason == status.ReasonTakingOver
+	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
 }
 
 func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
@@ -70,12 +63,12 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		return true
 	case p.config.Takeover == TakeoverOff:
 		// Nothing is told but what takes the place of something that is not true any more.
-		if before := takenOver(p.server); before != nil && before.Reason != ReasonTakeoverOff {
-			p.tellTakeover(ctx, ReasonTakeoverOff, leftAsItIs+": the operator runs with --takeover=off")
+		if before := takenOver(p.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
+			p.tellTakeover(ctx, v1beta1.ReasonTakeoverOff, leftAsItIs+": the operator runs with --takeover=off")
 		}
 		return false
-	case p.config.Takeover == TakeoverManual && p.server.Annotations[managers.Takeover] != managers.TakeoverApproved:
-		p.tellTakeover(ctx, ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, p.approval()))
+	case p.config.Takeover == TakeoverManual && p.server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
+		p.tellTakeover(ctx, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, p.approval()))
 		return false
 	}
 	input, known := p.input(ctx)
@@ -83,7 +76,7 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		return false
 	}
 	if _, err := render.Render(input, p.config.Options); err != nil {
-		p.tellTakeover(ctx, ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err))
+		p.tellTakeover(ctx, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err))
 		return false
 	}
 	turn, acquired := p.takeovers.acquire(p.key)
@@ -138,17 +131,17 @@ func (p *pass) takeoverProgress() takeoverProgress {
 // approval is the command that lets Freehold take the MCPServer over.
 func (p *pass) approval() string {
 	return shell.Command("kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String(),
-		"--overwrite", managers.Takeover+"="+managers.TakeoverApproved)
+		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)
 }
 
 // tellTurn tells that the MCPServer waits, and for which others. It tells so once, in words that stay true: others come and
 // go, and to count them anew would cost a write each time for each that waits.
 func (p *pass) tellTurn(ctx context.Context, turn takeoverTurn) {
 	before := takenOver(p.server)
-	if before != nil && before.Reason == status.ReasonWaiting && before.ObservedGeneration == p.server.Generation {
+	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == p.server.Generation {
 		return
 	}
-	p.tellTakeover(ctx, status.ReasonWaiting, leftAsItIs+" until its turn comes. "+turn.String())
+	p.tellTakeover(ctx, v1beta1.ReasonWaiting, leftAsItIs+" until its turn comes. "+turn.String())
 }
 
 // namedHolders is how many MCPServers that hold slots are named.

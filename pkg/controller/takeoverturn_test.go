@@ -18,7 +18,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 func makeUnrenderable(server *v1beta1.MCPServer) {
@@ -55,7 +54,7 @@ func TestTakeoverThatBecameInvalidBeforeItBeganMakesRoom(t *testing.T) {
 		if begun := o.begun(names); !slices.Equal(begun, others(names, first)) {
 			t.Errorf("%v were begun: the other one waits", begun)
 		}
-		if _, reason, message := o.condition(first, v1beta1.ConditionTakenOver); reason != ReasonCannotTakeOver {
+		if _, reason, message := o.condition(first, v1beta1.ConditionTakenOver); reason != v1beta1.ReasonCannotTakeOver {
 			t.Errorf("TakenOver says %s: %s", reason, message)
 		}
 	})
@@ -200,7 +199,7 @@ func TestTakeoverThatIsRefusedAtOnceSaysWhy(t *testing.T) {
 		}
 		o.replaceProxy(names[1])
 		<-time.After(2 * maxBackoff)
-		if _, reason, message := o.condition(names[0], v1beta1.ConditionTakenOver); reason != status.ReasonTakingOver {
+		if _, reason, message := o.condition(names[0], v1beta1.ConditionTakenOver); reason != v1beta1.ReasonTakingOver {
 			t.Errorf("TakenOver says %s: %s", reason, message)
 		}
 		if is, _, message := o.condition(names[0], v1beta1.ConditionApplied); is != metav1.ConditionFalse || !strings.Contains(message, "a policy says no") {
@@ -225,7 +224,7 @@ func TestTakeoverOffTellsThoseThatWaited(t *testing.T) {
 		o = start(t, s, func(c *Config) { c.Takeover = TakeoverOff })
 		defer o.end()
 		o.rest()
-		if _, reason, message := o.condition(waits, v1beta1.ConditionTakenOver); reason != ReasonTakeoverOff {
+		if _, reason, message := o.condition(waits, v1beta1.ConditionTakenOver); reason != v1beta1.ReasonTakeoverOff {
 			t.Errorf("TakenOver says %s: %s", reason, message)
 		}
 		if told := statuses(o.took(), waits, "untold"); !slices.Equal(told, []string{waits}) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -91,7 +92,7 @@ func (t *takes) forget(key cache.ObjectName) {
 // pass begins. It forgets a request that is withdrawn. complete tells that every object was there and could be looked at.
 func (p *pass) recordTake(ctx context.Context, complete bool) {
 	r := p.resolution
-	_, recorded := p.server.Annotations[managers.TakeRecord]
+	_, recorded := p.server.Annotations[v1beta1.AnnotationTakeRecord]
 	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
 	switch {
 	case r.begun, r.take.Empty() && !recorded:
@@ -103,7 +104,7 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 		if len(record.Claims) == 0 && !complete || p.unanswered() {
 			return // There may be more to take than is known.
 		}
-		config.WithAnnotations(map[string]string{managers.TakeRecord: record.String()})
+		config.WithAnnotations(map[string]string{v1beta1.AnnotationTakeRecord: record.String()})
 	}
 	out := p.write(ctx, managers.Requests, apply.Request{Object: serverRef(p.key), Config: config})
 	if out.Err == nil {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -35,7 +34,7 @@ func (o *operating) imageTaken() {
 	}
 	status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken)
 	want := fmt.Sprintf("freehold.dev/take=%q: took %s of statefulset.apps/web from %q", takeImage, mcpImage, "helm")
-	if status != metav1.ConditionTrue || reason != ReasonTaken || message != want {
+	if status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken || message != want {
 		o.t.Errorf("FieldsTaken is %s because of %s: %s", status, reason, message)
 	}
 }
@@ -56,7 +55,7 @@ func TestTakeWithoutAnAnswer(t *testing.T) {
 					}
 					return nil
 				}
-				o.annotate("web", managers.Take, takeImage)
+				o.annotate("web", v1beta1.AnnotationTake, takeImage)
 				<-time.After(time.Minute)
 				o.rest()
 				if !once.Load() {
@@ -81,7 +80,7 @@ func TestTakeWhileTheDeploymentWaits(t *testing.T) {
 		seize(t, o, "evil")
 		o.rest()
 		o.took()
-		o.annotate("web", managers.Take, takeImage)
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
 		o.imageTaken()
 		for range 5 {
 			seize(t, o, "evil")
@@ -129,7 +128,7 @@ func TestTakeOverARestart(t *testing.T) {
 					}
 					return nil
 				}
-				first.annotate("web", managers.Take, takeImage)
+				first.annotate("web", v1beta1.AnnotationTake, takeImage)
 				first.end()
 				if !ended.Load() {
 					t.Fatal("it did not come to that")
@@ -162,7 +161,7 @@ func TestTakeThatIsCarriedOutCostsNothingAfterARestart(t *testing.T) {
 		first.becomeReady("web")
 		seize(t, first, "evil")
 		first.rest()
-		first.annotate("web", managers.Take, takeImage)
+		first.annotate("web", v1beta1.AnnotationTake, takeImage)
 		first.imageTaken()
 		first.end()
 		first.took()
@@ -188,7 +187,7 @@ func TestTakeDoesNotDependOnTheStatus(t *testing.T) {
 			}
 			return nil
 		}
-		o.annotate("web", managers.Take, takeImage)
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
 		for range 5 {
 			seize(t, o, "evil")
 			o.rest()
@@ -198,7 +197,7 @@ func TestTakeDoesNotDependOnTheStatus(t *testing.T) {
 		}
 		allowed.Store(true)
 		<-time.After(time.Hour)
-		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != ReasonTaken {
+		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken {
 			t.Errorf("FieldsTaken is %s because of %s", status, reason)
 		}
 		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse {
@@ -211,9 +210,9 @@ func TestTakeDoesNotDependOnTheStatus(t *testing.T) {
 func TestRecordOfARequest(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.annotate("web", managers.Take, "helm")
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
 		o.expect([]string{applyRequests, applyStatus}, "a request that nothing fits")
-		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionFalse || reason != ReasonNothingToTake {
+		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionFalse || reason != v1beta1.ReasonNothingToTake {
 			t.Errorf("FieldsTaken is %s because of %s", status, reason)
 		}
 		seize(t, o, "evil")
@@ -222,15 +221,15 @@ func TestRecordOfARequest(t *testing.T) {
 			t.Error("a request that was carried out takes what was claimed later")
 		}
 		o.took()
-		o.annotate("web", managers.Take, "")
+		o.annotate("web", v1beta1.AnnotationTake, "")
 		o.expect([]string{applyRequests, applyStatus}, "it was withdrawn")
-		if _, ok := o.server("web").Annotations[managers.TakeRecord]; ok {
+		if _, ok := o.server("web").Annotations[v1beta1.AnnotationTakeRecord]; ok {
 			t.Error("the record is still there")
 		}
 		// One that somebody has forged, or restored from a backup, is another request's.
-		o.annotate("web", managers.TakeRecord, "forged")
+		o.annotate("web", v1beta1.AnnotationTakeRecord, "forged")
 		o.took()
-		o.annotate("web", managers.Take, takeImage)
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
 		o.imageTaken()
 	})
 }
@@ -241,7 +240,7 @@ func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
 		o.becomeReady("web")
 		seize(t, o, "evil")
 		o.rest()
-		o.annotate("web", managers.Take, takeImage)
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
 		o.imageTaken()
 		seize(t, o, "evil")
 		o.rest()
@@ -250,12 +249,12 @@ func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
 			if w.String() == applyRequests && once.CompareAndSwap(false, true) {
 				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
 					server.Annotations = maps.Clone(server.Annotations)
-					server.Annotations[managers.Take] = takeImage
+					server.Annotations[v1beta1.AnnotationTake] = takeImage
 				})
 			}
 			return nil
 		}
-		o.annotate("web", managers.Take, "")
+		o.annotate("web", v1beta1.AnnotationTake, "")
 		if !once.Load() {
 			t.Fatal("the withdrawal was not written down")
 		}
@@ -304,7 +303,7 @@ func TestLongRequestsAndMessages(t *testing.T) {
 			paths = append(paths, fmt.Sprintf(`statefulset.apps/web:.spec.template.spec.containers[name="mcp"].env[name="VARIABLE_%03d"].value`, i))
 		}
 		o.took()
-		o.annotate("web", managers.Take, strings.Join(paths, ","))
+		o.annotate("web", v1beta1.AnnotationTake, strings.Join(paths, ","))
 		if ours(o) != count {
 			t.Errorf("%d variables are ours", ours(o))
 		}
@@ -314,10 +313,10 @@ func TestLongRequestsAndMessages(t *testing.T) {
 		if state, _, message := o.condition("web", v1beta1.ConditionFieldsTaken); state != metav1.ConditionTrue || len(message) > status.MaxMessage {
 			t.Errorf("FieldsTaken is %s, with %d bytes", state, len(message))
 		}
-		if record := o.server("web").Annotations[managers.TakeRecord]; len(record) > status.MaxMessage {
+		if record := o.server("web").Annotations[v1beta1.AnnotationTakeRecord]; len(record) > status.MaxMessage {
 			t.Errorf("the record has %d bytes", len(record))
 		}
-		o.annotate("web", managers.Yield, strings.Join(paths, ","))
+		o.annotate("web", v1beta1.AnnotationYield, strings.Join(paths, ","))
 		if state, _, message := o.condition("web", v1beta1.ConditionFieldsYielded); state != metav1.ConditionTrue || len(message) > status.MaxMessage {
 			t.Errorf("FieldsYielded is %s, with %d bytes: %s", state, len(message), message)
 		}
@@ -337,10 +336,10 @@ func TestTooManyEntries(t *testing.T) {
 		for i := range 10000 {
 			many = append(many, fmt.Sprintf(".spec.v%d", i))
 		}
-		o.annotate("web", managers.Take, strings.Join(many, ","))
-		o.annotate("web", managers.Yield, strings.Join(append([]string{mcpImage}, many...), ","))
+		o.annotate("web", v1beta1.AnnotationTake, strings.Join(many, ","))
+		o.annotate("web", v1beta1.AnnotationYield, strings.Join(append([]string{mcpImage}, many...), ","))
 		for _, conditionType := range []string{v1beta1.ConditionFieldsTaken, v1beta1.ConditionFieldsYielded} {
-			if state, reason, message := o.condition("web", conditionType); state != metav1.ConditionFalse || reason != ReasonTooManyEntries || len(message) > status.MaxMessage {
+			if state, reason, message := o.condition("web", conditionType); state != metav1.ConditionFalse || reason != v1beta1.ReasonTooManyEntries || len(message) > status.MaxMessage {
 				t.Errorf("%s is %s because of %s, with %d bytes", conditionType, state, reason, len(message))
 			}
 		}

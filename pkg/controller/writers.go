@@ -121,25 +121,25 @@ func newClients(
 
 	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)
 	add(c, managers.Deployment, core.AppsV1().Deployments, apply.Target[*appsv1.Deployment, *appsv1ac.DeploymentApplyConfiguration]{
-		Extract: appsv1ac.ExtractDeployment, Keep: render.KeepProxy, Source: apply.SourceAnnotation,
+		Extract: appsv1ac.ExtractDeployment, Keep: render.KeepProxy, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.StatefulSet, core.AppsV1().StatefulSets, apply.Target[*appsv1.StatefulSet, *appsv1ac.StatefulSetApplyConfiguration]{
-		Extract: appsv1ac.ExtractStatefulSet, Keep: render.KeepBackend, Source: apply.SourceAnnotation,
+		Extract: appsv1ac.ExtractStatefulSet, Keep: render.KeepBackend, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.ServiceKind, core.CoreV1().Services, apply.Target[*corev1.Service, *corev1ac.ServiceApplyConfiguration]{
-		Extract: corev1ac.ExtractService, Source: apply.SourceAnnotation,
+		Extract: corev1ac.ExtractService, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.ConfigMap, core.CoreV1().ConfigMaps, apply.Target[*corev1.ConfigMap, *corev1ac.ConfigMapApplyConfiguration]{
-		Extract: corev1ac.ExtractConfigMap, Source: apply.SourceAnnotation,
+		Extract: corev1ac.ExtractConfigMap, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.ServiceAccount, core.CoreV1().ServiceAccounts, apply.Target[*corev1.ServiceAccount, *corev1ac.ServiceAccountApplyConfiguration]{
-		Extract: corev1ac.ExtractServiceAccount, Source: apply.SourceAnnotation,
+		Extract: corev1ac.ExtractServiceAccount, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.Role, core.RbacV1().Roles, apply.Target[*rbacv1.Role, *rbacv1ac.RoleApplyConfiguration]{
-		Extract: rbacv1ac.ExtractRole, Source: apply.SourceAnnotation,
+		Extract: rbacv1ac.ExtractRole, Source: v1beta1.AnnotationSource,
 	})
 	add(c, managers.RoleBinding, core.RbacV1().RoleBindings, apply.Target[*rbacv1.RoleBinding, *rbacv1ac.RoleBindingApplyConfiguration]{
-		Extract: rbacv1ac.ExtractRoleBinding, Source: apply.SourceAnnotation,
+		Extract: rbacv1ac.ExtractRoleBinding, Source: v1beta1.AnnotationSource,
 	})
 	c.deleters[podKind] = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 		return core.CoreV1().Pods(namespace).Delete(ctx, name, options)
@@ -184,11 +184,11 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 		of := target
 		if managers.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
-			of.Keep, of.Source = nil, managers.ReplicasSource
+			of.Keep, of.Source = nil, v1beta1.AnnotationReplicasSource
 		}
 		if manager.Name == managers.Requests {
-			of.Mark = fieldmanager.Path("metadata", "annotations", managers.TakeRecord)
-			of.Marked = func(live L) bool { return live.GetAnnotations()[managers.TakeRecord] != "" }
+			of.Mark = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)
+			of.Marked = func(live L) bool { return live.GetAnnotations()[v1beta1.AnnotationTakeRecord] != "" }
 		}
 		w, err := apply.NewWriter(c.registry, manager, of)
 		if err != nil {

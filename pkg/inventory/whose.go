@@ -59,7 +59,7 @@ func (o Owner) Whose(kind schema.GroupKind, object metav1.Object) Verdict {
 			return unknown
 		}
 	}
-	source, stamped := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
+	source, stamped := apply.ParseSource(object.GetAnnotations()[v1beta1.AnnotationSource])
 	if stamped {
 		if source.UID == o.Server.GetUID() {
 			return mine
@@ -93,7 +93,7 @@ func (o Owner) verdict(is bool, other string) Verdict {
 // identity alone.
 func MayBelong(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), IsMCPServer) ||
-		object.GetAnnotations()[apply.SourceAnnotation] != "" ||
+		object.GetAnnotations()[v1beta1.AnnotationSource] != "" ||
 		writtenByFreehold(object) || writtenByToolHive(object)
 }
 

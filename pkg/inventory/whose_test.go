@@ -51,7 +51,7 @@ func controlledByServer(name string, uid types.UID) option {
 }
 
 func from(uid string) option {
-	return func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{apply.SourceAnnotation: uid + "/1"} }
+	return func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{v1beta1.AnnotationSource: uid + "/1"} }
 }
 
 func named(name string) option {
@@ -97,7 +97,7 @@ func TestWhose(t *testing.T) {
 		"a Role of somebody else":               {managers.Role, object(writtenBy("kubectl")), nobodys},
 		"just an entry of Freehold's":           {managers.ServiceKind, object(freehold), nobodys},
 		"just the labels":                       {managers.ServiceKind, object(named("a-proxy")), nobodys},
-		"just a source that cannot be read":     {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{apply.SourceAnnotation: "a-proxy"} }), nobodys},
+		"just a source that cannot be read":     {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{v1beta1.AnnotationSource: "a-proxy"} }), nobodys},
 		"ToolHive's, by its labels":             {managers.StatefulSet, object(named("a-proxy"), toolhive), mine},
 		"ToolHive's, of another":                {managers.ServiceKind, object(named("a"), toolhive), others("a")},
 		"ToolHive's, of a kind without names":   {managers.Role, object(toolhive), nobodys},

@@ -55,7 +55,7 @@ func TestAttachedTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, written := annotation(deploymentOf(t, result).Spec.Template, AnnotationAttachedTo)
+		got, written := annotation(deploymentOf(t, result).Spec.Template, v1beta1.AnnotationAttachedTo)
 		if got != c.want || written != (c.want != "") {
 			t.Errorf("%s with process %q: annotation %q (%t), want %q", c.transport, c.process, got, written, c.want)
 		}

@@ -45,7 +45,7 @@ func (r *renderer) authzFromSpec(inline *v1beta1.InlineAuthzConfig, mapping runc
 		return nil
 	}
 	if provider := inline.PrimaryUpstreamProvider; provider != "" {
-		r.notice(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, ReasonPrimaryUpstreamProviderIgnored,
+		r.notice(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, v1beta1.ReasonPrimaryUpstreamProviderIgnored,
 			"spec.authzConfig.inline.primaryUpstreamProvider %s has no effect on an MCPServer.", quote(provider))
 	}
 	authz, err := runconfig.CedarAuthz(&runconfig.Cedar{
@@ -67,13 +67,13 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 	}
 	configMap, key := r.in.AuthzConfigMap, cmp.Or(ref.Key, runconfig.AuthzKey)
 	if configMap == nil {
-		r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonAuthzConfigMapNotFound,
+		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
 			"The ConfigMap %s of spec.authzConfig does not exist.", quote(ref.Name))
 		return nil
 	}
 	text, ok := configMap.Data[key]
 	if !ok {
-		r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonAuthzConfigMapNotFound,
+		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
 			"The ConfigMap %s of spec.authzConfig has no key %s.", quote(ref.Name), quote(key))
 		return nil
 	}
@@ -86,14 +86,14 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 	if provider := authz.PrimaryUpstreamProvider; provider != "" {
 		// The proxyrunner looks for a token of that provider, finds none, and denies. Without the key it would judge by
 		// the claims of the request's token, which is more than the author of the policy asked for.
-		r.notice(v1beta1.ConditionAuthzConfigValidated, ReasonPrimaryUpstreamProviderDenies,
+		r.notice(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonPrimaryUpstreamProviderDenies,
 			"The key %s of ConfigMap %s sets primary_upstream_provider to %s. No proxy of an MCPServer without an "+
 				"embedded authorization server has a token of that provider: the proxy denies every request. "+
 				"Remove primary_upstream_provider to judge requests by their own token.",
 			quote(key), quote(ref.Name), quote(provider))
 	}
 	if authz.Type != runconfig.AuthzTypeCedar && mapping != (runconfig.ClaimMapping{}) {
-		r.notice(v1beta1.ConditionSpecValid, ReasonFieldsIgnored,
+		r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonFieldsIgnored,
 			"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization "+
 				"configuration in ConfigMap %s is of type %s, not %s.", quote(ref.Name), authz.Type, runconfig.AuthzTypeCedar)
 	}
@@ -101,5 +101,5 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 }
 
 func (r *renderer) invalidAuthz(format string, args ...any) {
-	r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonInvalidAuthzConfig, format, args...)
+	r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig, format, args...)
 }

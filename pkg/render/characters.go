@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // The API server reads the body of an apply as YAML, though it is JSON. YAML knows no way to hold some
@@ -28,7 +30,7 @@ func (r *renderer) validateCharacters() {
 	for _, intent := range r.intents {
 		body, err := json.Marshal(intent.Config)
 		if err != nil {
-			r.invalidSpec(ReasonInvalidCharacter, "The %s %s cannot be written: %s.", intent.Kind.Kind, intent.Name, oneLine(err))
+			r.invalidSpec(v1beta1.ReasonInvalidCharacter, "The %s %s cannot be written: %s.", intent.Kind.Kind, intent.Name, oneLine(err))
 			continue
 		}
 		at := bytes.IndexFunc(body, func(c rune) bool { return !sendable(c) })
@@ -40,7 +42,7 @@ func (r *renderer) validateCharacters() {
 		if path, ok := r.whereInSpec(c); ok {
 			where = path
 		}
-		r.invalidSpec(ReasonInvalidCharacter, "%s holds the character %U, which the API server cannot take in an apply.", where, c)
+		r.invalidSpec(v1beta1.ReasonInvalidCharacter, "%s holds the character %U, which the API server cannot take in an apply.", where, c)
 		return
 	}
 }

@@ -27,7 +27,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	text, err := document.JSON()
 	if err != nil {
 		// The document holds nothing that JSON cannot express, so this is for the day when that changes.
-		r.invalidSpec(ReasonInvalidEnv, "The RunConfig cannot be written: %v.", err)
+		r.invalidSpec(v1beta1.ReasonInvalidEnv, "The RunConfig cannot be written: %v.", err)
 	}
 	data := map[string]string{runconfig.Key: text}
 	labels := runConfigLabels(r.name)
@@ -45,7 +45,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	}
 	text, err = runconfig.InlineDocument(inline.Policies, cmp.Or(inline.EntitiesJSON, runconfig.NoEntities))
 	if err != nil {
-		r.invalid(v1beta1.ConditionAuthzConfigValidated, ReasonInvalidAuthzConfig,
+		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig,
 			"spec.authzConfig.inline cannot be written: %v.", err)
 	}
 	data = map[string]string{runconfig.AuthzKey: text}

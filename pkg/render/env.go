@@ -84,7 +84,7 @@ func (r *renderer) noteDuplicates() {
 		}
 		parts = append(parts, fmt.Sprintf("%s (taken from %s, not from %s)", d.what, d.winner, strings.Join(d.losers, " or ")))
 	}
-	r.notice(v1beta1.ConditionSpecValid, ReasonDuplicatesMerged,
+	r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonDuplicatesMerged,
 		"Some names are given several different values: %s.", strings.Join(parts, "; "))
 }
 

@@ -176,7 +176,7 @@ func checkDuplicates(t *testing.T, result *Result, message string) {
 	t.Helper()
 	var want []Problem
 	if message != "" {
-		want = []Problem{{v1beta1.ConditionSpecValid, ReasonDuplicatesMerged, message}}
+		want = []Problem{{v1beta1.ConditionSpecValid, v1beta1.ReasonDuplicatesMerged, message}}
 	}
 	if diff := cmp.Diff(want, result.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)

@@ -8,40 +8,27 @@ import (
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // Label keys and values of ToolHive.
 const (
-	labelApp         = "app"
-	labelAppName     = "app.kubernetes.io/name"
-	labelAppInstance = "app.kubernetes.io/instance"
-	labelToolHive    = "toolhive"
-	labelBaseName    = "toolhive-basename"
-	labelTransport   = "toolhive-transport"
-	labelPort        = "toolhive-port"
-
-	labelComponent = "toolhive.stacklok.io/component"
-	labelManagedBy = "toolhive.stacklok.io/managed-by"
-	labelAuthz     = "toolhive.stacklok.io/authz"
-
 	appProxy = "mcpserver"
 )
 
 // ProxySelector are the labels that select the proxy's pods; the proxy's own objects carry them as well.
 func ProxySelector(name string) map[string]string {
 	return map[string]string{
-		labelApp:            appProxy,
-		labelAppName:        appProxy,
-		labelAppInstance:    name,
-		labelToolHive:       "true",
-		inventory.LabelName: name,
+		v1beta1.LabelApp:          appProxy,
+		v1beta1.LabelAppName:      appProxy,
+		v1beta1.LabelAppInstance:  name,
+		v1beta1.LabelToolHive:     "true",
+		v1beta1.LabelToolHiveName: name,
 	}
 }
 
 // BackendSelector are the labels that select the backend's pods.
 func BackendSelector(name string) map[string]string {
-	return map[string]string{labelApp: name}
+	return map[string]string{v1beta1.LabelApp: name}
 }
 
 // BackendLabels are the labels of the backend's StatefulSet, of its pods and of its Services.
@@ -55,25 +42,25 @@ func BackendLabels(server *v1beta1.MCPServer) map[string]string {
 func containerLabels(server *v1beta1.MCPServer) map[string]string {
 	s := settingsOf(server)
 	return map[string]string{
-		labelToolHive:       "true",
-		inventory.LabelName: server.Name,
-		labelBaseName:       server.Name,
-		labelTransport:      string(s.transport),
-		labelPort:           strconv.Itoa(int(s.proxyPort)),
+		v1beta1.LabelToolHive:          "true",
+		v1beta1.LabelToolHiveName:      server.Name,
+		v1beta1.LabelToolHiveBaseName:  server.Name,
+		v1beta1.LabelToolHiveTransport: string(s.transport),
+		v1beta1.LabelToolHivePort:      strconv.Itoa(int(s.proxyPort)),
 	}
 }
 
 func runConfigLabels(name string) map[string]string {
 	return map[string]string{
-		labelComponent:        "run-config",
-		inventory.LabelServer: name,
-		labelManagedBy:        "toolhive-operator",
+		v1beta1.LabelComponent: "run-config",
+		v1beta1.LabelMCPServer: name,
+		v1beta1.LabelManagedBy: "toolhive-operator",
 	}
 }
 
 func inlineAuthzLabels(name string) map[string]string {
 	labels := ProxySelector(name)
-	labels[labelAuthz] = "inline"
+	labels[v1beta1.LabelAuthz] = "inline"
 	return labels
 }
 

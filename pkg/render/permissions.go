@@ -37,7 +37,7 @@ func (r *renderer) baseProfile() *runconfig.PermissionProfile {
 	case v1beta1.PermissionProfileTypeBuiltin, "":
 		profile, ok := runconfig.BuiltinProfile(ref.Name)
 		if !ok {
-			r.invalidSpec(ReasonUnknownPermissionProfile,
+			r.invalidSpec(v1beta1.ReasonUnknownPermissionProfile,
 				"spec.permissionProfile.name %s is not a built-in profile; there are %s, %s and %s.",
 				quote(ref.Name), runconfig.ProfileNone, runconfig.ProfileNetwork, runconfig.ProfileStdio)
 		}
@@ -45,7 +45,7 @@ func (r *renderer) baseProfile() *runconfig.PermissionProfile {
 	case v1beta1.PermissionProfileTypeConfigMap:
 		return r.profileFromConfigMap(ref)
 	}
-	r.invalidSpec(ReasonUnknownPermissionProfile,
+	r.invalidSpec(v1beta1.ReasonUnknownPermissionProfile,
 		"spec.permissionProfile.type is %s; it must be builtin or configmap.", quote(ref.Type))
 	return nil
 }
@@ -53,25 +53,25 @@ func (r *renderer) baseProfile() *runconfig.PermissionProfile {
 // profileFromConfigMap reads the profile. ToolHive's operator looks for a file of its own instead, and fails.
 func (r *renderer) profileFromConfigMap(ref *v1beta1.PermissionProfileRef) *runconfig.PermissionProfile {
 	if errs := validation.IsConfigMapKey(ref.Key); len(errs) > 0 {
-		r.invalidSpec(ReasonInvalidPermissionProfile,
+		r.invalidSpec(v1beta1.ReasonInvalidPermissionProfile,
 			"spec.permissionProfile.key %s is not a key of a ConfigMap: %s.", quote(ref.Key), errs[0])
 		return nil
 	}
 	configMap := r.in.PermissionProfileConfigMap
 	if configMap == nil {
-		r.invalidSpec(ReasonPermissionProfileNotFound,
+		r.invalidSpec(v1beta1.ReasonPermissionProfileNotFound,
 			"The ConfigMap %s of spec.permissionProfile does not exist.", quote(ref.Name))
 		return nil
 	}
 	text, ok := configMap.Data[ref.Key]
 	if !ok {
-		r.invalidSpec(ReasonPermissionProfileNotFound,
+		r.invalidSpec(v1beta1.ReasonPermissionProfileNotFound,
 			"The ConfigMap %s of spec.permissionProfile has no key %s.", quote(ref.Name), quote(ref.Key))
 		return nil
 	}
 	profile, err := runconfig.ParseProfile(text)
 	if err != nil {
-		r.invalidSpec(ReasonInvalidPermissionProfile,
+		r.invalidSpec(v1beta1.ReasonInvalidPermissionProfile,
 			"The key %s of ConfigMap %s is not a permission profile: %s.", quote(ref.Key), quote(ref.Name), oneLine(err))
 		return nil
 	}

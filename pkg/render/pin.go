@@ -13,7 +13,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // PinConfigs completes the intent for the proxy's Deployment, in place, by the UIDs of the ConfigMaps that it depends on.
@@ -38,7 +38,7 @@ func PinConfigs(intent Intent, uid func(configMap string) types.UID) {
 	if len(uids) == 0 {
 		return
 	}
-	deployment.Spec.Template.WithAnnotations(map[string]string{managers.ConfigUIDs: strings.Join(uids, " ")})
+	deployment.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationConfigUIDs: strings.Join(uids, " ")})
 }
 
 // HoldsWhatItsNameTells tells whether a ConfigMap that exists has the content of the intent for its name. One that has not

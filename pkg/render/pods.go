@@ -8,17 +8,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // AnyProxySelector selects the proxy pods of all MCPServers.
-func AnyProxySelector() string { return labelApp + "=" + appProxy + "," + labelToolHive + "=true" }
+func AnyProxySelector() string {
+	return v1beta1.LabelApp + "=" + appProxy + "," + v1beta1.LabelToolHive + "=true"
+}
 
 // AnyBackendSelector selects the backend pods of all MCPServers. Proxies have no label of their transport.
-func AnyBackendSelector() string { return labelToolHive + "=true," + labelTransport }
+func AnyBackendSelector() string {
+	return v1beta1.LabelToolHive + "=true," + v1beta1.LabelToolHiveTransport
+}
 
 // ServerOf returns the name of the MCPServer that a pod with these labels was made for.
-func ServerOf(labels map[string]string) string { return labels[inventory.LabelName] }
+func ServerOf(labels map[string]string) string { return labels[v1beta1.LabelToolHiveName] }
 
 // OnlyBackendPod returns the name of the one backend pod that an MCPServer with transport stdio has.
 func OnlyBackendPod(name string) string { return inventory.Backend.Name(name) + "-0" }

@@ -45,7 +45,7 @@ func (r *renderer) userPodTemplate() *corev1ac.PodTemplateSpecApplyConfiguration
 	}
 	r.backendAccount = r.backendServiceAccount(template.Spec.ServiceAccountName, template.Spec.DeprecatedServiceAccount)
 	r.noteIgnoredFields(strict, template)
-	r.validateMetadata(v1beta1.ConditionPodTemplateValid, ReasonInvalidPodTemplateSpec,
+	r.validateMetadata(v1beta1.ConditionPodTemplateValid, v1beta1.ReasonInvalidPodTemplateSpec,
 		podTemplatePath+".metadata", template.Labels, template.Annotations)
 
 	found := len(r.problems)
@@ -73,7 +73,7 @@ func (r *renderer) userPodTemplate() *corev1ac.PodTemplateSpecApplyConfiguration
 }
 
 func (r *renderer) invalidPodTemplate(format string, args ...any) {
-	r.invalid(v1beta1.ConditionPodTemplateValid, ReasonInvalidPodTemplateSpec, format, args...)
+	r.invalid(v1beta1.ConditionPodTemplateValid, v1beta1.ReasonInvalidPodTemplateSpec, format, args...)
 }
 
 // noteIgnoredFields names what the user wrote to no effect: fields that a pod template does not have, of
@@ -123,7 +123,7 @@ func (r *renderer) noteIgnoredFields(strict []error, template *corev1.PodTemplat
 		return
 	}
 	slices.Sort(fields)
-	r.notice(v1beta1.ConditionSpecValid, ReasonFieldsIgnored,
+	r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonFieldsIgnored,
 		"Some fields have no effect: %s.", strings.Join(slices.Compact(fields), ", "))
 }
 

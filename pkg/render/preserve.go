@@ -31,7 +31,7 @@ type digest [sha256.Size]byte
 // What rides along in the two templates.
 var (
 	// The generation gate, where it is closed to every proxyrunner, and the label with the proxy's port.
-	rideInBackend = rideAlong{annotations: []string{v1beta1.AnnotationGeneration}, labels: []string{labelPort}}
+	rideInBackend = rideAlong{annotations: []string{v1beta1.AnnotationGeneration}, labels: []string{v1beta1.LabelToolHivePort}}
 	// The mark of an earlier restart, once it is not asked for any more: to take it away would be a restart as well.
 	rideInProxy = rideAlong{annotations: []string{v1beta1.AnnotationRestartedAt}}
 )
@@ -81,12 +81,12 @@ func PreserveBackend(config runtime.ApplyConfiguration, owned any) {
 	if generation, err := strconv.ParseInt(gate, 10, 64); !hasGate || err != nil || generation <= runconfig.Generation {
 		return
 	}
-	port, hasPort := live.labels[labelPort]
+	port, hasPort := live.labels[v1beta1.LabelToolHivePort]
 	if !hasPort || !rideInBackend.equal(want.Spec.Template, live) {
 		return
 	}
 	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: gate}).
-		WithLabels(map[string]string{labelPort: port})
+		WithLabels(map[string]string{v1beta1.LabelToolHivePort: port})
 }
 
 // PreserveProxy is PreserveBackend for the proxy's Deployment.

@@ -22,7 +22,9 @@ func TestPreserveBackend(t *testing.T) {
 	gate := func(value string) func(*template) {
 		return func(t *template) { t.Annotations[v1beta1.AnnotationGeneration] = value }
 	}
-	port := func(value string) func(*template) { return func(t *template) { t.Labels[labelPort] = value } }
+	port := func(value string) func(*template) {
+		return func(t *template) { t.Labels[v1beta1.LabelToolHivePort] = value }
+	}
 	both := func(changes ...func(*template)) func(*template) {
 		return func(t *template) {
 			for _, change := range changes {
@@ -46,7 +48,7 @@ func TestPreserveBackend(t *testing.T) {
 		"another port":               {port("9090"), ClosedGate, "9090"},
 		"both":                       {both(gate("7"), port("9090")), "7", "9090"},
 		"another port, an open gate": {both(gate("1"), port("9090")), ClosedGate, "8080"},
-		"no port":                    {func(t *template) { delete(t.Labels, labelPort) }, ClosedGate, "8080"},
+		"no port":                    {func(t *template) { delete(t.Labels, v1beta1.LabelToolHivePort) }, ClosedGate, "8080"},
 		"another image as well":      {both(gate("7"), port("9090"), func(t *template) { t.Spec.Containers[0].WithImage("old") }), ClosedGate, "8080"},
 		"another label as well":      {both(gate("7"), func(t *template) { t.Labels["l"] = "v" }), ClosedGate, "8080"},
 		"another annotation as well": {both(gate("7"), func(t *template) { t.Annotations["a"] = "v" }), ClosedGate, "8080"},
@@ -69,11 +71,11 @@ func TestPreserveBackend(t *testing.T) {
 			c.owned(owned.Spec.Template)
 			before := jsonOf(t, owned)
 			PreserveBackend(want, KeepBackend(owned))
-			got := []string{want.Spec.Template.Annotations[v1beta1.AnnotationGeneration], want.Spec.Template.Labels[labelPort]}
+			got := []string{want.Spec.Template.Annotations[v1beta1.AnnotationGeneration], want.Spec.Template.Labels[v1beta1.LabelToolHivePort]}
 			if diff := cmp.Diff([]string{c.wantGate, c.wantPort}, got); diff != "" {
 				t.Errorf("gate and port (-want +got):\n%s", diff)
 			}
-			if want.Labels[labelPort] != "8080" {
+			if want.Labels[v1beta1.LabelToolHivePort] != "8080" {
 				t.Error("the StatefulSet's own label was changed")
 			}
 			if diff := cmp.Diff(string(before), string(jsonOf(t, owned))); diff != "" {

@@ -15,7 +15,6 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
@@ -69,9 +68,9 @@ func (r *renderer) deployment(config proxyConfig) {
 
 // workloadAnnotations are the user's, without the one that the writer of spec.replicas owns.
 func workloadAnnotations(user map[string]string) map[string]string {
-	if _, ok := user[managers.ReplicasSource]; ok {
+	if _, ok := user[v1beta1.AnnotationReplicasSource]; ok {
 		user = maps.Clone(user)
-		delete(user, managers.ReplicasSource)
+		delete(user, v1beta1.AnnotationReplicasSource)
 	}
 	return user
 }
@@ -87,7 +86,7 @@ func (r *renderer) proxyTemplate(
 		annotations[v1beta1.AnnotationRestartedAt] = at
 	}
 	if process := r.in.BackendProcess; process != "" && r.stdio() {
-		annotations[AnnotationAttachedTo] = process
+		annotations[v1beta1.AnnotationAttachedTo] = process
 	}
 	volumes, mounts := r.proxyVolumes(config)
 	return corev1ac.PodTemplateSpec().

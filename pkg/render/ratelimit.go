@@ -45,7 +45,7 @@ func (r *renderer) rateLimit() *v1beta1.RateLimitConfig {
 func (r *renderer) perUserBucket(path string, bucket *v1beta1.RateLimitBucket) {
 	spec := &r.server.Spec
 	if bucket != nil && spec.OIDCConfigRef == nil && spec.ExternalAuthConfigRef == nil {
-		r.invalid(v1beta1.ConditionRateLimitConfigValid, ReasonPerUserRequiresAuth,
+		r.invalid(v1beta1.ConditionRateLimitConfigValid, v1beta1.ReasonPerUserRequiresAuth,
 			"%s needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them users are not told apart.", path)
 	}
 	r.bucket(path, bucket)
@@ -71,5 +71,5 @@ func (r *renderer) bucket(path string, bucket *v1beta1.RateLimitBucket) {
 }
 
 func (r *renderer) invalidRateLimit(format string, args ...any) {
-	r.invalid(v1beta1.ConditionRateLimitConfigValid, ReasonInvalidRateLimit, format, args...)
+	r.invalid(v1beta1.ConditionRateLimitConfigValid, v1beta1.ReasonInvalidRateLimit, format, args...)
 }

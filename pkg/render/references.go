@@ -27,31 +27,31 @@ func UnsupportedReferences(server *v1beta1.MCPServer) []Problem {
 	}
 	if ref := spec.OIDCConfigRef; ref != nil {
 		refuse("oidcConfigRef", "MCPOIDCConfig", ref.Name,
-			v1beta1.ConditionOIDCConfigRefValidated, ReasonOIDCConfigRefNotSupported)
+			v1beta1.ConditionOIDCConfigRefValidated, v1beta1.ReasonOIDCConfigRefNotSupported)
 	}
 	if ref := spec.AuthzConfigRef; ref != nil {
 		refuse("authzConfigRef", "MCPAuthzConfig", ref.Name,
-			v1beta1.ConditionAuthzConfigRefValidated, ReasonAuthzConfigRefNotSupported)
+			v1beta1.ConditionAuthzConfigRefValidated, v1beta1.ReasonAuthzConfigRefNotSupported)
 	}
 	if ref := spec.ExternalAuthConfigRef; ref != nil {
 		refuse("externalAuthConfigRef", "MCPExternalAuthConfig", ref.Name,
-			v1beta1.ConditionExternalAuthConfigValidated, ReasonExternalAuthConfigRefNotSupported)
+			v1beta1.ConditionExternalAuthConfigValidated, v1beta1.ReasonExternalAuthConfigRefNotSupported)
 	}
 	if ref := spec.AuthServerRef; ref != nil {
 		refuse("authServerRef", cmp.Or(ref.Kind, "MCPExternalAuthConfig"), ref.Name,
-			v1beta1.ConditionAuthServerRefValidated, ReasonAuthServerRefNotSupported)
+			v1beta1.ConditionAuthServerRefValidated, v1beta1.ReasonAuthServerRefNotSupported)
 	}
 	if ref := spec.WebhookConfigRef; ref != nil {
 		refuse("webhookConfigRef", "MCPWebhookConfig", ref.Name,
-			v1beta1.ConditionWebhookConfigValidated, ReasonWebhookConfigRefNotSupported)
+			v1beta1.ConditionWebhookConfigValidated, v1beta1.ReasonWebhookConfigRefNotSupported)
 	}
 	if ref := spec.TelemetryConfigRef; ref != nil {
 		refuse("telemetryConfigRef", "MCPTelemetryConfig", ref.Name,
-			v1beta1.ConditionTelemetryConfigRefValidated, ReasonTelemetryConfigRefNotSupported)
+			v1beta1.ConditionTelemetryConfigRefValidated, v1beta1.ReasonTelemetryConfigRefNotSupported)
 	}
 	if ref := spec.ToolConfigRef; ref != nil {
 		refuse("toolConfigRef", "MCPToolConfig", ref.Name,
-			v1beta1.ConditionToolConfigRefValidated, ReasonToolConfigRefNotSupported)
+			v1beta1.ConditionToolConfigRefValidated, v1beta1.ReasonToolConfigRefNotSupported)
 	}
 	return problems
 }
@@ -59,7 +59,7 @@ func UnsupportedReferences(server *v1beta1.MCPServer) []Problem {
 // noteGroup tells that the group was not looked at: membership has no part in what is rendered.
 func (r *renderer) noteGroup() {
 	if ref := r.server.Spec.GroupRef; ref != nil {
-		r.notice(v1beta1.ConditionGroupRefValidated, ReasonGroupRefNotChecked,
+		r.notice(v1beta1.ConditionGroupRefValidated, v1beta1.ReasonGroupRefNotChecked,
 			"spec.groupRef names the MCPGroup %s; Freehold does not check that it exists and is ready.",
 			quote(ref.Name))
 	}

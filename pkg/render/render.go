@@ -134,7 +134,7 @@ func (r *renderer) replicas(field string, wanted *int32) *int32 {
 	if count == *wanted {
 		return &count
 	}
-	r.notice(v1beta1.ConditionStdioReplicaCapped, ReasonStdioTransportCapAt1,
+	r.notice(v1beta1.ConditionStdioReplicaCapped, v1beta1.ReasonStdioTransportCapAt1,
 		"spec.%s is %d and rendered as 1: a server with transport stdio talks to one proxy through one pod.",
 		field, *wanted)
 	return &count

@@ -20,7 +20,7 @@ func (r *renderer) proxyResources() *corev1ac.ResourceRequirementsApplyConfigura
 	limits := r.resourceList("spec.resources.limits", r.server.Spec.Resources.Limits)
 	requests := r.resourceList("spec.resources.requests", r.server.Spec.Resources.Requests)
 	for _, text := range impossible(limits, requests) {
-		r.invalidSpec(ReasonInvalidQuantity, "spec.resources.%s.", text)
+		r.invalidSpec(v1beta1.ReasonInvalidQuantity, "spec.resources.%s.", text)
 	}
 	if len(limits) == 0 && len(requests) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (r *renderer) resourceList(path string, wanted v1beta1.ResourceList) corev1
 			quantity, err = resource.ParseQuantity(entry.value)
 		}
 		if err != nil {
-			r.invalidSpec(ReasonInvalidQuantity, "%s.%s %s is not a quantity such as 500m or 64Mi.",
+			r.invalidSpec(v1beta1.ReasonInvalidQuantity, "%s.%s %s is not a quantity such as 500m or 64Mi.",
 				path, entry.name, quote(entry.value))
 			continue
 		}

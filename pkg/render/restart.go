@@ -41,7 +41,7 @@ func (r *renderer) noteRestart() {
 		return
 	}
 	if _, ok := restartRequest(r.server); !ok {
-		r.notice(v1beta1.ConditionSpecValid, ReasonRestartRequestIgnored,
+		r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRestartRequestIgnored,
 			"The annotation %s is %s, which is not an RFC 3339 time; nothing is restarted.",
 			v1beta1.AnnotationRestartedAt, quote(at))
 	}

@@ -8,11 +8,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
-
-// rolloutPaused is the value of managers.BackendRollout that holds a rollout up.
-const rolloutPaused = "paused"
 
 // Updates tells how the pods of a backend are replaced when their template has changed.
 type Updates struct {
@@ -25,29 +21,29 @@ type Updates struct {
 // UpdatesOf returns what the annotations of an MCPServer ask for. Values that Render refuses ask for nothing.
 func UpdatesOf(server *v1beta1.MCPServer) Updates {
 	return Updates{
-		Driven: server.Annotations[managers.BackendUpdateStrategy] == string(appsv1.OnDeleteStatefulSetStrategyType),
-		Paused: server.Annotations[managers.BackendRollout] == rolloutPaused,
+		Driven: server.Annotations[v1beta1.AnnotationBackendUpdateStrategy] == string(appsv1.OnDeleteStatefulSetStrategyType),
+		Paused: server.Annotations[v1beta1.AnnotationBackendRollout] == v1beta1.BackendRolloutPaused,
 	}
 }
 
 // updateStrategy completes the intent for the backend. Unless the user asks for OnDelete the strategy is left to whoever
 // wants to set one.
 func (r *renderer) updateStrategy(spec *appsv1ac.StatefulSetSpecApplyConfiguration) (unset []string) {
-	switch value, given := r.server.Annotations[managers.BackendUpdateStrategy]; {
+	switch value, given := r.server.Annotations[v1beta1.AnnotationBackendUpdateStrategy]; {
 	case given && value == string(appsv1.OnDeleteStatefulSetStrategyType):
 		spec.WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType))
 		unset = []string{rollingUpdatePath}
 	case given && value != string(appsv1.RollingUpdateStatefulSetStrategyType):
-		r.invalidSpec(ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s or %s, which is the default.",
-			managers.BackendUpdateStrategy, quote(value), appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)
+		r.invalidSpec(v1beta1.ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s or %s, which is the default.",
+			v1beta1.AnnotationBackendUpdateStrategy, quote(value), appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)
 	}
-	switch value, given := r.server.Annotations[managers.BackendRollout]; {
-	case given && value != rolloutPaused:
-		r.invalidSpec(ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s, or be left out.",
-			managers.BackendRollout, quote(value), rolloutPaused)
+	switch value, given := r.server.Annotations[v1beta1.AnnotationBackendRollout]; {
+	case given && value != v1beta1.BackendRolloutPaused:
+		r.invalidSpec(v1beta1.ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s, or be left out.",
+			v1beta1.AnnotationBackendRollout, quote(value), v1beta1.BackendRolloutPaused)
 	case given && unset == nil:
-		r.notice(v1beta1.ConditionSpecValid, ReasonNotPaused, "The annotation %s pauses nothing unless %s is %s.",
-			managers.BackendRollout, managers.BackendUpdateStrategy, appsv1.OnDeleteStatefulSetStrategyType)
+		r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonNotPaused, "The annotation %s pauses nothing unless %s is %s.",
+			v1beta1.AnnotationBackendRollout, v1beta1.AnnotationBackendUpdateStrategy, appsv1.OnDeleteStatefulSetStrategyType)
 	}
 	return unset
 }

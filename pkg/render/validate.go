@@ -56,17 +56,17 @@ func (r *renderer) validateRead() {
 		if count > namedFields {
 			names += fmt.Sprintf(" (+%d more)", count-namedFields)
 		}
-		r.invalidSpec(ReasonUnknownField, "This version of Freehold does not know %s. %s%s", names, next, what)
+		r.invalidSpec(v1beta1.ReasonUnknownField, "This version of Freehold does not know %s. %s%s", names, next, what)
 	}
 	if spec.Malformed != "" {
-		r.invalidSpec(ReasonMalformedSpec, "This version of Freehold cannot read the spec: %s. %scorrect the value.",
+		r.invalidSpec(v1beta1.ReasonMalformedSpec, "This version of Freehold cannot read the spec: %s. %scorrect the value.",
 			quote(spec.Malformed), next)
 	}
 }
 
 func (r *renderer) validateName() {
 	refuse := func(format string, args ...any) {
-		r.invalidSpec(ReasonInvalidName, "The name %s cannot be used: "+format,
+		r.invalidSpec(v1beta1.ReasonInvalidName, "The name %s cannot be used: "+format,
 			append([]any{quote(r.name)}, args...)...)
 	}
 	if r.name == appProxy {
@@ -89,11 +89,11 @@ func (r *renderer) validateName() {
 func (r *renderer) validateImage() {
 	switch image := r.server.Spec.Image; {
 	case image == "":
-		r.invalidSpec(ReasonInvalidImage, "spec.image is missing.")
+		r.invalidSpec(v1beta1.ReasonInvalidImage, "spec.image is missing.")
 	case image != strings.TrimSpace(image):
-		r.invalidSpec(ReasonInvalidImage, "spec.image %s starts or ends with white space.", quote(image))
+		r.invalidSpec(v1beta1.ReasonInvalidImage, "spec.image %s starts or ends with white space.", quote(image))
 	case strings.HasPrefix(image, "-"):
-		r.invalidSpec(ReasonInvalidImage, "spec.image %s would be taken for an option of the proxyrunner.", quote(image))
+		r.invalidSpec(v1beta1.ReasonInvalidImage, "spec.image %s would be taken for an option of the proxyrunner.", quote(image))
 	}
 }
 
@@ -101,13 +101,13 @@ func (r *renderer) validateTransport() {
 	switch r.transport {
 	case v1beta1.TransportStdio, v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP:
 	default:
-		r.invalidSpec(ReasonInvalidTransport, "spec.transport is %s; it must be stdio, sse or streamable-http.",
+		r.invalidSpec(v1beta1.ReasonInvalidTransport, "spec.transport is %s; it must be stdio, sse or streamable-http.",
 			quote(string(r.transport)))
 	}
 	switch mode := cmp.Or(r.server.Spec.ProxyMode, v1beta1.TransportStreamableHTTP); mode {
 	case v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP:
 	default:
-		r.invalidSpec(ReasonInvalidTransport, "spec.proxyMode is %s; it must be sse or streamable-http.",
+		r.invalidSpec(v1beta1.ReasonInvalidTransport, "spec.proxyMode is %s; it must be sse or streamable-http.",
 			quote(string(mode)))
 	}
 	r.validatePort("proxyPort", r.proxyPort)
@@ -115,14 +115,14 @@ func (r *renderer) validateTransport() {
 	switch r.sessionAffinity {
 	case corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone:
 	default:
-		r.invalidSpec(ReasonInvalidSessionAffinity, "spec.sessionAffinity is %s; it must be ClientIP or None.",
+		r.invalidSpec(v1beta1.ReasonInvalidSessionAffinity, "spec.sessionAffinity is %s; it must be ClientIP or None.",
 			quote(string(r.sessionAffinity)))
 	}
 }
 
 func (r *renderer) validatePort(field string, port int32) {
 	if len(validation.IsValidPortNum(int(port))) > 0 {
-		r.invalidSpec(ReasonInvalidPort, "spec.%s is %d; it must be between 1 and 65535.", field, port)
+		r.invalidSpec(v1beta1.ReasonInvalidPort, "spec.%s is %d; it must be between 1 and 65535.", field, port)
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *renderer) validateReplicas() {
 		value *int32
 	}{{"replicas", r.server.Spec.Replicas}, {"backendReplicas", r.server.Spec.BackendReplicas}} {
 		if count.value != nil && *count.value < 0 {
-			r.invalidSpec(ReasonInvalidReplicas, "spec.%s is %d; it must not be negative.", count.field, *count.value)
+			r.invalidSpec(v1beta1.ReasonInvalidReplicas, "spec.%s is %d; it must not be negative.", count.field, *count.value)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (r *renderer) validateServiceAccount() {
 	// An empty name is allowed: the pods then get the namespace's default ServiceAccount.
 	if name := r.server.Spec.ServiceAccount; name != nil && *name != "" {
 		if errs := validation.IsDNS1123Subdomain(*name); len(errs) > 0 {
-			r.invalidSpec(ReasonInvalidServiceAccount, "spec.serviceAccount %s is not the name of a ServiceAccount: %s.",
+			r.invalidSpec(v1beta1.ReasonInvalidServiceAccount, "spec.serviceAccount %s is not the name of a ServiceAccount: %s.",
 				quote(*name), errs[0])
 		}
 	}
@@ -156,24 +156,24 @@ func (r *renderer) validateSessionStorage() {
 	case v1beta1.SessionStorageMemory:
 	case v1beta1.SessionStorageRedis:
 		if strings.TrimSpace(storage.Address) == "" {
-			r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.address is missing; provider redis needs it.")
+			r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.address is missing; provider redis needs it.")
 		}
 		if ref := storage.PasswordRef; ref != nil {
 			r.validateSecretKey("spec.sessionStorage.passwordRef", ref.Name, ref.Key)
 		}
 	default:
-		r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.provider is %s; it must be memory or redis.",
+		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.provider is %s; it must be memory or redis.",
 			quote(storage.Provider))
 	}
 	if storage.DB < 0 {
-		r.invalidSpec(ReasonInvalidSessionStorage, "spec.sessionStorage.db is %d; it must not be negative.", storage.DB)
+		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.db is %d; it must not be negative.", storage.DB)
 	}
 }
 
 // noteSessionStorage warns of proxies that do not know each other's sessions.
 func (r *renderer) noteSessionStorage(replicas int32) {
 	if replicas > 1 && r.sessionRedis() == nil {
-		r.notice(v1beta1.ConditionSessionStorageWarning, ReasonSessionStorageMissingForReplicas,
+		r.notice(v1beta1.ConditionSessionStorageWarning, v1beta1.ReasonSessionStorageMissingForReplicas,
 			"spec.replicas is %d, but the proxies share no session store; set spec.sessionStorage to redis.", replicas)
 	}
 }
@@ -181,10 +181,10 @@ func (r *renderer) noteSessionStorage(replicas int32) {
 // validateSecretKey checks the name of a Secret and of a key in it.
 func (r *renderer) validateSecretKey(path, name, key string) {
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		r.invalidSpec(ReasonInvalidSecretRef, "%s.name %s is not the name of a Secret: %s.", path, quote(name), errs[0])
+		r.invalidSpec(v1beta1.ReasonInvalidSecretRef, "%s.name %s is not the name of a Secret: %s.", path, quote(name), errs[0])
 	}
 	if errs := validation.IsConfigMapKey(key); len(errs) > 0 {
-		r.invalidSpec(ReasonInvalidSecretRef, "%s.key %s is not a key of a Secret: %s.", path, quote(key), errs[0])
+		r.invalidSpec(v1beta1.ReasonInvalidSecretRef, "%s.key %s is not a key of a Secret: %s.", path, quote(key), errs[0])
 	}
 }
 

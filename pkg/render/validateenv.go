@@ -22,7 +22,7 @@ func (r *renderer) validateEnvironment() {
 		r.validateEnvName(path+".name", v.Name)
 		// The values go into the RunConfig, and the proxyrunner does not start with a line break in one.
 		if strings.ContainsAny(v.Value, "\r\n") {
-			r.invalidSpec(ReasonInvalidEnv, "%s.value, of variable %s, has a line break.", path, quote(v.Name))
+			r.invalidSpec(v1beta1.ReasonInvalidEnv, "%s.value, of variable %s, has a line break.", path, quote(v.Name))
 		}
 	}
 	for i, secret := range r.server.Spec.Secrets {
@@ -43,7 +43,7 @@ func (r *renderer) validateEnvironment() {
 
 func (r *renderer) validateEnvName(path, name string) {
 	if errs := validation.IsRelaxedEnvVarName(name); len(errs) > 0 {
-		r.invalidSpec(ReasonInvalidEnv, "%s %s is not the name of an environment variable: %s.", path, quote(name), errs[0])
+		r.invalidSpec(v1beta1.ReasonInvalidEnv, "%s %s is not the name of an environment variable: %s.", path, quote(name), errs[0])
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *renderer) validateOverrides() {
 	const path = "spec.resourceOverrides."
 	metadata := func(where string, m *v1beta1.ResourceMetadataOverrides) {
 		if m != nil {
-			r.validateMetadata(v1beta1.ConditionSpecValid, ReasonInvalidMetadata, path+where, m.Labels, m.Annotations)
+			r.validateMetadata(v1beta1.ConditionSpecValid, v1beta1.ReasonInvalidMetadata, path+where, m.Labels, m.Annotations)
 		}
 	}
 	if d := r.proxyOverrides(); d != nil {
@@ -61,7 +61,7 @@ func (r *renderer) validateOverrides() {
 		for i, secret := range d.ImagePullSecrets {
 			// An empty name is the schema's default, and means none.
 			if errs := validation.IsDNS1123Subdomain(secret.Name); secret.Name != "" && len(errs) > 0 {
-				r.invalidSpec(ReasonInvalidSecretRef, "%s.name %s is not the name of a Secret: %s.",
+				r.invalidSpec(v1beta1.ReasonInvalidSecretRef, "%s.name %s is not the name of a Secret: %s.",
 					indexed(path+"proxyDeployment.imagePullSecrets", i), quote(secret.Name), errs[0])
 			}
 		}

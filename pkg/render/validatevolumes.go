@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // refusedInPaths are characters that ToolHive refuses in the paths of a mount, besides the colon that parts
@@ -30,21 +32,21 @@ func (r *renderer) validateVolumes() {
 	for i, v := range r.server.Spec.Volumes {
 		at := indexed(field, i)
 		if errs := validation.IsDNS1123Label(v.Name); len(errs) > 0 {
-			r.invalidSpec(ReasonInvalidVolume, "%s.name %s is not the name of a volume: %s.", at, quote(v.Name), errs[0])
+			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.name %s is not the name of a volume: %s.", at, quote(v.Name), errs[0])
 		} else if taken, ok := names[v.Name]; ok {
-			r.invalidSpec(ReasonInvalidVolume, "%s.name %s is already used by %s.", at, quote(v.Name), taken)
+			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.name %s is already used by %s.", at, quote(v.Name), taken)
 		} else {
 			names[v.Name] = at
 		}
 
 		r.validatePath(at+".hostPath", v.HostPath)
 		if strings.Contains("/"+v.HostPath+"/", "/../") {
-			r.invalidSpec(ReasonInvalidVolume, "%s.hostPath %s must not contain '..'.", at, quote(v.HostPath))
+			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.hostPath %s must not contain '..'.", at, quote(v.HostPath))
 		}
 		r.validatePath(at+".mountPath", v.MountPath)
 		mount := path.Clean(v.MountPath)
 		if taken, ok := mounts[mount]; ok {
-			r.invalidSpec(ReasonInvalidVolume, "%s.mountPath %s is already used by %s.", at, quote(v.MountPath), taken)
+			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.mountPath %s is already used by %s.", at, quote(v.MountPath), taken)
 		} else {
 			mounts[mount] = at
 		}
@@ -54,9 +56,9 @@ func (r *renderer) validateVolumes() {
 func (r *renderer) validatePath(field, value string) {
 	switch {
 	case !path.IsAbs(value):
-		r.invalidSpec(ReasonInvalidVolume, "%s %s is not an absolute path.", field, quote(value))
+		r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s %s is not an absolute path.", field, quote(value))
 	case strings.ContainsAny(value, refusedInPaths):
-		r.invalidSpec(ReasonInvalidVolume, "%s %s has one of the characters : $ & ; | ` \\ that ToolHive does not accept.",
+		r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s %s has one of the characters : $ & ; | ` \\ that ToolHive does not accept.",
 			field, quote(value))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -46,7 +47,7 @@ func TestBounds(t *testing.T) {
 			if len(r.Entries) != test.want || r.Cut != test.cut || len(r.Malformed) > 0 {
 				t.Errorf("%d entries, cut: %t, malformed %q; want %d, %t", len(r.Entries), r.Cut, r.Malformed, test.want, test.cut)
 			}
-			if answer := request.AnswerTo(managers.Take, test.text); len(answer) > 400 {
+			if answer := request.AnswerTo(v1beta1.AnnotationTake, test.text); len(answer) > 400 {
 				t.Errorf("the answer begins with %d bytes", len(answer))
 			}
 		})
@@ -79,8 +80,8 @@ func TestMalformedEntries(t *testing.T) {
 func TestAnswersAreApart(t *testing.T) {
 	long := strings.Repeat(".spec.template ", 20)
 	answers := []string{
-		request.AnswerTo(managers.Take, ".spec"), request.AnswerTo(managers.Take, ".spe"), request.AnswerTo(managers.Yield, ".spec"),
-		request.AnswerTo(managers.Take, long+"a"), request.AnswerTo(managers.Take, long+"b"),
+		request.AnswerTo(v1beta1.AnnotationTake, ".spec"), request.AnswerTo(v1beta1.AnnotationTake, ".spe"), request.AnswerTo(v1beta1.AnnotationYield, ".spec"),
+		request.AnswerTo(v1beta1.AnnotationTake, long+"a"), request.AnswerTo(v1beta1.AnnotationTake, long+"b"),
 	}
 	for i, a := range answers {
 		for j, b := range answers {

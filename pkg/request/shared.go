@@ -13,7 +13,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -52,7 +52,7 @@ func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) 
 // lost reports whether a writer had a claim on an object and has none any more. It takes its claim back, and what it
 // named is part of that.
 func lost(writer string, live metav1.Object) bool {
-	_, written := live.GetAnnotations()[apply.SourceAnnotation]
+	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return written && ownership.ApplyEntry(live, writer, "") == nil
 }
 

@@ -19,8 +19,8 @@ import (
 // is and from what it was written, and what keeps a proxyrunner from writing it.
 var Unyieldable = []Selector{
 	{Path: ".metadata.ownerReferences"},
-	{Path: ".metadata.annotations." + apply.SourceAnnotation},
-	{Path: ".metadata.annotations." + managers.ReplicasSource},
+	{Path: ".metadata.annotations." + v1beta1.AnnotationSource},
+	{Path: ".metadata.annotations." + v1beta1.AnnotationReplicasSource},
 	{Path: ".spec.selector"},
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
@@ -31,7 +31,7 @@ var Unyieldable = []Selector{
 // a whole.
 var unyieldableOfProxy = []Selector{
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum},
-	{Path: ".spec.template.metadata.annotations." + managers.ConfigUIDs},
+	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationConfigUIDs},
 	{Path: ".spec.template.spec.serviceAccountName"},
 	{Path: `.spec.template.spec.volumes[name="runconfig"]`},
 	{Path: `.spec.template.spec.volumes[name="authz-config"]`},

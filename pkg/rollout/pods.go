@@ -10,41 +10,36 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // ReadyDeadline is how long a pod may run without being ready before its rollout counts as stuck. It is the default of a
 // Deployment's progressDeadlineSeconds; a StatefulSet has none.
 const ReadyDeadline = 10 * time.Minute
 
-// Reasons of a rollout that is not complete.
+// What a rollout that goes on by itself does. No condition shows it, so these are not among the reasons of package v1beta1.
 const (
-	ReasonObserving     = "NotObserved"
-	ReasonReplacing     = "ReplacingPods"
-	ReasonMissing       = "NotMade"
-	ReasonPaused        = "Paused"
-	ReasonPartition     = "Partition"
-	ReasonOnDelete      = "OnDelete"
-	ReasonUnschedulable = "Unschedulable"
-	ReasonNotReady      = "NotReady"
-	ReasonDeadline      = "ProgressDeadlineExceeded"
-	ReasonCrashing      = "CrashLoopBackOff"
-	ReasonImage         = "ImagePullBackOff"
-	ReasonScaledToZero  = "ScaledToZero"
-	ReasonBudget        = "DisruptionBudget"
+	// Missing is a workload that does not exist, or that its controller has never looked at.
+	Missing = "NotMade"
+	// Unobserved is a change that the workload's controller has not looked at.
+	Unobserved = "NotObserved"
+	// Replacing is that pods are replaced, or the first one starts.
+	Replacing = "ReplacingPods"
 )
 
 // reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is told for
 // each. The kubelet goes to and fro between some of them; what is told stays.
 var reasonsOfWaiting = map[string]string{
-	"CrashLoopBackOff":           ReasonCrashing,
-	"RunContainerError":          ReasonCrashing,
-	"PostStartHookError":         ReasonCrashing,
-	"ImagePullBackOff":           ReasonImage,
-	"ErrImagePull":               ReasonImage,
-	"ErrImageNeverPull":          "ErrImageNeverPull",
-	"InvalidImageName":           "InvalidImageName",
-	"CreateContainerConfigError": "CreateContainerConfigError",
-	"CreateContainerError":       "CreateContainerError",
+	v1beta1.ReasonCrashLoopBackOff:           v1beta1.ReasonCrashLoopBackOff,
+	"RunContainerError":                      v1beta1.ReasonCrashLoopBackOff,
+	"PostStartHookError":                     v1beta1.ReasonCrashLoopBackOff,
+	v1beta1.ReasonImagePullBackOff:           v1beta1.ReasonImagePullBackOff,
+	"ErrImagePull":                           v1beta1.ReasonImagePullBackOff,
+	v1beta1.ReasonErrImageNeverPull:          v1beta1.ReasonErrImageNeverPull,
+	v1beta1.ReasonInvalidImageName:           v1beta1.ReasonInvalidImageName,
+	v1beta1.ReasonCreateContainerConfigError: v1beta1.ReasonCreateContainerConfigError,
+	v1beta1.ReasonCreateContainerError:       v1beta1.ReasonCreateContainerError,
 }
 
 // BackOffReset is how long a container has to run for the kubelet to forget that it crashed before: the present kubelet's
@@ -68,7 +63,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 	}
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Reason == corev1.PodReasonUnschedulable {
 		// Which nodes do not fit changes all the time, and each message that differs would be a write.
-		return &trouble{pod.Name, ReasonUnschedulable, "", scheduled.LastTransitionTime.Time}, 0
+		return &trouble{pod.Name, v1beta1.ReasonUnschedulable, "", scheduled.LastTransitionTime.Time}, 0
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range containers {
@@ -89,7 +84,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 	if left := ready.LastTransitionTime.Add(ReadyDeadline).Sub(now); left > 0 {
 		return nil, left
 	}
-	return &trouble{pod.Name, ReasonNotReady, "it runs and has not become ready", ready.LastTransitionTime.Time}, 0
+	return &trouble{pod.Name, v1beta1.ReasonNotReady, "it runs and has not become ready", ready.LastTransitionTime.Time}, 0
 }
 
 // hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope.
@@ -100,9 +95,9 @@ func hopeless(c *corev1.ContainerStatus) (reason, detail string) {
 		reason = reasonsOfWaiting[w.Reason]
 	} else if !c.Ready && c.RestartCount > 1 && last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < BackOffReset {
 		// Between two crashes it runs for a moment. That is no news.
-		reason = ReasonCrashing
+		reason = v1beta1.ReasonCrashLoopBackOff
 	}
-	if reason == ReasonCrashing && last != nil {
+	if reason == v1beta1.ReasonCrashLoopBackOff && last != nil {
 		detail = fmt.Sprintf("%s ended with exit code %d", detail, last.ExitCode)
 		if last.Reason != "" && last.Reason != "Error" {
 			detail += ", " + last.Reason

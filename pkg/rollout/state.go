@@ -30,7 +30,8 @@ func Phases() []Phase { return []Phase{Complete, Progressing, Stuck, Waiting} }
 // State is a rollout.
 type State struct {
 	Phase Phase
-	// Reason is a word for why it is not complete; empty when it is.
+	// Reason is a word for why it is not complete; empty when it is. Of a rollout that waits or is stuck it is the reason
+	// of a condition.
 	Reason string
 	// Pod that it is stuck at, or waits for; empty where it is not about one.
 	Pod string

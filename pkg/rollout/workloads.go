@@ -12,25 +12,27 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // Deployment returns the state of a Deployment, which may be nil, with the pods that its selector selects. wake is when to
 // look again although nothing has happened; 0 for never.
 func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
 	if d == nil || d.Status.ObservedGeneration == 0 {
-		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+		return State{Phase: Progressing, Reason: Missing}, 0
 	}
 	wanted, s := count(d.Spec.Replicas), d.Status
 	if s.ObservedGeneration < d.Generation {
-		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+		return State{Phase: Progressing, Reason: Unobserved, Ready: s.ReadyReplicas > 0}, 0
 	}
 	state = State{Phase: Complete, Ready: s.ReadyReplicas > 0}
 	// Pods that are missing of a greater number are not for a rollout to wait for.
 	switch {
 	case s.Replicas > s.UpdatedReplicas || !state.Ready && wanted > 0:
-		state.Phase, state.Reason = Progressing, ReasonReplacing
+		state.Phase, state.Reason = Progressing, Replacing
 	case wanted == 0:
-		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+		state.Phase, state.Reason = Waiting, v1beta1.ReasonScaledToZero
 	}
 	trouble, wake := worst(newest(pods), now)
 	switch {
@@ -39,7 +41,7 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 	case trouble != nil:
 		return stuck(state, trouble), 0
 	case d.Spec.Paused && state.Phase != Complete:
-		state.Phase, state.Reason = Waiting, ReasonPaused
+		state.Phase, state.Reason = Waiting, v1beta1.ReasonPaused
 		return state, 0
 	}
 	for _, c := range s.Conditions {
@@ -77,11 +79,11 @@ type Driver struct {
 // to look again although nothing has happened; 0 for never.
 func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
 	if set == nil || set.Status.ObservedGeneration == 0 {
-		return State{Phase: Progressing, Reason: ReasonMissing}, 0
+		return State{Phase: Progressing, Reason: Missing}, 0
 	}
 	s := set.Status
 	if !observed(set) {
-		return State{Phase: Progressing, Reason: ReasonObserving, Ready: s.ReadyReplicas > 0}, 0
+		return State{Phase: Progressing, Reason: Unobserved, Ready: s.ReadyReplicas > 0}, 0
 	}
 	state = State{Phase: Complete}
 	wanted, partition := count(set.Spec.Replicas), partitionOf(set)
@@ -118,15 +120,15 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 	case trouble != nil && (old != "" || !state.Ready || present < wanted):
 		return stuck(state, trouble), 0
 	case old != "" && onDelete && !by.Driven && !starting:
-		state.Phase, state.Reason, state.Pod = Waiting, ReasonOnDelete, old
+		state.Phase, state.Reason, state.Pod = Waiting, v1beta1.ReasonOnDelete, old
 	case old != "" && onDelete && by.Driven && by.Paused:
-		state.Phase, state.Reason, state.Pod = Waiting, ReasonPaused, old
+		state.Phase, state.Reason, state.Pod = Waiting, v1beta1.ReasonPaused, old
 	case old != "", kept != "" && starting, !state.Ready && wanted > 0:
-		state.Phase, state.Reason = Progressing, ReasonReplacing
+		state.Phase, state.Reason = Progressing, Replacing
 	case kept != "":
-		state.Phase, state.Reason, state.Pod = Waiting, ReasonPartition, kept
+		state.Phase, state.Reason, state.Pod = Waiting, v1beta1.ReasonPartition, kept
 	case wanted == 0:
-		state.Phase, state.Reason = Waiting, ReasonScaledToZero
+		state.Phase, state.Reason = Waiting, v1beta1.ReasonScaledToZero
 	}
 	if state.Serves() {
 		wake = 0

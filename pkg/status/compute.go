@@ -117,12 +117,12 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.keep(v1beta1.ConditionFieldsYielded)
 	} else {
 		owned := Finding{
-			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, ReasonNoConflict,
+			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict,
 			"Every field that Freehold sets is its own",
 		}
 		contested := meta.IsStatusConditionFalse(o.Server.Status.Conditions, owned.Condition)
 		set.clear(o.Unsettled || o.Forbidden && contested, owned)
-		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, ReasonApplied, "Every object is written"})
+		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, "Every object is written"})
 	}
 	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.Invalid} {
 		set.override(group)
@@ -193,7 +193,7 @@ func (s *conditionSet) clear(unsettled bool, good Finding) {
 	case meta.FindStatusCondition(s.previous, good.Condition) != nil:
 		s.keep(good.Condition)
 	default:
-		s.add(Finding{good.Condition, metav1.ConditionUnknown, ReasonUnsettled, "Not every write has had an answer yet"})
+		s.add(Finding{good.Condition, metav1.ConditionUnknown, v1beta1.ReasonUnsettled, "Not every write has had an answer yet"})
 	}
 }
 

@@ -42,8 +42,8 @@ func TestCreationHasTwoStatuses(t *testing.T) {
 	url := func(o status.Observation) status.Observation { o.URL = "http://mcp-web-proxy"; return o }
 	one, yet := deployment(new(int32(1))), deployment(new(int32(1)))
 	yet.Status.ReadyReplicas = 0
-	coming := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonReplacing}
-	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving}
+	coming := rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing}
+	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.Unobserved}
 	steps := []status.Observation{
 		{Backend: unobserved, Proxy: unobserved},
 		{StatefulSet: backend(0), Backend: unobserved, Proxy: unobserved},
@@ -111,7 +111,7 @@ func genObservation(t *rapid.T) status.Observation {
 	state := rapid.Custom(func(t *rapid.T) rollout.State {
 		return rollout.State{
 			Phase:  rapid.SampledFrom([]rollout.Phase{rollout.Complete, rollout.Progressing, rollout.Waiting, rollout.Stuck}).Draw(t, "rollout"),
-			Reason: rapid.SampledFrom([]string{rollout.ReasonObserving, rollout.ReasonReplacing, "A"}).Draw(t, "reason"),
+			Reason: rapid.SampledFrom([]string{rollout.Unobserved, rollout.Replacing, "A"}).Draw(t, "reason"),
 			Ready:  rapid.Bool().Draw(t, "ready"),
 		}
 	})

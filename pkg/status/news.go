@@ -49,24 +49,15 @@ const (
 	ActionRollOut = "RollOut"
 )
 
-// Reasons of the condition TakenOver that tell of what goes well.
-const (
-	ReasonTakingOver = "TakingOver"
-	ReasonTakenOver  = "TakenOver"
-)
-
-// ReasonWaiting is the reason of the condition TakenOver while an MCPServer waits for its turn.
-const ReasonWaiting = "Waiting"
-
 // isWaiting reports whether a condition says that an MCPServer waits for its turn. In a large installation there are many,
 // and an event for each would say nothing that the condition does not.
 func isWaiting(c metav1.Condition) bool {
-	return c.Type == v1beta1.ConditionTakenOver && c.Reason == ReasonWaiting
+	return c.Type == v1beta1.ConditionTakenOver && c.Reason == v1beta1.ReasonWaiting
 }
 
 // isProgress tells whether a condition is about a takeover that goes as it should.
 func isProgress(c metav1.Condition) bool {
-	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == ReasonTakingOver || c.Reason == ReasonTakenOver)
+	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == v1beta1.ReasonTakingOver || c.Reason == v1beta1.ReasonTakenOver)
 }
 
 // News returns a Warning event for each condition that tells a problem which the previous status did not tell
@@ -112,7 +103,7 @@ func isProblem(c metav1.Condition) bool {
 		return false
 	case warnings[c.Type]:
 		return c.Status == metav1.ConditionTrue
-	case c.Reason == ReasonSpecValid:
+	case c.Reason == v1beta1.ReasonValid:
 		return false
 	case c.Type == v1beta1.ConditionSpecValid:
 		// Valid with another reason than Valid: it works, but not as it was written.

@@ -5,6 +5,8 @@ package status
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // tally is how the proxy's pods are doing.
@@ -15,15 +17,12 @@ type tally struct {
 	failure string
 }
 
-// CrashLoopBackOff is the reason for which a container waits that failed and is started again later.
-const CrashLoopBackOff = "CrashLoopBackOff"
-
 // failing are the reasons of a waiting container that do not go away by waiting. An image that cannot be
 // pulled is not among them: registries come back.
 var failing = map[string]bool{
-	CrashLoopBackOff:       true,
-	"CreateContainerError": true,
-	"InvalidImageName":     true,
+	v1beta1.ReasonCrashLoopBackOff:     true,
+	v1beta1.ReasonCreateContainerError: true,
+	v1beta1.ReasonInvalidImageName:     true,
 }
 
 // count looks at the pods that are not being deleted: during a rollout those of the old template are on

@@ -15,31 +15,15 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// Reasons of the conditions that tell how far an MCPServer has come, beside those of refusals and invalid specs.
-const (
-	ReasonNotServing = "NotServing"
-	ReasonRollingOut = "RollingOut"
-	ReasonRolledOut  = "RolledOut"
-	ReasonReconciled = "Reconciled"
-	ReasonNotStalled = "NotStalled"
-	// ReasonNotApplied is that of Ready while a write of the present generation has had no answer; one that is refused has
-	// the reason of its refusal.
-	ReasonNotApplied = "NotApplied"
-	// ReasonUnsettled is that of conditions about writes before all of them have had an answer.
-	ReasonUnsettled = "Unsettled"
-	// ReasonReplacingPod is that of the event that tells of a pod which is evicted.
-	ReasonReplacingPod = "ReplacingPod"
-)
-
 // progress are the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is
 // True when every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that is on its
 // way, or waits for whoever holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
 // messages stay the same while nothing is news: each write costs a request.
 func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
-	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, ReasonNotReady, next.Message}
-	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, ReasonReconciled, "Nothing is under way"}
-	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, ReasonNotStalled, "Nothing is in the way"}
-	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, ReasonRolledOut, imageSeen(o)}
+	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNotReady, next.Message}
+	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "Nothing is under way"}
+	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, v1beta1.ReasonNotStalled, "Nothing is in the way"}
+	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, v1beta1.ReasonRolledOut, imageSeen(o)}
 
 	if cause := stall(o); cause.Reason != "" {
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, cause.Reason, cause.Message
@@ -48,14 +32,14 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	case next.Phase == v1beta1.PhaseReady && o.Unwritten:
 		ready.Reason, ready.Message = o.unwritten()
 	case next.Phase == v1beta1.PhaseReady && o.serves():
-		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonReady
+		ready.Status, ready.Reason = metav1.ConditionTrue, v1beta1.ReasonReady
 	case next.Phase == v1beta1.PhaseReady:
-		ready.Reason, ready.Message = ReasonNotServing, "What the spec asks for does not serve yet"
+		ready.Reason, ready.Message = v1beta1.ReasonNotServing, "What the spec asks for does not serve yet"
 	}
 	switch {
 	case ready.Status == metav1.ConditionTrue, stalled.Status == metav1.ConditionTrue, next.Phase == v1beta1.PhaseStopped:
 	default:
-		reconciling.Status, reconciling.Reason = metav1.ConditionTrue, ReasonRollingOut
+		reconciling.Status, reconciling.Reason = metav1.ConditionTrue, v1beta1.ReasonRollingOut
 		reconciling.Message = "Objects and pods are being brought in line with the spec"
 		if hold := o.hold(); hold != nil {
 			reconciling.Reason, reconciling.Message = hold.state.Reason, hold.String()
@@ -65,9 +49,9 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 		}
 	}
 	if !o.serves() {
-		rolledOut.Status, rolledOut.Reason = metav1.ConditionFalse, ReasonRollingOut
+		rolledOut.Status, rolledOut.Reason = metav1.ConditionFalse, v1beta1.ReasonRollingOut
 		if next.Phase == v1beta1.PhaseStopped {
-			rolledOut.Reason = rollout.ReasonScaledToZero
+			rolledOut.Reason = v1beta1.ReasonScaledToZero
 		}
 	}
 	return []Finding{ready, reconciling, stalled, rolledOut}
@@ -78,7 +62,7 @@ func (o Observation) unwritten() (reason, message string) {
 	if known := slices.Concat(o.Refusals, o.Delays); len(known) > 0 {
 		return known[0].Reason, fmt.Sprintf("Not everything that the spec asks for is written, see the condition %s", known[0].Condition)
 	}
-	return ReasonNotApplied, "Not everything that the spec asks for is written yet"
+	return v1beta1.ReasonNotApplied, "Not everything that the spec asks for is written yet"
 }
 
 // stall is what is wrong and does not go away by itself: a spec that cannot be used, a write that was refused, or a
@@ -141,7 +125,7 @@ func (o Observation) serves() bool {
 // not roll pods out as a rule.
 func (o Observation) tierServes(state rollout.State) bool {
 	previous := o.Server.Status
-	return state.Serves() || state.Reason == rollout.ReasonObserving && previous.ObservedGeneration == o.Server.Generation &&
+	return state.Serves() || state.Reason == rollout.Unobserved && previous.ObservedGeneration == o.Server.Generation &&
 		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 

@@ -17,11 +17,11 @@ import (
 
 // TestProgress: at most one of Ready and Reconciling is True, and where neither is, Stalled tells what is wrong.
 func TestProgress(t *testing.T) {
-	rolling := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonReplacing, Ready: true}
+	rolling := rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing, Ready: true}
 	stuck := rollout.State{
 		Phase: rollout.Stuck, Reason: "ImagePullBackOff", Pod: "web-0", Detail: "container mcp", Since: noon.Add(-time.Minute), Ready: true,
 	}
-	waiting := rollout.State{Phase: rollout.Waiting, Reason: rollout.ReasonOnDelete, Pod: "web-1", Ready: true}
+	waiting := rollout.State{Phase: rollout.Waiting, Reason: v1beta1.ReasonOnDelete, Pod: "web-1", Ready: true}
 	unready := rollout.State{Phase: rollout.Complete}
 	refusal := status.Finding{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "FieldManagerConflict", Message: "x"}
 	delay := status.Finding{Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Retrying", Message: "y"}
@@ -95,7 +95,7 @@ func TestNotObserved(t *testing.T) {
 	served := status.Compute(status.Observation{
 		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
 	}, noon)
-	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.ReasonObserving, Ready: true}
+	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.Unobserved, Ready: true}
 	for name, c := range map[string]struct {
 		previous   v1beta1.MCPServerStatus
 		generation int64

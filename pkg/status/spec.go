@@ -12,33 +12,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// Reasons of conditions that are decided here.
-const (
-	ReasonReady      = "Ready"
-	ReasonNotReady   = "NotReady"
-	ReasonNoConflict = "NoConflict"
-	ReasonApplied    = "Applied"
-	ReasonSpecValid  = "Valid"
-
-	ReasonValidPodTemplateSpec = "ValidPodTemplateSpec"
-	ReasonAuthzConfigValid     = "AuthzConfigValid"
-
-	ReasonStdioReplicaCapNotActive = "StdioReplicaCapNotActive"
-
-	ReasonSessionStorageConfigured    = "SessionStorageConfigured"
-	ReasonSessionStorageNotApplicable = "SessionStorageWarningNotApplicable"
-
-	ReasonRateLimitValid         = "RateLimitConfigValid"
-	ReasonRateLimitNotApplicable = "RateLimitNotApplicable"
-)
-
 // specFindings are the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
 func specFindings(o Observation) []Finding {
 	spec := &o.Server.Spec
 	findings := []Finding{
-		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, ReasonSpecValid, "The spec can be used as it is"},
+		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, v1beta1.ReasonValid, "The spec can be used as it is"},
 		{
-			v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, ReasonStdioReplicaCapNotActive,
+			v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, v1beta1.ReasonStdioReplicaCapNotActive,
 			"No replica count is held at 1",
 		},
 		sessionStorage(o),
@@ -47,13 +27,13 @@ func specFindings(o Observation) []Finding {
 	if spec.PodTemplateSpec != nil {
 		findings = append(findings, Finding{
 			v1beta1.ConditionPodTemplateValid, metav1.ConditionTrue,
-			ReasonValidPodTemplateSpec, "podTemplateSpec can be used",
+			v1beta1.ReasonValidPodTemplateSpec, "podTemplateSpec can be used",
 		})
 	}
 	if spec.AuthzConfig != nil {
 		findings = append(findings, Finding{
 			v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
-			ReasonAuthzConfigValid, "authzConfig can be used",
+			v1beta1.ReasonAuthzConfigValid, "authzConfig can be used",
 		})
 	}
 	return findings
@@ -62,9 +42,9 @@ func specFindings(o Observation) []Finding {
 func sessionStorage(o Observation) Finding {
 	f := Finding{Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionFalse}
 	if o.SharedSessions {
-		f.Reason, f.Message = ReasonSessionStorageConfigured, "Sessions are kept in Redis"
+		f.Reason, f.Message = v1beta1.ReasonSessionStorageConfigured, "Sessions are kept in Redis"
 	} else {
-		f.Reason, f.Message = ReasonSessionStorageNotApplicable, "One proxy pod needs no shared session store"
+		f.Reason, f.Message = v1beta1.ReasonSessionStorageWarningNotApplicable, "One proxy pod needs no shared session store"
 	}
 	return f
 }
@@ -72,9 +52,9 @@ func sessionStorage(o Observation) Finding {
 func rateLimit(spec *v1beta1.MCPServerSpec) Finding {
 	f := Finding{Condition: v1beta1.ConditionRateLimitConfigValid, Status: metav1.ConditionTrue}
 	if spec.RateLimiting == nil {
-		f.Reason, f.Message = ReasonRateLimitNotApplicable, "rateLimiting is not set"
+		f.Reason, f.Message = v1beta1.ReasonRateLimitNotApplicable, "rateLimiting is not set"
 	} else {
-		f.Reason, f.Message = ReasonRateLimitValid, "rateLimiting can be used"
+		f.Reason, f.Message = v1beta1.ReasonRateLimitConfigValid, "rateLimiting can be used"
 	}
 	return f
 }

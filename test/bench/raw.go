@@ -93,7 +93,7 @@ func (a *rawApplier) apply(ctx context.Context, server *v1beta1.MCPServer) error
 		return err
 	}
 	source := map[string]string{
-		apply.SourceAnnotation: apply.Source{UID: server.UID, Generation: server.Generation}.String(),
+		v1beta1.AnnotationSource: apply.Source{UID: server.UID, Generation: server.Generation}.String(),
 	}
 	for _, intent := range result.Intents {
 		if err := a.applyChild(ctx, server.Namespace, intent, source); err != nil {

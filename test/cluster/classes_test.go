@@ -116,7 +116,7 @@ func TestClassesOfRefusals(t *testing.T) {
 	registry := &fieldmanager.Registry{}
 	registry.MustRegister(mine)
 	target := apply.NewTarget(l.core.AppsV1().Deployments, appsv1ac.ExtractDeployment, applyconfigurations.NewTypeConverter(scheme.Scheme), "lab-editor")
-	target.Apply, target.Source = l.apply, apply.SourceAnnotation
+	target.Apply, target.Source = l.apply, v1beta1.AnnotationSource
 	writer := apply.MustNewWriter(registry, mine, target)
 	nobody := restclient.CopyConfig(env.Config)
 	nobody.Impersonate.UserName = "nobody@example.com"
@@ -153,7 +153,7 @@ func TestClassesOfRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := live.DeepCopy()
-	stale.Annotations = map[string]string{apply.SourceAnnotation: "lab/9"}
+	stale.Annotations = map[string]string{v1beta1.AnnotationSource: "lab/9"}
 	another := l.config("web", "a:3")
 	another.Spec.Selector.MatchLabels["app"], another.Spec.Template.Labels["app"] = "other", "other"
 	doubled := l.config("web", "a:3")

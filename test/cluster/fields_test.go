@@ -20,7 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -81,9 +80,9 @@ func TestForgedSource(t *testing.T) {
 		name, annotation, writer, item string
 		part                           harness.Part
 	}{
-		{"forged-proxy", apply.SourceAnnotation, managers.Proxy, "proxy", harness.Proxy},
-		{"forged-runconfig", apply.SourceAnnotation, managers.RunConfig, "runconfig", harness.RunConfig},
-		{"forged-replicas", managers.ReplicasSource, managers.BackendReplicas, "backend replicas", harness.Backend},
+		{"forged-proxy", v1beta1.AnnotationSource, managers.Proxy, "proxy", harness.Proxy},
+		{"forged-runconfig", v1beta1.AnnotationSource, managers.RunConfig, "runconfig", harness.RunConfig},
+		{"forged-replicas", v1beta1.AnnotationReplicasSource, managers.BackendReplicas, "backend replicas", harness.Backend},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +101,7 @@ func TestForgedSource(t *testing.T) {
 			}
 
 			selector := fmt.Sprintf("%s/%s:.metadata.annotations.%s", resourceOf(c.part), object.GetName(), c.annotation)
-			space.Edit(t, c.name, asksBy(managers.Take, selector))
+			space.Edit(t, c.name, asksBy(v1beta1.AnnotationTake, selector))
 			awaitNoConflict(t, space, c.name)
 			harness.Eventually(t, "the source is as it was", func(ctx context.Context) error {
 				object, err := space.Object(ctx, c.part, c.name)
@@ -192,7 +191,7 @@ func TestYieldedContainer(t *testing.T) {
 			t.Parallel()
 			space := settledScene(t, name)
 			before, mark := space.MustObject(t, harness.Proxy, name), space.Mark(t)
-			space.Edit(t, name, asksBy(managers.Yield, "deployment.apps/"+name+":"+path))
+			space.Edit(t, name, asksBy(v1beta1.AnnotationYield, "deployment.apps/"+name+":"+path))
 			space.AwaitServer(t, name, "tells what is left", func(server *v1beta1.MCPServer) error {
 				return conditionIs(server, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 			})
@@ -361,7 +360,7 @@ func TestOwnNameOfAnother(t *testing.T) {
 	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), cost.Without("status")); diff != "" {
 		t.Errorf("it should cost one request and one event (-want +got):\n%s", diff)
 	}
-	space.Edit(t, name, asksBy(managers.Take, "deployment.apps/"+name+":"+imagePath))
+	space.Edit(t, name, asksBy(v1beta1.AnnotationTake, "deployment.apps/"+name+":"+imagePath))
 	awaitNoConflict(t, space, name)
 	awaitSame(t, space, harness.Proxy, name, before)
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -44,7 +43,7 @@ func newDrivenScene(t *testing.T, annotations map[string]string) drivenScene {
 	return s
 }
 
-var onDelete = map[string]string{managers.BackendUpdateStrategy: "OnDelete"}
+var onDelete = map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete"}
 
 func (s drivenScene) annotate(t *testing.T, key, value string) {
 	t.Helper()

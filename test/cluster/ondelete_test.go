@@ -88,7 +88,7 @@ func TestOnDeleteResumes(t *testing.T) {
 // TestOnDeletePaused pauses a rollout before it begins: nothing is replaced, and the template is the new one.
 func TestOnDeletePaused(t *testing.T) {
 	t.Parallel()
-	s := newDrivenScene(t, map[string]string{managers.BackendUpdateStrategy: "OnDelete", managers.BackendRollout: "paused"})
+	s := newDrivenScene(t, map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete", v1beta1.AnnotationBackendRollout: "paused"})
 	s.Operate(t)
 	s.AwaitSettled(t, driven)
 	before, mark := s.pods(t), s.Mark(t)
@@ -99,7 +99,7 @@ func TestOnDeletePaused(t *testing.T) {
 	if got := s.pods(t); !cmp.Equal(before, got) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
 	}
-	s.annotate(t, managers.BackendRollout, "")
+	s.annotate(t, v1beta1.AnnotationBackendRollout, "")
 	s.AwaitSettled(t, driven)
 	s.checkReplaced(t, mark, before)
 }
@@ -182,7 +182,7 @@ func TestOnDeleteComesAndGoes(t *testing.T) {
 	s.Operate(t)
 	s.AwaitSettled(t, driven)
 	before, mark := s.pods(t), s.Mark(t)
-	s.annotate(t, managers.BackendUpdateStrategy, "OnDelete")
+	s.annotate(t, v1beta1.AnnotationBackendUpdateStrategy, "OnDelete")
 	s.awaitStrategy(t, "OnDelete")
 	s.AwaitSettled(t, driven)
 	if writes := s.Writes(t, mark); len(writes) > 3 {
@@ -194,7 +194,7 @@ func TestOnDeleteComesAndGoes(t *testing.T) {
 	}
 
 	mark = s.Mark(t)
-	s.annotate(t, managers.BackendUpdateStrategy, "")
+	s.annotate(t, v1beta1.AnnotationBackendUpdateStrategy, "")
 	s.awaitStrategy(t, "RollingUpdate")
 	s.AwaitSettled(t, driven)
 	if owners := ownership.Owners(s.MustObject(t, harness.Backend, driven), strategyKey+".type"); len(owners) > 0 {
@@ -227,7 +227,7 @@ func TestOnDeleteOfUser(t *testing.T) {
 
 	// Whoever asks Freehold for another strategy than he has set himself is told so, and how to settle it.
 	kubectl.Run(t, "patch", "statefulset/"+driven, "-p", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1}}}}`)
-	s.annotate(t, managers.BackendUpdateStrategy, "OnDelete")
+	s.annotate(t, v1beta1.AnnotationBackendUpdateStrategy, "OnDelete")
 	server := s.AwaitServer(t, driven, "is contested", func(server *v1beta1.MCPServer) error {
 		if meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 			return nil
@@ -238,7 +238,7 @@ func TestOnDeleteOfUser(t *testing.T) {
 	if !strings.Contains(told, "kubectl-patch") || !strings.Contains(told, strategyKey) {
 		t.Errorf("the conflict does not name both: %s", told)
 	}
-	s.annotate(t, managers.Take, "kubectl-patch")
+	s.annotate(t, v1beta1.AnnotationTake, "kubectl-patch")
 	s.awaitStrategy(t, "OnDelete")
 	s.AwaitSettled(t, driven)
 }

@@ -33,7 +33,7 @@ var forged = struct{ labels, annotations map[string]string }{
 	annotations: map[string]string{
 		v1beta1.AnnotationRunConfigChecksum: "forged",
 		v1beta1.AnnotationRestartedAt:       "2001-02-03T04:05:06Z",
-		apply.SourceAnnotation:              "forged/999999",
+		v1beta1.AnnotationSource:            "forged/999999",
 	},
 }
 
@@ -200,13 +200,13 @@ func (s *stage) checkOverrides(t *testing.T, name string) {
 		}
 	}
 	for _, object := range []metav1.Object{deployment, service} {
-		source, ok := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation])
+		source, ok := apply.ParseSource(object.GetAnnotations()[v1beta1.AnnotationSource])
 		if !ok || source.UID != server.UID || source.Generation > server.Generation {
 			t.Errorf("%s says that it was written from %+v", object.GetName(), object.GetAnnotations())
 		}
 	}
 	s.checkOwner(t, harness.Proxy, name, managers.Proxy,
-		".metadata.annotations.example.com/team", ".metadata.labels.app", ".metadata.annotations."+apply.SourceAnnotation,
+		".metadata.annotations.example.com/team", ".metadata.labels.app", ".metadata.annotations."+v1beta1.AnnotationSource,
 		".spec.template.metadata.annotations.example.com/team", ".spec.template.metadata.labels.app",
 		".spec.template.metadata.annotations."+v1beta1.AnnotationRunConfigChecksum)
 	s.checkOwner(t, harness.ProxyService, name, managers.Service, ".metadata.labels.example.com/team", ".metadata.labels.app")

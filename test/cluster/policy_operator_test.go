@@ -74,7 +74,7 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	}
 	space.MustPatch(t, harness.Hand, harness.Proxy, numbered, otherImage...)
 	awaitConflict(t, space, numbered, harness.Hand)
-	annotate(t, space, numbered, managers.Take, harness.Hand)
+	annotate(t, space, numbered, v1beta1.AnnotationTake, harness.Hand)
 	space.AwaitServer(t, numbered, "tells that the image was taken", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {
 			return errors.New("condition FieldsTaken is not True")

@@ -181,12 +181,12 @@ func checkWarning(t *testing.T, what string, e trial, server string, texts []str
 		target += "." + form.Kind.Group
 	}
 	target += "/" + form.Name(server)
-	wanted := []string{e.owner, target, "edit MCPServer " + server, managers.Take + "=" + target}
+	wanted := []string{e.owner, target, "edit MCPServer " + server, v1beta1.AnnotationTake + "=" + target}
 	switch e.part {
 	case harness.Proxy, harness.Backend, harness.BackendService:
-		wanted = append(wanted, managers.Yield+"="+target)
+		wanted = append(wanted, v1beta1.AnnotationYield+"="+target)
 	default:
-		if strings.Contains(texts[0], managers.Yield) {
+		if strings.Contains(texts[0], v1beta1.AnnotationYield) {
 			t.Errorf("%s cannot be left to others: %s", what, texts[0])
 		}
 	}

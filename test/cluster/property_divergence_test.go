@@ -202,7 +202,7 @@ func (s *story) yielded(server *v1beta1.MCPServer, part harness.Part, path field
 		return false
 	}
 	asked := disputed{part: part, path: path}.selector(s.name)
-	return server.Annotations[managers.Yield] == asked && path.String() != ".spec.selector"
+	return server.Annotations[v1beta1.AnnotationYield] == asked && path.String() != ".spec.selector"
 }
 
 func otherOwners(object *unstructured.Unstructured, path, writer string) []ownership.Owner {

@@ -27,7 +27,6 @@ import (
 	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -225,8 +224,8 @@ func (s *story) unjustified(before, after *unstructured.Unstructured) []string {
 
 // sourceMark and replicasMark are the fields that only Freehold writes, by which it knows what it has lost.
 var (
-	sourceMark   = fieldmanager.Path("metadata", "annotations", apply.SourceAnnotation)
-	replicasMark = fieldmanager.Path("metadata", "annotations", managers.ReplicasSource)
+	sourceMark   = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationSource)
+	replicasMark = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasSource)
 )
 
 // mayTake tells whether a field may be taken: because the author asked for it, by the field or by the manager, or

@@ -18,10 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -29,8 +27,8 @@ import (
 // as with a new MCPServer of the same spec, values and owners, but for what neutral leaves out.
 func (s *story) reconcile(ctx context.Context) error {
 	if err := s.edit(ctx, func(server *v1beta1.MCPServer) {
-		delete(server.Annotations, managers.Yield)
-		delete(server.Annotations, managers.Take)
+		delete(server.Annotations, v1beta1.AnnotationYield)
+		delete(server.Annotations, v1beta1.AnnotationTake)
 	}); err != nil {
 		return err
 	}
@@ -191,12 +189,12 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 	for _, key := range []string{
-		"deployment.kubernetes.io/revision", apply.SourceAnnotation, managers.ReplicasSource, v1beta1.AnnotationContentChecksum,
+		"deployment.kubernetes.io/revision", v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource, v1beta1.AnnotationContentChecksum,
 	} {
 		unstructured.RemoveNestedField(content, "metadata", "annotations", key)
 	}
-	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
-	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", managers.ConfigUIDs)
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", v1beta1.AnnotationConfigUIDs)
 	switch part {
 	case harness.ServerItself:
 		content = map[string]any{"finalizers": object.GetFinalizers(), "conditions": conditionsOf(object)}

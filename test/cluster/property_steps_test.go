@@ -17,7 +17,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -239,9 +238,9 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 				spec.MCPPort = 9000
 			}
 		case actYield, actTake:
-			key, value := managers.Yield, deed.By
+			key, value := v1beta1.AnnotationYield, deed.By
 			if deed.Do == actTake {
-				key = managers.Take
+				key = v1beta1.AnnotationTake
 			}
 			if value == "" {
 				value = storyFields[deed.Field].selector(s.name)
@@ -251,8 +250,8 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 				s.takes = append(s.takes, value)
 			}
 		case actSettle:
-			delete(server.Annotations, managers.Yield)
-			delete(server.Annotations, managers.Take)
+			delete(server.Annotations, v1beta1.AnnotationYield)
+			delete(server.Annotations, v1beta1.AnnotationTake)
 		}
 	})
 }

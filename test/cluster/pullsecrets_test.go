@@ -116,7 +116,7 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	// One way out is to add the name, the other one is to take the list; the controller adds its secret again.
 	s.addPullSecret(t, "kubectl-edit", harness.BackendAccount, "more")
 	s.Edit(t, shared, func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{managers.Take: "serviceaccount/web-proxy-runner:.imagePullSecrets"}
+		server.Annotations = map[string]string{v1beta1.AnnotationTake: "serviceaccount/web-proxy-runner:.imagePullSecrets"}
 	})
 	s.await(t, shared, fine...)
 	s.AwaitServer(t, shared, "the list is taken", func(server *v1beta1.MCPServer) error {

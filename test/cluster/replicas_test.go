@@ -67,7 +67,7 @@ func TestReplicasReleased(t *testing.T) {
 	scaleTo(4)(t, space, name, harness.Proxy, nil)
 	awaitReplicas(t, space, harness.Proxy, name, 4, "kubectl")
 	awaitConflict(t, space, name, `"kubectl" with subresource "scale"`)
-	annotate(t, space, name, managers.Take, "deployment.apps/"+name+":.spec.replicas")
+	annotate(t, space, name, v1beta1.AnnotationTake, "deployment.apps/"+name+":.spec.replicas")
 	awaitReplicas(t, space, harness.Proxy, name, 2, managers.ProxyReplicas)
 	awaitNoConflict(t, space, name)
 	space.AwaitServer(t, name, "tells that the number was taken", func(server *v1beta1.MCPServer) error {
@@ -117,7 +117,7 @@ func TestYield(t *testing.T) {
 	space.AwaitSettled(t, name)
 	space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
 	awaitConflict(t, space, name, harness.Hand)
-	annotate(t, space, name, managers.Yield, `.spec.template.spec.containers[name="toolhive"].image`)
+	annotate(t, space, name, v1beta1.AnnotationYield, `.spec.template.spec.containers[name="toolhive"].image`)
 	awaitNoConflict(t, space, name)
 	space.AwaitSettled(t, name)
 	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Annotations = nil })

@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/faultproxy"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -75,7 +74,7 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 		if err != nil {
 			return err
 		}
-		if source, _ := apply.ParseSource(object.GetAnnotations()[apply.SourceAnnotation]); source.Generation != newer {
+		if source, _ := apply.ParseSource(object.GetAnnotations()[v1beta1.AnnotationSource]); source.Generation != newer {
 			return fmt.Errorf("it is of generation %d", source.Generation)
 		}
 		return nil
@@ -152,9 +151,9 @@ func TestStaleLeftovers(t *testing.T) {
 
 // sourcesOf returns what an object tells of where it is from, by annotation.
 func sourcesOf(part harness.Part, object metav1.Object) map[string]apply.Source {
-	keys := []string{apply.SourceAnnotation}
+	keys := []string{v1beta1.AnnotationSource}
 	if harness.FormOf(part).Replicas != "" {
-		keys = append(keys, managers.ReplicasSource)
+		keys = append(keys, v1beta1.AnnotationReplicasSource)
 	}
 	found := map[string]apply.Source{}
 	for _, key := range keys {

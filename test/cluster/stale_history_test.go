@@ -20,7 +20,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -155,13 +154,13 @@ func regressions(versions []version, known specs) []string {
 			follow("observedGeneration", apply.Source{UID: server.UID, Generation: server.Status.ObservedGeneration})
 			continue
 		}
-		for _, key := range []string{apply.SourceAnnotation, managers.ReplicasSource} {
+		for _, key := range []string{v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource} {
 			text, found := v.object.GetAnnotations()[key]
 			_, before := last[track{v.object.GetUID(), key}]
 			source, ok := apply.ParseSource(text)
 			spec, exists := known[source]
 			switch {
-			case !found && key == managers.ReplicasSource && !before:
+			case !found && key == v1beta1.AnnotationReplicasSource && !before:
 				if ownsReplicas(v) {
 					tell("the replicas are owned and do not tell from which generation")
 				}
@@ -172,7 +171,7 @@ func regressions(versions []version, known specs) []string {
 			}
 			follow(key, source)
 			why := differences(v, spec)
-			if key == managers.ReplicasSource {
+			if key == v1beta1.AnnotationReplicasSource {
 				why = replicasDifference(v, spec)
 			}
 			if why != "" {

@@ -64,7 +64,7 @@ func TestTakeoverContested(t *testing.T) {
 			t.Errorf("the gate of %s is %s, and nothing was to be written", name, gate)
 		}
 		s.Edit(t, name, func(server *v1beta1.MCPServer) {
-			server.Annotations = map[string]string{managers.Take: human}
+			server.Annotations = map[string]string{v1beta1.AnnotationTake: human}
 		})
 	}
 	for name := range waits {
@@ -208,7 +208,7 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 
 			u.end()
 			s.Edit(t, takenName, func(server *v1beta1.MCPServer) {
-				server.Annotations = map[string]string{managers.Take: managers.ToolHiveOperator}
+				server.Annotations = map[string]string{v1beta1.AnnotationTake: managers.ToolHiveOperator}
 			})
 			s.awaitTakenOver(t, takenName)
 			awaitNoConflict(t, s.Space, takenName)

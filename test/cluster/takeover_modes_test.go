@@ -156,7 +156,7 @@ func TestTakeoverManual(t *testing.T) {
 			t.Errorf("nobody has approved this: %v", e)
 		}
 	}
-	if _, is := after[harness.ServerItself].GetAnnotations()[managers.Takeover]; !is {
+	if _, is := after[harness.ServerItself].GetAnnotations()[v1beta1.AnnotationTakeover]; !is {
 		t.Error("the approval should stay: it is its author's")
 	}
 }

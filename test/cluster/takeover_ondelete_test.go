@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -24,7 +23,7 @@ func TestTakeoverOnDelete(t *testing.T) {
 	s.install(t, "plain", driven)
 	pods := drivenScene{s.Space}
 	s.Edit(t, driven, func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{managers.BackendUpdateStrategy: "OnDelete", managers.BackendRollout: "paused"}
+		server.Annotations = map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete", v1beta1.AnnotationBackendRollout: "paused"}
 	})
 	before, mark := pods.pods(t), s.Mark(t)
 	s.Operate(t)
@@ -42,7 +41,7 @@ func TestTakeoverOnDelete(t *testing.T) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
 	}
 
-	pods.annotate(t, managers.BackendRollout, "")
+	pods.annotate(t, v1beta1.AnnotationBackendRollout, "")
 	server := s.AwaitSettled(t, driven)
 	if diff := cmp.Diff([]string{driven + "-0"}, pods.evicted(t, mark)); diff != "" {
 		t.Errorf("evicted pods (-want +got):\n%s", diff)

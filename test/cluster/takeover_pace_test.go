@@ -64,7 +64,7 @@ func TestTakeoverPace(t *testing.T) {
 			t.Errorf("%s waits, and tells %+v", name, condition)
 		}
 		large.Edit(t, name, func(server *v1beta1.MCPServer) {
-			server.Annotations = map[string]string{managers.Take: kubectlSet}
+			server.Annotations = map[string]string{v1beta1.AnnotationTake: kubectlSet}
 		})
 	}
 	for _, name := range held {

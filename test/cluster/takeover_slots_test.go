@@ -15,7 +15,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -35,7 +34,7 @@ func TestTakeoverSlots(t *testing.T) {
 	approve := func(name, reason, message string) {
 		t.Helper()
 		s.Edit(t, name, func(server *v1beta1.MCPServer) {
-			metav1.SetMetaDataAnnotation(&server.ObjectMeta, managers.Takeover, managers.TakeoverApproved)
+			metav1.SetMetaDataAnnotation(&server.ObjectMeta, v1beta1.AnnotationTakeover, v1beta1.TakeoverApproved)
 		})
 		s.awaitTakeover(t, name, reason, message)
 	}

@@ -122,7 +122,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 				return
 			}
 			settlement.write(t, s)
-			awaitConflict(t, space, name, "kubectl-set", managers.Take+"- && kubectl annotate")
+			awaitConflict(t, space, name, "kubectl-set", v1beta1.AnnotationTake+"- && kubectl annotate")
 			awaitSilence(t, space)
 			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)

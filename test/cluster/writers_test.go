@@ -146,10 +146,10 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		_, manager := w.item()
 		told := []string{
 			fmt.Sprintf("field manager %s holds %s of %s, which %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
-			fmt.Sprintf("To take it: %s '%s=%s.", server, managers.Take, field),
+			fmt.Sprintf("To take it: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
 		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.part).Kind}, w.path) {
-			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, managers.Yield, field))
+			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
 		}
 		awaitConflict(t, s.Space, s.server, told...)
 	} else {

@@ -30,7 +30,7 @@ func TestMigration(t *testing.T) {
 			r.types(t, command)
 			harness.Stop(t, operator)
 			continue
-		case strings.Contains(command.Text, managers.Takeover):
+		case strings.Contains(command.Text, v1beta1.AnnotationTakeover):
 			r.Recall(t, "plain", web)
 			r.Operate(t, "--takeover=manual")
 			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionFalse)
@@ -38,7 +38,7 @@ func TestMigration(t *testing.T) {
 			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionTrue)
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
 			continue
-		case strings.Contains(command.Text, managers.Take):
+		case strings.Contains(command.Text, v1beta1.AnnotationTake):
 			r.kubectl.Run(t, "label", "deployment/"+web, "--overwrite", "--field-manager="+managers.ToolHiveOperator, "toolhive=theirs")
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 			r.types(t, command)

@@ -37,10 +37,10 @@ func TestOwnership(t *testing.T) {
 			if !strings.Contains(out, "manager: "+managers.Proxy) {
 				t.Errorf("%v does not show who owns the fields", command)
 			}
-		case strings.Contains(command.Text, managers.Take):
+		case strings.Contains(command.Text, v1beta1.AnnotationTake):
 			r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionTrue)
 			r.await(t, v1beta1.ConditionFieldsTaken, metav1.ConditionTrue)
-			r.kubectl.Run(t, "annotate", "mcpserver", web, managers.Take+"-")
+			r.kubectl.Run(t, "annotate", "mcpserver", web, v1beta1.AnnotationTake+"-")
 		default:
 			r.await(t, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 		}
@@ -54,7 +54,7 @@ func TestRollouts(t *testing.T) {
 	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
 	for _, command := range Of(t) {
 		if strings.Contains(command.Text, "kubectl patch") {
-			r.kubectl.Run(t, "annotate", "mcpserver", web, managers.BackendUpdateStrategy+"-")
+			r.kubectl.Run(t, "annotate", "mcpserver", web, v1beta1.AnnotationBackendUpdateStrategy+"-")
 			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=RollingUpdate", "--timeout=1m")
 		}
 		if out := r.types(t, command); out == "" {

@@ -190,7 +190,7 @@ func Managers(server *v1beta1.MCPServer, part Part) []string {
 	switch {
 	case part == ServerItself:
 		names = append(names, managers.Status+"/status")
-		if server.Annotations[managers.Take] != "" {
+		if server.Annotations[v1beta1.AnnotationTake] != "" {
 			names = append(names, managers.Requests)
 		}
 	case part == Proxy && server.Spec.Replicas != nil, part == Backend && server.Spec.BackendReplicas != nil:

@@ -106,7 +106,7 @@ func (s *Space) attached(ctx context.Context, deployment *appsv1.Deployment) err
 	if err != nil {
 		return err
 	}
-	to := deployment.Spec.Template.Annotations[render.AnnotationAttachedTo]
+	to := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
 	if process := render.ProcessOf(pod); to != process {
 		return fmt.Errorf("the proxy of MCPServer %s is attached to %q, and its backend is %q", deployment.Name, to, process)
 	}

@@ -54,7 +54,7 @@ func TestTraces(t *testing.T) {
 		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Code == http.StatusConflict && e.FieldManager == managers.Proxy })
 	})
 	s.Edit(t, "web", func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{managers.Take: "deployment.apps/web:.spec.template"}
+		server.Annotations = map[string]string{v1beta1.AnnotationTake: "deployment.apps/web:.spec.template"}
 	})
 	s.AwaitServer(t, "web", "has its field again", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -241,7 +240,7 @@ func overrun(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend 
 		return err
 	})
 	s.Edit(t, served, func(server *v1beta1.MCPServer) {
-		server.Annotations = map[string]string{managers.Take: legacyRunner}
+		server.Annotations = map[string]string{v1beta1.AnnotationTake: legacyRunner}
 	})
 	s.AwaitServer(t, served, "has its fields", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -177,7 +176,7 @@ func checkImages(t *testing.T, statefulSets []harness.Version, generations []gen
 		if image != asked.image || v.Revision < asked.from && at > 0 {
 			t.Errorf("version %d has image %s; generation %d asked for %s at %d", v.Revision, image, asked.number, asked.image, asked.from)
 		}
-		source := v.GetAnnotations()[apply.SourceAnnotation]
+		source := v.GetAnnotations()[v1beta1.AnnotationSource]
 		if _, number, _ := strings.Cut(source, "/"); number != fmt.Sprint(asked.number) {
 			t.Errorf("version %d has the image of generation %d, and comes from %s", v.Revision, asked.number, source)
 		}

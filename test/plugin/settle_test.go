@@ -167,8 +167,8 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 	line := got(t, must(t, s.Space, command.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
 	s.kubectl.Shell(t, line)
 	must(t, s.Space, command.ExitDone, "take", "web", "--yes", known)
-	if server := s.server(t); server.Annotations[managers.Yield] != ".spec.sessionAffinity" {
-		t.Errorf("the other annotation is %q", server.Annotations[managers.Yield])
+	if server := s.server(t); server.Annotations[v1beta1.AnnotationYield] != ".spec.sessionAffinity" {
+		t.Errorf("the other annotation is %q", server.Annotations[v1beta1.AnnotationYield])
 	}
 }
 

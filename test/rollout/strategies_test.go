@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -93,7 +92,7 @@ var (
 		name:     "OnDelete by the operator",
 		onDelete: true,
 		begin: func(s *scene) {
-			s.annotate(managers.BackendUpdateStrategy, string(appsv1.OnDeleteStatefulSetStrategyType))
+			s.annotate(v1beta1.AnnotationBackendUpdateStrategy, string(appsv1.OnDeleteStatefulSetStrategyType))
 			harness.Eventually(s.t, "the StatefulSet is updated OnDelete", func(ctx context.Context) error {
 				set, err := s.Core.AppsV1().StatefulSets(s.Name).Get(ctx, name, metav1.GetOptions{})
 				if err == nil && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
@@ -106,11 +105,11 @@ var (
 		finish: func(*scene) {},
 		repartition: func(s *scene) {
 			// It has no partition, but can be paused.
-			s.annotate(managers.BackendRollout, "paused")
+			s.annotate(v1beta1.AnnotationBackendRollout, "paused")
 			s.await(waitsFor(podZero, "Paused")) // Or the operator may see the pod ready before it sees that.
 			s.decree(harness.Backend, second, ready)
 			s.rests(waitsFor(podZero, "Paused"))
-			s.annotate(managers.BackendRollout, "")
+			s.annotate(v1beta1.AnnotationBackendRollout, "")
 		},
 	}
 )

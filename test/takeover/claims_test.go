@@ -23,7 +23,6 @@ import (
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -174,7 +173,7 @@ var takeoverConditions = []string{
 }
 
 func aboutTakeover(field string) bool {
-	return strings.Contains(field, managers.TakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
+	return strings.Contains(field, v1beta1.AnnotationTakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
 		return strings.Contains(field, fmt.Sprintf(`.status.conditions[type=%q]`, c))
 	})
 }
@@ -184,7 +183,7 @@ var (
 	uids      = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	sources   = regexp.MustCompile(`<uid>/[0-9]+`)
 	checksums = regexp.MustCompile(`[0-9a-f]{64}`)
-	processes = regexp.MustCompile(`("` + regexp.QuoteMeta(render.AnnotationAttachedTo) + `":)"[^"]*"`)
+	processes = regexp.MustCompile(`("` + regexp.QuoteMeta(v1beta1.AnnotationAttachedTo) + `":)"[^"]*"`)
 	gates     = regexp.MustCompile(`("` + regexp.QuoteMeta(v1beta1.AnnotationGeneration) + `":)"[^"]*"`)
 )
 
@@ -221,7 +220,7 @@ func bare(t *testing.T, object *unstructured.Unstructured, others *fieldpath.Set
 		{"metadata", "generation"},
 		{"spec", "clusterIPs"},
 		{"status", "observedGeneration"},
-		{"metadata", "annotations", managers.TakeRecord}, // of a conflict that was settled
+		{"metadata", "annotations", v1beta1.AnnotationTakeRecord}, // of a conflict that was settled
 	} {
 		unstructured.RemoveNestedField(left.Object, path...)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/command"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
@@ -55,7 +55,7 @@ func (w *world) preview(t *testing.T) map[string]show.ServerTakeover {
 const revision = ".metadata.annotations.deployment.kubernetes.io/revision"
 
 // configUIDs is an annotation whose value nobody knows before the ConfigMaps are made.
-const configUIDs = ".spec.template.metadata.annotations." + managers.ConfigUIDs
+const configUIDs = ".spec.template.metadata.annotations." + v1beta1.AnnotationConfigUIDs
 
 // checkPreview compares what was said with what has come about: each field of each object, and which pods have gone.
 func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, before, after parts, happened moved) {

@@ -171,7 +171,7 @@ func (m *member) changed(part harness.Part, writer string) []string {
 		paths = append(paths, template+".spec.volumes.authz-config.configMap.name")
 	}
 	if part == harness.Proxy && m.server.Spec.Transport == v1beta1.TransportStdio {
-		paths = append(paths, template+".metadata.annotations."+render.AnnotationAttachedTo)
+		paths = append(paths, template+".metadata.annotations."+v1beta1.AnnotationAttachedTo)
 	}
 	if part == harness.Proxy && m.server.Spec.Transport != v1beta1.TransportStdio {
 		paths = append(paths, container+".lifecycle")

@@ -7,31 +7,31 @@ import "slices"
 
 // Condition types of an MCPServer that ToolHive defines.
 const (
-	// ConditionReady is True while all that the spec asks for is written and serves.
+	// ConditionReady is True while every object that the spec asks for is written and serves, and nothing earlier does.
 	ConditionReady = "Ready"
-	// ConditionGroupRefValidated tells whether spec.groupRef resolves.
+	// ConditionGroupRefValidated is Unknown while spec.groupRef is set: Freehold does not check that the group exists.
 	ConditionGroupRefValidated = "GroupRefValidated"
-	// ConditionPodTemplateValid tells whether spec.podTemplateSpec can be used.
+	// ConditionPodTemplateValid is there while spec.podTemplateSpec is set, and False while it cannot be used.
 	ConditionPodTemplateValid = "PodTemplateValid"
-	// ConditionOIDCConfigRefValidated tells whether spec.oidcConfigRef can be honoured.
+	// ConditionOIDCConfigRefValidated is False while spec.oidcConfigRef is set: Freehold does not support it yet.
 	ConditionOIDCConfigRefValidated = "OIDCConfigRefValidated"
-	// ConditionAuthzConfigRefValidated tells whether spec.authzConfigRef can be honoured.
+	// ConditionAuthzConfigRefValidated is False while spec.authzConfigRef is set: Freehold does not support it yet.
 	ConditionAuthzConfigRefValidated = "AuthzConfigRefValidated"
-	// ConditionExternalAuthConfigValidated tells whether spec.externalAuthConfigRef can be honoured.
+	// ConditionExternalAuthConfigValidated is False while spec.externalAuthConfigRef is set: Freehold does not support it yet.
 	ConditionExternalAuthConfigValidated = "ExternalAuthConfigValidated"
-	// ConditionAuthServerRefValidated tells whether spec.authServerRef can be honoured.
+	// ConditionAuthServerRefValidated is False while spec.authServerRef is set: Freehold does not support it yet.
 	ConditionAuthServerRefValidated = "AuthServerRefValidated"
-	// ConditionTelemetryConfigRefValidated tells whether spec.telemetryConfigRef can be honoured.
+	// ConditionTelemetryConfigRefValidated is False while spec.telemetryConfigRef is set: Freehold does not support it yet.
 	ConditionTelemetryConfigRefValidated = "TelemetryConfigRefValidated"
-	// ConditionWebhookConfigValidated tells whether spec.webhookConfigRef can be honoured.
+	// ConditionWebhookConfigValidated is False while spec.webhookConfigRef is set: Freehold does not support it yet.
 	ConditionWebhookConfigValidated = "WebhookConfigValidated"
-	// ConditionStdioReplicaCapped is True while a replica count above 1 is held at 1 because of stdio.
+	// ConditionStdioReplicaCapped is True while a number of replicas above 1 is held at 1 because of stdio.
 	ConditionStdioReplicaCapped = "StdioReplicaCapped"
-	// ConditionSessionStorageWarning is True when several proxy pods have no shared session store.
+	// ConditionSessionStorageWarning is True while several proxy pods have no shared session store.
 	ConditionSessionStorageWarning = "SessionStorageWarning"
-	// ConditionRateLimitConfigValid tells whether spec.rateLimiting can be honoured.
+	// ConditionRateLimitConfigValid is False while spec.rateLimiting cannot be enforced.
 	ConditionRateLimitConfigValid = "RateLimitConfigValid"
-	// ConditionAuthzPrimaryUpstreamProviderIgnored is True when the deprecated field of that name is set.
+	// ConditionAuthzPrimaryUpstreamProviderIgnored is True while the deprecated field of that name is set.
 	ConditionAuthzPrimaryUpstreamProviderIgnored = "AuthzPrimaryUpstreamProviderIgnored"
 )
 
@@ -39,28 +39,31 @@ const (
 const (
 	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set.
 	ConditionFieldsOwned = "FieldsOwned"
-	// ConditionReconciling is True while what the spec asks for comes about by itself, as the library kstatus reads it.
+	// ConditionReconciling is True while Freehold or Kubernetes works on what the spec asks for, or waits for somebody who holds it
+	// up on purpose, as the library kstatus reads it.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while it does not, and somebody has to do something.
+	// ConditionStalled is True while something is in the way of what the spec asks for that waiting does not cure, as the library
+	// kstatus reads it.
 	ConditionStalled = "Stalled"
 	// ConditionRolledOut is True while all pods are those that the spec asks for and some are ready. Its message has the
 	// image that the backend last served with.
 	ConditionRolledOut = "RolledOut"
-	// ConditionFieldsTaken tells what became of the request to take contested fields from their owners. It is there
-	// while the MCPServer has such a request.
+	// ConditionFieldsTaken answers freehold.dev/take: True when Freehold has taken the fields, Unknown while it does, and False when
+	// the request is not followed. It is there while the MCPServer has such a request.
 	ConditionFieldsTaken = "FieldsTaken"
-	// ConditionFieldsYielded tells which fields are left to others. It is there while the MCPServer asks for it.
+	// ConditionFieldsYielded answers freehold.dev/yield: True while Freehold leaves the fields to other managers, and False when a
+	// part of the request is not followed. It is there while the MCPServer has such a request.
 	ConditionFieldsYielded = "FieldsYielded"
-	// ConditionTakenOver tells how far Freehold has come with taking over an MCPServer that ToolHive has made. It is
-	// there for such MCPServers alone.
+	// ConditionTakenOver is True when Freehold has taken over every object of an MCPServer that ToolHive has made, and False until
+	// then. It is there for such MCPServers alone.
 	ConditionTakenOver = "TakenOver"
-	// ConditionSpecValid is False while the spec holds something that cannot work.
+	// ConditionSpecValid is False while the spec holds something that Freehold cannot render.
 	ConditionSpecValid = "SpecValid"
 	// ConditionApplied is False while a write is refused, or has no answer, for another reason than a conflict.
 	ConditionApplied = "Applied"
-	// ConditionAuthzConfigValidated tells whether spec.authzConfig can be honoured.
+	// ConditionAuthzConfigValidated is there while spec.authzConfig is set, and False while it cannot be used.
 	ConditionAuthzConfigValidated = "AuthzConfigValidated"
-	// ConditionToolConfigRefValidated tells whether spec.toolConfigRef can be honoured.
+	// ConditionToolConfigRefValidated is False while spec.toolConfigRef is set: Freehold does not support it yet.
 	ConditionToolConfigRefValidated = "ToolConfigRefValidated"
 )
 

@@ -3,10 +3,11 @@
 
 package v1beta1
 
-// Keys of ToolHive on MCPServers and on what is made for them.
+// Finalizer on an MCPServer is ToolHive's. Freehold releases it once the children are taken care of.
+const Finalizer = "mcpserver.toolhive.stacklok.dev/finalizer"
+
+// Annotations that ToolHive defines.
 const (
-	// Finalizer on an MCPServer is released once its children are taken care of.
-	Finalizer = "mcpserver.toolhive.stacklok.dev/finalizer"
 	// AnnotationRestartedAt on an MCPServer asks for a restart of the proxy; its value is an RFC 3339 time.
 	// It stands on the proxy's pod template as well.
 	AnnotationRestartedAt = "mcpserver.toolhive.stacklok.dev/restarted-at"
@@ -19,4 +20,89 @@ const (
 	// AnnotationGeneration on the backend's pod template is the proxyrunner's generation gate: a runner whose
 	// own generation is lower than this value leaves the StatefulSet alone.
 	AnnotationGeneration = "toolhive.stacklok.dev/mcpserver-generation"
+)
+
+// AnnotationPrefix begins every annotation that Freehold adds.
+const AnnotationPrefix = "freehold.dev/"
+
+// Annotations of Freehold that users set on an MCPServer.
+const (
+	// AnnotationTake on an MCPServer asks Freehold to take contested fields from their owners, once. The condition
+	// FieldsTaken answers.
+	AnnotationTake = "freehold.dev/take"
+	// AnnotationYield on an MCPServer asks Freehold to leave fields to other managers, for as long as it stands. The
+	// condition FieldsYielded answers.
+	AnnotationYield = "freehold.dev/yield"
+	// AnnotationTakeover on an MCPServer approves, with the value "approved", that Freehold takes it over from ToolHive. The
+	// operator asks for it when it runs with --takeover=manual.
+	AnnotationTakeover = "freehold.dev/takeover"
+	// AnnotationBackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has
+	// changed: with RollingUpdate, the default, Kubernetes; with OnDelete Freehold, through the eviction API.
+	AnnotationBackendUpdateStrategy = "freehold.dev/backend-update-strategy"
+	// AnnotationBackendRollout on an MCPServer with the update strategy OnDelete pauses the rollout of its backend, with the
+	// value "paused", for as long as it stands.
+	AnnotationBackendRollout = "freehold.dev/backend-rollout"
+)
+
+// Values of annotations that users set.
+const (
+	// TakeoverApproved is the value of AnnotationTakeover.
+	TakeoverApproved = "approved"
+	// BackendRolloutPaused is the value of AnnotationBackendRollout.
+	BackendRolloutPaused = "paused"
+)
+
+// Annotations that Freehold writes for itself.
+const (
+	// AnnotationTakeRecord on an MCPServer records the claims of other field managers that the request to take ends, so that
+	// each is ended once.
+	AnnotationTakeRecord = "freehold.dev/take-record"
+	// AnnotationSource on a child has the UID and the generation of the MCPServer that its content was last rendered from.
+	// It changes only together with the content.
+	AnnotationSource = "freehold.dev/source"
+	// AnnotationReplicasSource on a workload has the UID and the generation of the MCPServer from which spec.replicas was last
+	// written, or given up. The writers of replicas set it, and the other writers set freehold.dev/source.
+	AnnotationReplicasSource = "freehold.dev/replicas-source"
+	// AnnotationConfigUIDs on the proxy's pod template has the UIDs of Freehold's ConfigMaps that the template names, in its
+	// order: when a ConfigMap is deleted and created again, the pods that may have read another one are replaced.
+	AnnotationConfigUIDs = "freehold.dev/config-uids"
+	// AnnotationAttachedTo on the pod template of a proxy with transport stdio names the process that its runner talks to.
+	//
+	// The runner is attached to the input and output of one process, and does not get over its end: the attempts that it
+	// makes while the pod is replaced leave readers behind, each of which swallows one message of a client; and when it
+	// sees the StatefulSet without a ready pod at its first look it gives up for good, with its own pod Ready. A rollout of
+	// the proxy whenever the process is another one gives it a new runner.
+	AnnotationAttachedTo = "freehold.dev/attached-to"
+)
+
+// LabelMetricsAccess on a namespace lets its pods read the operator's metrics, with the value "true": the operator's
+// NetworkPolicy asks for it.
+const LabelMetricsAccess = "freehold.dev/metrics-access"
+
+// Labels that ToolHive puts on the children of an MCPServer.
+const (
+	// LabelApp on the proxy's objects is mcpserver, and on the backend's the MCPServer's name.
+	LabelApp = "app"
+	// LabelAppName on the proxy's objects is mcpserver.
+	LabelAppName = "app.kubernetes.io/name"
+	// LabelAppInstance on the proxy's objects is the MCPServer's name.
+	LabelAppInstance = "app.kubernetes.io/instance"
+	// LabelToolHive is true on the objects of the proxy and of the backend.
+	LabelToolHive = "toolhive"
+	// LabelToolHiveName on the objects of the proxy and of the backend is the MCPServer's name.
+	LabelToolHiveName = "toolhive-name"
+	// LabelToolHiveBaseName on the backend's objects is the MCPServer's name.
+	LabelToolHiveBaseName = "toolhive-basename"
+	// LabelToolHiveTransport on the backend's objects is the MCPServer's transport.
+	LabelToolHiveTransport = "toolhive-transport"
+	// LabelToolHivePort on the backend's objects is the port of the proxy.
+	LabelToolHivePort = "toolhive-port"
+	// LabelComponent on the RunConfig's ConfigMap is run-config.
+	LabelComponent = "toolhive.stacklok.io/component"
+	// LabelMCPServer on the RunConfig's ConfigMap is the MCPServer's name.
+	LabelMCPServer = "toolhive.stacklok.io/mcp-server"
+	// LabelManagedBy on the RunConfig's ConfigMap is toolhive-operator.
+	LabelManagedBy = "toolhive.stacklok.io/managed-by"
+	// LabelAuthz on the ConfigMap of an inline authorization policy is inline.
+	LabelAuthz = "toolhive.stacklok.io/authz"
 )

@@ -32,29 +32,6 @@ const (
 	Ownership = "freehold-ownership"
 )
 
-// Annotations of Freehold.
-const (
-	// ReplicasSource on a workload tells from which generation of which MCPServer spec.replicas was last written, or
-	// given up. It is to the writers of replicas what apply.SourceAnnotation is to the others.
-	ReplicasSource = "freehold.dev/replicas-source"
-	// Take on an MCPServer asks for contested fields to be taken from their owners, once.
-	Take = "freehold.dev/take"
-	// TakeRecord on an MCPServer is what the operator remembers of the request to take: which claims it ends. See
-	// request.Record.
-	TakeRecord = "freehold.dev/take-record"
-	// Yield on an MCPServer asks for fields to be left to others, for as long as it stands.
-	Yield = "freehold.dev/yield"
-	// BackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has changed:
-	// with RollingUpdate, the default, Kubernetes; with OnDelete Freehold, through the eviction API.
-	BackendUpdateStrategy = "freehold.dev/backend-update-strategy"
-	// ConfigUIDs on the proxy's pod template has the UIDs of the ConfigMaps of Freehold's that the template names, in its
-	// order: a ConfigMap that was deleted and made anew, by whomever, replaces the pods that may have read another one.
-	ConfigUIDs = "freehold.dev/config-uids"
-	// BackendRollout on an MCPServer with OnDelete pauses the replacing, when its value is paused, for as long as it
-	// stands.
-	BackendRollout = "freehold.dev/backend-rollout"
-)
-
 // Kinds that Freehold writes.
 var (
 	MCPServer      = v1beta1.Kind(v1beta1.MCPServerKind)
@@ -83,8 +60,8 @@ func Registry() *fieldmanager.Registry {
 			Summary: "phase, message, url, readyReplicas, observedGeneration, hashes, Freehold's conditions",
 		},
 		fieldmanager.Writer{
-			Name: Requests, Kind: MCPServer, Summary: "the annotation " + TakeRecord,
-			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "annotations", TakeRecord)),
+			Name: Requests, Kind: MCPServer, Summary: "the annotation " + v1beta1.AnnotationTakeRecord,
+			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)),
 		},
 		fieldmanager.Writer{
 			Name: RunConfig, Kind: ConfigMap, Object: "RunConfig", Claim: configMapClaim(),
@@ -150,7 +127,7 @@ func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas"
 
 // replicasClaim is the number, and the annotation that tells what it was written from.
 func replicasClaim() fieldmanager.Claim {
-	return fieldmanager.Within(replicasPath(), fieldmanager.Path("metadata", "annotations", ReplicasSource))
+	return fieldmanager.Within(replicasPath(), fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasSource))
 }
 
 func workloadClaim() fieldmanager.Claim {

@@ -6,6 +6,7 @@ package managers
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
@@ -15,10 +16,10 @@ const Plugin = "kubectl-freehold"
 // PluginWriter returns what kubectl freehold writes. It is not in the Registry, which has the operator's writers.
 func PluginWriter() fieldmanager.Writer {
 	return fieldmanager.Writer{
-		Name: Plugin, Kind: MCPServer, Summary: "the annotations " + Take + " and " + Yield,
+		Name: Plugin, Kind: MCPServer, Summary: "the annotations " + v1beta1.AnnotationTake + " and " + v1beta1.AnnotationYield,
 		Claim: fieldmanager.Within(
-			fieldmanager.Path("metadata", "annotations", Take),
-			fieldmanager.Path("metadata", "annotations", Yield),
+			fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTake),
+			fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationYield),
 		),
 	}
 }

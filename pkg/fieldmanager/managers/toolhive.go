@@ -13,11 +13,3 @@ const (
 
 // IsToolHive tells whether a field manager is one of ToolHive's.
 func IsToolHive(manager string) bool { return manager == ToolHiveOperator || manager == ToolHiveRunner }
-
-const (
-	// Takeover on an MCPServer approves, with the value "approved", that Freehold takes it over from ToolHive, where that
-	// is not done without.
-	Takeover = "freehold.dev/takeover"
-	// TakeoverApproved is the value of that annotation.
-	TakeoverApproved = "approved"
-)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
@@ -45,8 +46,6 @@ var (
 		namespace: "freehold-system", watching: "--watch-namespaces=",
 	}
 )
-
-const nameLabel = "app.kubernetes.io/name"
 
 // Running is an operator that runs.
 type Running struct {
@@ -144,8 +143,8 @@ func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
 			return fmt.Sprintf("its container %s has the image %s", container.Name, container.Image)
 		}
 	}
-	if labels[nameLabel] == s.label {
-		return fmt.Sprintf("it has the label %s=%s", nameLabel, s.label)
+	if labels[v1beta1.LabelAppName] == s.label {
+		return fmt.Sprintf("it has the label %s=%s", v1beta1.LabelAppName, s.label)
 	}
 	return ""
 }
@@ -171,7 +170,7 @@ func (s *search) namespaces(pod *corev1.PodSpec) []string {
 // pods finds those that no Deployment accounts for, such as one that is on its way out.
 func (s *search) pods(namespace string) error {
 	list := &corev1.PodList{}
-	if err := s.client.list(pods, namespace, metav1.ListOptions{LabelSelector: nameLabel + "=" + s.label}, list); err != nil {
+	if err := s.client.list(pods, namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelAppName + "=" + s.label}, list); err != nil {
 		return err
 	}
 	for i := range list.Items {

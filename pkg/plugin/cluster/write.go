@@ -100,7 +100,7 @@ func Unannotate(namespace, server, annotation string) string {
 // requests are the annotations that the plugin writes.
 func requests(server *v1beta1.MCPServer) map[string]string {
 	found := map[string]string{}
-	for _, annotation := range []string{managers.Take, managers.Yield} {
+	for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield} {
 		if value, ok := server.Annotations[annotation]; ok {
 			found[annotation] = value
 		}

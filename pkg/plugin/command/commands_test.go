@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -24,7 +23,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 	for _, text := range shelltest.Hostile() {
 		namespace, name := "-n"+text, text
 		server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		server.Annotations = map[string]string{managers.Take: text, managers.Yield: `.metadata.annotations["` + text + `"]`}
+		server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: `.metadata.annotations["` + text + `"]`}
 		preview := &show.ServerTakeover{Contested: []show.ContestedField{{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}}}
 		(&takeoverOptions{}).settlements(preview, server)
 		wanted := func(annotation string) string {
@@ -33,18 +32,18 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 			})
 			return annotation + "=" + request.Write(fields)
 		}
-		held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: managers.Take, Value: text}
+		held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: v1beta1.AnnotationTake, Value: text}
 		_, unannotate, _ := strings.Cut(held.Error(), "remove it first: ")
 		mcpserver := "mcpserver/" + name
 		for _, test := range []struct {
 			command string
 			want    []string
 		}{
-			{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(managers.Take)}},
-			{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(managers.Yield)}},
+			{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationTake)}},
+			{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationYield)}},
 			{settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
 			{settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
-			{unannotate, []string{"annotate", "-n", namespace, mcpserver, managers.Take + "-"}},
+			{unannotate, []string{"annotate", "-n", namespace, mcpserver, v1beta1.AnnotationTake + "-"}},
 		} {
 			if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.command, diff)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -170,7 +171,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		if returns := takeover.Handback(live, family.Children); len(returns) > 0 {
 			plans = append(plans, handed{server, returns})
 		}
-		for _, annotation := range []string{managers.Take, managers.Yield, managers.Takeover} {
+		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
 				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: %s",
 					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
@@ -197,7 +198,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 			}
 			for _, c := range contested {
 				answer.Blockers = append(answer.Blockers, show.Blocker{
-					Object: r.Ref.String(), Reason: "Contested", Message: fmt.Sprintf("%s is held by %s", c.Path, c.Owners[0]),
+					Object: r.Ref.String(), Reason: show.BlockerContested, Message: fmt.Sprintf("%s is held by %s", c.Path, c.Owners[0]),
 				})
 			}
 			if after == nil {
@@ -238,7 +239,7 @@ func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructur
 		if apierrors.IsForbidden(err) && r.Ref.Kind == managers.Role {
 			message += " (you have to have the rights that ToolHive's Role gives its runner)"
 		}
-		return &show.Blocker{Object: r.Ref.String(), Reason: "Refused", Message: message}
+		return &show.Blocker{Object: r.Ref.String(), Reason: show.BlockerRefused, Message: message}
 	}
 	return nil
 }
@@ -253,7 +254,7 @@ const attemptsToGive = 5
 func (o *handbackOptions) giveBack(r *takeover.Return) error {
 	err := o.give(r, r.Live)
 	for range attemptsToGive {
-		if !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, "FieldManagerConflict") {
+		if !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 			break
 		}
 		var now *unstructured.Unstructured
@@ -266,7 +267,7 @@ func (o *handbackOptions) giveBack(r *takeover.Return) error {
 		err = o.give(r, now)
 	}
 	switch {
-	case apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, "FieldManagerConflict"):
+	case apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return fmt.Errorf("%s: %w: %w", r.Ref, errTaken, err)
 	case err != nil:
 		return fmt.Errorf("%s: %w", r.Ref, err)

@@ -4,15 +4,13 @@
 package command
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // hidden stands for a value that is not shown.
 const hidden = "(hidden; see --show-secrets)"
-
-// lastApplied is where kubectl keeps what was applied last, with all its values.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // withoutSecrets hides the values of a Secret: what is shown is meant to be passed on. Other objects are returned as
 // they are.
@@ -27,7 +25,7 @@ func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructure
 			return
 		}
 		for key := range values {
-			if path[0] == "data" || key == lastApplied {
+			if path[0] == "data" || key == corev1.LastAppliedConfigAnnotation /* what was applied last, with all its values */ {
 				values[key] = hidden
 			}
 		}

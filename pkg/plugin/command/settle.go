@@ -107,7 +107,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 		return err
 	}
 	server := c.server
-	if c.annotation == managers.Take && c.server.Annotations[c.annotation] == c.value() {
+	if c.annotation == v1beta1.AnnotationTake && c.server.Annotations[c.annotation] == c.value() {
 		// A request is carried out once. To be asked for again it has to go first, and the operator to see that.
 		if server, err = s.withdraw(ctx, c.server); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (s *settler) ask() error {
 
 // withdraw takes a request to take back, and waits until the operator has seen that.
 func (s *settler) withdraw(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
-	if _, err := s.client.Annotate(server, managers.Take, "", false); err != nil {
+	if _, err := s.client.Annotate(server, v1beta1.AnnotationTake, "", false); err != nil {
 		return nil, err
 	}
 	now := server

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
@@ -35,7 +34,7 @@ it wants: all that are contested, or those that are named.
 ` + fieldArguments + `
 Instead of a field a field MANAGER can be named: then all that it contests is taken.
 
-The change is shown and checked by the API server before you are asked. It is made by the annotation ` + managers.Take + `
+The change is shown and checked by the API server before you are asked. It is made by the annotation ` + v1beta1.AnnotationTake + `
 on the MCPServer; the operator carries it out once.`,
 		Example: examples(`
 # Take everything that is contested
@@ -150,15 +149,15 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if err := refuseForeign(server, managers.Take); err != nil {
+	if err := refuseForeign(server, v1beta1.AnnotationTake); err != nil {
 		return err
 	}
-	c := change{server: server, annotation: managers.Take, entries: entries}
+	c := change{server: server, annotation: v1beta1.AnnotationTake, entries: entries}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
 			show.Value(taken.field.Theirs, false), taken.holders(), show.Value(taken.field.Ours, false), taken.intent.Writer))
 	}
-	about := request.AnswerTo(managers.Take, c.value())
+	about := request.AnswerTo(v1beta1.AnnotationTake, c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsTaken)
 		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {

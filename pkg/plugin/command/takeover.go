@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -143,12 +142,12 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*show.ServerTakeover,
 	found.Standing = string(takeover.StandingOf(live, family.Children))
 	for _, ref := range family.Unreadable {
 		found.Blockers = append(found.Blockers, show.Blocker{
-			Object: ref.String(), Reason: "Unreadable", Message: "you may not read it, so what becomes of it is not known",
+			Object: ref.String(), Reason: show.BlockerUnreadable, Message: "you may not read it, so what becomes of it is not known",
 		})
 	}
 	for _, ref := range family.Strangers {
 		found.Blockers = append(found.Blockers, show.Blocker{
-			Object: ref.String(), Reason: "ObjectNotOurs", Message: family.Why[ref],
+			Object: ref.String(), Reason: v1beta1.ReasonObjectNotOurs, Message: family.Why[ref],
 		})
 	}
 	if server.DeletionTimestamp != nil {
@@ -233,7 +232,7 @@ func (o *takeoverOptions) object(
 		return fmt.Errorf("%s was changed meanwhile; try again: %w", object.Ref, refusal)
 	default:
 		found.Blockers = append(found.Blockers, show.Blocker{
-			Object: object.Ref.String(), Reason: "Refused", Message: "the API server would not accept it: " + oneLine(refusal),
+			Object: object.Ref.String(), Reason: show.BlockerRefused, Message: "the API server would not accept it: " + oneLine(refusal),
 		})
 		told.Unchecked = true
 	}
@@ -276,7 +275,7 @@ func (o *takeoverOptions) object(
 	if of := takeover.Pods(object.Ref); of != "" && object.Live != nil {
 		found.Pods = append(found.Pods, podsOf(of, object, told))
 	}
-	taken := request.Read(server.Annotations[managers.Take])
+	taken := request.Read(server.Annotations[v1beta1.AnnotationTake])
 	for _, c := range object.Contested {
 		if object.Taken(c, taken) {
 			found.Notices = append(found.Notices, fmt.Sprintf("%s of %s is taken, as the MCPServer asks", c.Path, object.Ref))
@@ -309,7 +308,7 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 	annotate := func(annotation string) string {
 		var fields []request.Selector
 		for _, c := range found.Contested {
-			if annotation == managers.Take || c.Yieldable {
+			if annotation == v1beta1.AnnotationTake || c.Yieldable {
 				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
 			}
 		}
@@ -320,7 +319,7 @@ func (o *takeoverOptions) settlements(found *show.ServerTakeover, server *v1beta
 		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
 			annotation+"="+request.Write(entries))
 	}
-	found.Take, found.Yield = annotate(managers.Take), annotate(managers.Yield)
+	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
 }
 

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/show"
@@ -33,7 +32,7 @@ func (p *plugin) yield() *cobra.Command {
 		Use:   "yield mcpserver/NAME [FIELD...]",
 		Short: "Leave contested fields to who holds them",
 		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that are
-contested, or those that are named. The operator stops setting them for as long as the annotation ` + managers.Yield + `
+contested, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
 on the MCPServer says so; --undo takes entries out of it, all if none is named.
 
 ` + fieldArguments + `
@@ -75,7 +74,7 @@ func (p *plugin) release() *cobra.Command {
 		Use:   "release mcpserver/NAME FIELD...",
 		Short: "Give up fields that the operator sets, for others to set",
 		Long: `Give up fields of an MCPServer's children that the operator sets. Their values stay, nobody owns them, and whoever sets
-them next meets no conflict. The operator does not set them for as long as the annotation ` + managers.Yield + ` on the
+them next meets no conflict. The operator does not set them for as long as the annotation ` + v1beta1.AnnotationYield + ` on the
 MCPServer says so; --undo takes entries out of it.
 
 ` + fieldArguments + `
@@ -153,7 +152,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	if err != nil {
 		return err
 	}
-	before := request.Read(server.Annotations[managers.Yield])
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
 	var entries []request.Selector
 	var effects []string
 	for _, field := range fields {
@@ -211,8 +210,8 @@ const maxEffects = 20
 
 // write adds entries to the annotation.
 func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
-	before := request.Read(server.Annotations[managers.Yield])
-	c := change{server: server, annotation: managers.Yield, entries: before, effects: effects}
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
+	c := change{server: server, annotation: v1beta1.AnnotationYield, entries: before, effects: effects}
 	for _, s := range more {
 		if !slices.Contains(c.entries, s) {
 			c.entries = append(c.entries, s)
@@ -222,7 +221,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 		fmt.Fprintln(o.Out, "That is so already.")
 		return nil
 	}
-	if err := refuseForeign(server, managers.Yield); err != nil {
+	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
 	}
 	c.answered = answeredYield(c.value())
@@ -231,7 +230,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 
 // answeredYield tells whether the operator has answered to an annotation with that value.
 func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-	about := request.AnswerTo(managers.Yield, value)
+	about := request.AnswerTo(v1beta1.AnnotationYield, value)
 	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsYielded)
 		if answer == nil || !strings.HasPrefix(answer.Message, about) {
@@ -243,12 +242,12 @@ func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, r
 
 // undoYield takes entries out of the annotation.
 func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fields []string) error {
-	before := request.Read(server.Annotations[managers.Yield])
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
 	if len(before) == 0 {
 		fmt.Fprintln(o.Out, "Nothing is left to others.")
 		return nil
 	}
-	c := change{server: server, annotation: managers.Yield}
+	c := change{server: server, annotation: v1beta1.AnnotationYield}
 	gone := before
 	if len(fields) > 0 {
 		gone, c.entries = nil, before
@@ -264,7 +263,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		}
 		c.entries = slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) })
 	}
-	if err := refuseForeign(server, managers.Yield); err != nil {
+	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
 	}
 	for _, s := range gone {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
@@ -45,10 +46,21 @@ type ServerTakeover struct {
 type Blocker struct {
 	// Object in question; empty for the MCPServer as a whole.
 	Object string `json:"object,omitempty"`
+	// Reason is one of the reasons of conditions, or one of those below.
 	Reason string `json:"reason"`
 	// Message says what is wrong and, where there is something, what to do about it.
 	Message string `json:"message"`
 }
+
+// Reasons of a Blocker that no condition has.
+const (
+	// BlockerUnreadable is an object that the user may not read.
+	BlockerUnreadable = "Unreadable"
+	// BlockerRefused is a write that the API server would not accept.
+	BlockerRefused = "Refused"
+	// BlockerContested is a field that another field manager holds.
+	BlockerContested = "Contested"
+)
 
 // PodsTakeover is what becomes of the pods of a workload.
 type PodsTakeover struct {
@@ -259,7 +271,7 @@ func (o ObjectTakeover) cells(wide bool) [][]string {
 	}
 	owner := -1
 	for _, c := range o.Changes {
-		if !wide && strings.HasPrefix(c.Path, ".metadata.annotations.freehold.dev/") {
+		if !wide && strings.HasPrefix(c.Path, ".metadata.annotations."+v1beta1.AnnotationPrefix) {
 			continue
 		}
 		path, _, isOwner := strings.Cut(c.Path, "[uid=")

@@ -19,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -151,7 +150,7 @@ func within(c Change) []Change {
 var reasons = map[string]string{
 	gatePath.String(): "no proxyrunner is to write the StatefulSet, and the runner's generation never moves",
 	".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum:                     "the RunConfig changes",
-	".spec.template.metadata.annotations." + render.AnnotationAttachedTo:                             "the proxy starts anew when the process does that it is attached to",
+	".spec.template.metadata.annotations." + v1beta1.AnnotationAttachedTo:                            "the proxy starts anew when the process does that it is attached to",
 	`.spec.template.spec.containers[name="toolhive"].args`:                                           "the operator makes the backend's pods, so the runner needs no template for them",
 	`.spec.template.spec.containers[name="toolhive"].lifecycle`:                                      "a proxy that is to stop serves until the nodes know",
 	`.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"].value`:     "it is always below the gate of the backend",

@@ -246,9 +246,6 @@ func toolHiveRules() []any {
 	}
 }
 
-// annotationPrefix is what the operator's annotations begin with.
-const annotationPrefix = "freehold.dev/"
-
 // dropAnnotations takes the operator's annotations off an object. On a pod template they stay until ToolHive's operator
 // writes it anew: to take them off would restart the pods once more.
 func dropAnnotations(config map[string]any) {
@@ -257,7 +254,7 @@ func dropAnnotations(config map[string]any) {
 		return
 	}
 	for key := range annotations {
-		if strings.HasPrefix(key, annotationPrefix) {
+		if strings.HasPrefix(key, v1beta1.AnnotationPrefix) {
 			delete(annotations, key)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -96,7 +97,7 @@ type Plan struct {
 // MCPServer as it is.
 func New(in wanted.Input) (*Plan, error) {
 	w := &worker{
-		Input: in, yield: request.Read(in.Server.Annotations[managers.Yield]), take: request.Read(in.Server.Annotations[managers.Take]),
+		Input: in, yield: request.Read(in.Server.Annotations[v1beta1.AnnotationYield]), take: request.Read(in.Server.Annotations[v1beta1.AnnotationTake]),
 	}
 	set := in.Child(w.ref(managers.StatefulSet, inventory.Backend.Name(in.Server.Name)))
 	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}

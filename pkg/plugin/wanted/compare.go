@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -100,8 +101,8 @@ func (w *worker) compare(intent *Intent, left *fieldpath.Set, yields func(path f
 		return err
 	}
 	sources := fieldpath.NewSet(
-		fieldpath.MakePathOrDie("metadata", "annotations", apply.SourceAnnotation),
-		fieldpath.MakePathOrDie("metadata", "annotations", managers.ReplicasSource),
+		fieldpath.MakePathOrDie("metadata", "annotations", v1beta1.AnnotationSource),
+		fieldpath.MakePathOrDie("metadata", "annotations", v1beta1.AnnotationReplicasSource),
 	)
 	intent.Same = changes.IsSame() && own.Difference(released).Difference(sources).Equals(fields.Difference(identity))
 	if intent.Same {

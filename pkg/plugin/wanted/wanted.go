@@ -100,7 +100,7 @@ func New(in Input) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{Input: in, yield: request.Read(in.Server.Annotations[managers.Yield])}
+	w := &worker{Input: in, yield: request.Read(in.Server.Annotations[v1beta1.AnnotationYield])}
 	plan := &Plan{}
 	for _, absent := range result.Absent {
 		if object := ref(absent.Kind, in.Server, absent.Name); in.Child(object) != nil {
@@ -156,7 +156,7 @@ func Render(in Input) (*render.Result, error) {
 	}
 	proxy := in.Child(ref(managers.Deployment, in.Server, inventory.Proxy.Name(in.Server.Name)))
 	if proxy != nil && in.Process == "" {
-		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", render.AnnotationAttachedTo)
+		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
 	}
 	return render.Render(rendering, in.Options)
@@ -263,9 +263,9 @@ func sourceOf(server *v1beta1.MCPServer) apply.Source {
 // sourceKey is the annotation by which a writer tells of the source.
 func sourceKey(writer string) string {
 	if managers.CountsReplicas(writer) {
-		return managers.ReplicasSource
+		return v1beta1.AnnotationReplicasSource
 	}
-	return apply.SourceAnnotation
+	return v1beta1.AnnotationSource
 }
 
 // Encode returns a configuration as it is sent.

@@ -67,7 +67,7 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 		object.SetResourceVersion("1")
 		if intent.Writer == managers.Proxy {
 			// The RunConfig's UID, which is not known before it is there.
-			if err := unstructured.SetNestedField(object.Object, "1", "spec", "template", "metadata", "annotations", managers.ConfigUIDs); err != nil {
+			if err := unstructured.SetNestedField(object.Object, "1", "spec", "template", "metadata", "annotations", v1beta1.AnnotationConfigUIDs); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -155,7 +155,7 @@ func TestNothingIsThere(t *testing.T) {
 		t.Errorf("there are %d intents", len(intents))
 	}
 	for name, intent := range intents {
-		source := (&unstructured.Unstructured{Object: intent.Want}).GetAnnotations()[apply.SourceAnnotation]
+		source := (&unstructured.Unstructured{Object: intent.Want}).GetAnnotations()[v1beta1.AnnotationSource]
 		if intent.Same || len(intent.Contested) > 0 || source != "u/3" {
 			t.Errorf("%s: same %t, contested %v, source %q", name, intent.Same, intent.Contested, source)
 		}
@@ -193,7 +193,7 @@ func TestContested(t *testing.T) {
 			s := server(v1beta1.TransportSSE)
 			w := settled(t, s)
 			w.replace(t, proxy, "kubectl-edit", "theirs", labels...)
-			s.Annotations[managers.Yield] = test.yield
+			s.Annotations[v1beta1.AnnotationYield] = test.yield
 			intent := w.plan(t, s)[proxyIntent]
 			var paths []string
 			for _, c := range intent.Contested {
@@ -219,13 +219,13 @@ func TestForgedSourceIsContested(t *testing.T) {
 	for _, forged := range []string{"u/999", "whatever", "other/1"} {
 		s := server(v1beta1.TransportStreamableHTTP)
 		w := settled(t, s)
-		w.replace(t, proxy, "kubectl-annotate", forged, "metadata", "annotations", apply.SourceAnnotation)
+		w.replace(t, proxy, "kubectl-annotate", forged, "metadata", "annotations", v1beta1.AnnotationSource)
 		intent := w.plan(t, s)[proxyIntent]
 		if intent.Same || len(intent.Contested) != 1 {
 			t.Fatalf("%s: it is the same: %t, contested: %+v", forged, intent.Same, intent.Contested)
 		}
 		c := intent.Contested[0]
-		if c.Path != ".metadata.annotations."+apply.SourceAnnotation || c.Theirs != forged || c.Ours != "u/3" ||
+		if c.Path != ".metadata.annotations."+v1beta1.AnnotationSource || c.Theirs != forged || c.Ours != "u/3" ||
 			len(c.Owners) != 1 || c.Owners[0].Manager != "kubectl-annotate" {
 			t.Errorf("contested: %+v", c)
 		}
@@ -235,7 +235,7 @@ func TestForgedSourceIsContested(t *testing.T) {
 func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
-	s.Annotations[managers.Yield] = `.spec.template.spec.containers[name="toolhive"].env`
+	s.Annotations[v1beta1.AnnotationYield] = `.spec.template.spec.containers[name="toolhive"].env`
 	s.Spec.Image = "example.com/mcp:2"
 	intent := w.plan(t, s)[proxyIntent]
 	env := fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "toolhive"), "env")
@@ -269,7 +269,7 @@ func TestRemoved(t *testing.T) {
 			} else if err := unstructured.SetNestedField(w[backend].Object, int64(1), partition...); err != nil {
 				t.Fatal(err)
 			}
-			s.Annotations[managers.BackendUpdateStrategy], s.Annotations[managers.Yield] = "OnDelete", test.yield
+			s.Annotations[v1beta1.AnnotationBackendUpdateStrategy], s.Annotations[v1beta1.AnnotationYield] = "OnDelete", test.yield
 			intent := w.plan(t, s)[backendIntent]
 			var contested []string
 			for _, c := range intent.Contested {
@@ -320,7 +320,7 @@ func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
 			if test.theirs {
 				w.replace(t, backend, "kubectl-edit", "theirs", "spec", "template", "metadata", "labels", "app")
 			}
-			s.Annotations[managers.Yield] = test.yield
+			s.Annotations[v1beta1.AnnotationYield] = test.yield
 			intent := w.plan(t, s)[backendIntent]
 			if intent.Same != test.same {
 				t.Errorf("same: %t, contested %v, released %v", intent.Same, intent.Contested, intent.Released)

@@ -6,5 +6,6 @@ package rollout
 import (
 	_ "k8s.io/client-go/rest" // want depguard:rollout
 
-	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:rollout
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9"
+	_ "github.com/freehold-dev/freehold/pkg/render" // want depguard:rollout
 )
