@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,6 +59,59 @@ func TestRulesBite(t *testing.T) {
 			t.Errorf("nothing in testdata/tree breaks rule %s", rule)
 		}
 	}
+}
+
+// TestEveryPackageHasARule looks for packages of pkg/ that may import whatever they like of this module.
+func TestEveryPackageHasARule(t *testing.T) {
+	guarded := settings(t).Depguard.Rules
+	packages := map[string]bool{}
+	root := os.DirFS(repository)
+	err := fs.WalkDir(root, "pkg", func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && path.Ext(file) == ".go" {
+			packages[path.Dir(file)] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range packages {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(guarded)), func(r depguardRule) bool { return r.guards(name) }) {
+			t.Errorf("no rule of depguard in .golangci.yml says what of this module %s may import", name)
+		}
+	}
+	if len(packages) == 0 {
+		t.Error("there are no packages in pkg/")
+	}
+	for name, rule := range guarded {
+		if rule.denies(module) && !slices.ContainsFunc(slices.Collect(maps.Keys(packages)), rule.guards) {
+			t.Errorf("rule %s of depguard in .golangci.yml is about no package", name)
+		}
+	}
+}
+
+// module is that of the operator.
+const module = "github.com/freehold-dev/freehold"
+
+// depguardRule is what imports the files of some packages may have.
+type depguardRule struct {
+	Files []string `yaml:"files"`
+	Deny  []denial `yaml:"deny"`
+}
+
+type denial struct {
+	Pkg string `yaml:"pkg"`
+}
+
+func (r depguardRule) denies(pkg string) bool { return slices.Contains(r.Deny, denial{pkg}) }
+
+// guards reports whether the rule is about a package, and denies what it does not allow of the module.
+func (r depguardRule) guards(name string) bool {
+	return r.denies(module) && slices.ContainsFunc(r.Files, func(pattern string) bool {
+		pattern = strings.TrimPrefix(pattern, "${config-path}/")
+		tree, isTree := strings.CutSuffix(pattern, "/**")
+		return isTree && strings.HasPrefix(name+"/", tree+"/") || pattern == name+"/*.go"
+	})
 }
 
 // assemble makes a module of testdata/tree, the API types and the generated clients.
@@ -156,8 +210,20 @@ func word(linter, text string) string {
 	return linter + ": " + text
 }
 
-// rules returns the words of all rules in .golangci.yml.
-func rules(t *testing.T) []string {
+// linterSettings are the settings of the linters whose rules are of this project.
+type linterSettings struct {
+	Depguard struct {
+		Rules map[string]depguardRule `yaml:"rules"`
+	} `yaml:"depguard"`
+	Forbidigo struct {
+		Forbid []struct {
+			Msg string `yaml:"msg"`
+		} `yaml:"forbid"`
+	} `yaml:"forbidigo"`
+}
+
+// settings reads .golangci.yml.
+func settings(t *testing.T) linterSettings {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(repository, ".golangci.yml"))
 	if err != nil {
@@ -165,22 +231,19 @@ func rules(t *testing.T) []string {
 	}
 	var config struct {
 		Linters struct {
-			Settings struct {
-				Depguard struct {
-					Rules map[string]any `yaml:"rules"`
-				} `yaml:"depguard"`
-				Forbidigo struct {
-					Forbid []struct {
-						Msg string `yaml:"msg"`
-					} `yaml:"forbid"`
-				} `yaml:"forbidigo"`
-			} `yaml:"settings"`
+			Settings linterSettings `yaml:"settings"`
 		} `yaml:"linters"`
 	}
 	if err := yaml.Unmarshal(data, &config); err != nil {
 		t.Fatal(err)
 	}
-	settings := config.Linters.Settings
+	return config.Linters.Settings
+}
+
+// rules returns the words of all rules in .golangci.yml.
+func rules(t *testing.T) []string {
+	t.Helper()
+	settings := settings(t)
 	if len(settings.Depguard.Rules) == 0 || len(settings.Forbidigo.Forbid) == 0 {
 		t.Fatal("there are no rules in .golangci.yml")
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:guard
 )
 
 // Ask asks who somebody is and what he may do. Nothing but these two may be created.

@@ -1,0 +1,10 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printable
+
+import (
+	_ "k8s.io/client-go/rest" // want depguard:printable
+
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:printable
+)
