@@ -129,12 +129,13 @@ func (r *report) judge(thresholds map[string]threshold) error {
 		f := &r.Figures[i]
 		limit, ok := unused[f.Key]
 		delete(unused, f.Key)
-		if !ok || limit.UpTo > 0 && r.Servers > limit.UpTo {
+		if !ok {
 			continue
 		}
-		f.Max = &limit.Max
-		// What is not a number is never good.
-		f.Missed = !(f.Value <= limit.Max)
+		if f.Max = limit.limit(r.Servers); f.Max != nil {
+			// What is not a number is never good.
+			f.Missed = !(f.Value <= *f.Max)
+		}
 	}
 	if len(unused) > 0 {
 		return fmt.Errorf("there are thresholds for %v, which nothing measures", slices.Sorted(maps.Keys(unused)))

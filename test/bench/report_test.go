@@ -126,8 +126,26 @@ func TestAThresholdHoldsUpToItsNumberOfServers(t *testing.T) {
 	}
 }
 
+func TestAThresholdCanBeHigherBeyond(t *testing.T) {
+	thresholds, err := readThresholds([]byte("peakMiB: {max: 70, upTo: 1000, beyond: {max: 200, upTo: 5000}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := thresholds["peakMiB"]
+	for servers, want := range map[int]float64{1: 70, 1000: 70, 1001: 200, 5000: 200} {
+		if got := limit.limit(servers); got == nil || *got != want {
+			t.Errorf("with %d MCPServers the limit is %v, want %v", servers, got, want)
+		}
+	}
+	if got := limit.limit(5001); got != nil {
+		t.Errorf("with 5001 MCPServers there is a limit, %v", *got)
+	}
+}
+
 func TestThresholdsAreReadStrictly(t *testing.T) {
-	for _, text := range []string{"a: {maximum: 1}", "a: {max: lots}", "a: {max: 1}\na: {max: 2}"} {
+	for _, text := range []string{
+		"a: {maximum: 1}", "a: {max: lots}", "a: {max: 1}\na: {max: 2}", "a: {max: 1, beyond: {maximum: 2}}",
+	} {
 		if _, err := readThresholds([]byte(text)); err == nil {
 			t.Errorf("%q is taken", text)
 		}

@@ -19,6 +19,18 @@ type threshold struct {
 	Max float64 `json:"max"`
 	// UpTo is the number of MCPServers up to which it holds; 0 for any.
 	UpTo int `json:"upTo,omitempty"`
+	// Beyond is what holds for more MCPServers than that.
+	Beyond *threshold `json:"beyond,omitempty"`
+}
+
+// limit returns the largest value that is good for a number of MCPServers, or nil when there is none.
+func (t *threshold) limit(servers int) *float64 {
+	for ; t != nil; t = t.Beyond {
+		if t.UpTo == 0 || servers <= t.UpTo {
+			return &t.Max
+		}
+	}
+	return nil
 }
 
 // readThresholds reads thresholds by the keys of figures.
