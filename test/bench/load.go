@@ -133,23 +133,33 @@ func (a arrival) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// converge makes MCPServers as fast as a client can, in a namespace that it makes before, hands each on, and
-// waits for milestones.
+// load says which MCPServers are made.
+type load struct {
+	namespace string
+	count     int
+	// children names what is made for them. Default: childrenOf.
+	children func([]*v1beta1.MCPServer) ([]string, error)
+	// handOn is called for each that was made, if it is not nil.
+	handOn func(*v1beta1.MCPServer)
+}
+
+// converge makes MCPServers as fast as a client can, in a namespace that it makes before, and waits for milestones.
 //
 // The clock runs while MCPServers are made, for the raw applier as for the operator, which is up and idle by then:
 // this is what a user sees who applies many, and no start of a process or filling of caches is counted on one side
 // only.
-func (s *site) converge(
-	ctx context.Context, namespace string, count int, handOn func(*v1beta1.MCPServer), goals ...milestone,
-) (arrival, error) {
-	if err := s.makeNamespace(ctx, namespace); err != nil {
+func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arrival, error) {
+	if l.children == nil {
+		l.children = childrenOf
+	}
+	if err := s.makeNamespace(ctx, l.namespace); err != nil {
 		return nil, err
 	}
-	servers, err := newServers(namespace, count)
+	servers, err := newServers(l.namespace, l.count)
 	if err != nil {
 		return nil, err
 	}
-	children, err := childrenOf(servers)
+	children, err := l.children(servers)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +167,7 @@ func (s *site) converge(
 	for _, server := range servers {
 		names = append(names, server.Name)
 	}
-	w, err := s.watch(ctx, namespace, names, children)
+	w, err := s.watch(ctx, l.namespace, names, children)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +178,9 @@ func (s *site) converge(
 	group.SetLimit(creators)
 	for _, server := range servers {
 		group.Go(func() error {
-			made, err := s.servers.ToolhiveV1beta1().MCPServers(namespace).Create(creating, server, metav1.CreateOptions{})
-			if err == nil {
-				handOn(made)
+			made, err := s.servers.ToolhiveV1beta1().MCPServers(l.namespace).Create(creating, server, metav1.CreateOptions{})
+			if err == nil && l.handOn != nil {
+				l.handOn(made)
 			}
 			return err
 		})

@@ -33,8 +33,8 @@ type activity struct {
 	working bool
 }
 
-func (o *subject) activity(ctx context.Context) (a activity, err error) {
-	text, err := o.process.Metrics(ctx)
+func (o *freehold) activity(ctx context.Context) (a activity, err error) {
+	text, err := o.metrics(ctx)
 	if err != nil {
 		return a, fmt.Errorf("cannot read the operator's metrics: %w", err)
 	}
@@ -70,13 +70,8 @@ func label(m *dto.Metric, name string) string {
 	return m.GetLabel()[i].GetValue()
 }
 
-// looked waits until the operator has looked at a number of MCPServers and nothing waits to be looked at.
-func (o *subject) looked(ctx context.Context, looks int) error {
-	return o.poll(ctx, func(a activity) bool { return a.looks >= looks && a.waiting == 0 })
-}
-
 // settle waits until the operator has looked at a number of MCPServers and is at rest.
-func (o *subject) settle(ctx context.Context, looks int) error {
+func (o *freehold) settle(ctx context.Context, looks int) error {
 	var last activity
 	since := time.Now()
 	return o.poll(ctx, func(a activity) bool {
@@ -87,7 +82,7 @@ func (o *subject) settle(ctx context.Context, looks int) error {
 	})
 }
 
-func (o *subject) poll(ctx context.Context, done func(activity) bool) error {
+func (o *freehold) poll(ctx context.Context, done func(activity) bool) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {

@@ -73,8 +73,8 @@ func (a *rawApplier) converge(ctx context.Context, s *site, namespace string, co
 	}
 	group.Go(func() (err error) {
 		defer close(queue)
-		times, err = s.converge(ctx, namespace, count, func(made *v1beta1.MCPServer) { queue <- made },
-			childrenExist, proxiesReady)
+		l := load{namespace: namespace, count: count, handOn: func(made *v1beta1.MCPServer) { queue <- made }}
+		times, err = s.converge(ctx, l, childrenExist, proxiesReady)
 		return err
 	})
 	err = group.Wait()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
@@ -52,12 +51,12 @@ func TestTheRawApplierSendsWhatTheOperatorSends(t *testing.T) {
 	})
 	// The operator only ever sees the namespace that is its own.
 	b.deployed.args = append(b.deployed.args, "--watch-namespaces=operated")
-	subject, err := b.startSubject(ctx, s)
+	subject, err := b.startFreehold(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	byOperator := bodies(t, s, "operated", func(ctx context.Context, namespace string) error {
-		if _, err := s.converge(ctx, namespace, 1, func(*v1beta1.MCPServer) {}, serversReady); err != nil {
+		if _, err := s.converge(ctx, load{namespace: namespace, count: 1}, serversReady); err != nil {
 			return err
 		}
 		return subject.settle(ctx, 1)

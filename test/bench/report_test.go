@@ -27,7 +27,7 @@ func good() *report {
 		Rounds: []round{{Raw: raw, Operator: arrival{
 			childrenExist: 11 * time.Second, proxiesReady: 11 * time.Second, serversReady: 12 * time.Second,
 		}}},
-		Create: []stage{created}, Idle: calm, Label: calm, Restart: calm,
+		Create: []stage{created}, Idle: calm, Label: calm, Restarts: []stage{calm, calm, calm},
 		Outage: outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
 	}
 }
@@ -67,10 +67,10 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 		"reads":                 func(r *report) { r.Create[0].Writes.Reads = map[string]int{"get pods": 1} },
 		"idleWrites":            func(r *report) { r.Idle.Writes = wrote(1) },
 		"labelWrites":           func(r *report) { r.Label.Writes = wrote(1) },
-		"restartWrites":         func(r *report) { r.Restart.Writes = wrote(1) },
+		"restartWrites":         func(r *report) { r.Restarts[1].Writes = wrote(1) },
 		"outageFirstMinute":     func(r *report) { r.Outage.Minutes[0] = wrote(10000) },
 		"outageLastMinute":      func(r *report) { r.Outage.Minutes[1] = wrote(10000) },
-		"peakMiB":               func(r *report) { r.Restart.Use.PeakMiB = 1000 },
+		"peakMiB":               func(r *report) { r.Restarts[1].Use.PeakMiB = 1000 },
 	} {
 		t.Run(key, func(t *testing.T) {
 			r := good()
@@ -190,7 +190,7 @@ func TestRequestsAreCounted(t *testing.T) {
 
 func TestTheReportIsWritten(t *testing.T) {
 	r := good()
-	r.Restart.Writes = tally{Applies: map[string]int{"freehold-proxy": 7}}
+	r.Restarts[0].Writes = tally{Applies: map[string]int{"freehold-proxy": 7}}
 	if err := r.judge(thresholdsOf(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestTheReportIsWritten(t *testing.T) {
 	if err := r.table(&table); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(table.String(), "MISSED") != 1 || !strings.Contains(table.String(), "ratio        1.10") {
+	if strings.Count(table.String(), "MISSED") != 1 || !strings.Contains(table.String(), "operator / raw applier  1.10") {
 		t.Errorf("got:\n%s", table.String())
 	}
 	if err := r.json(&document); err != nil {
@@ -220,6 +220,7 @@ func TestFlags(t *testing.T) {
 	}{
 		{"", true},
 		{"-n 1000 -rounds 1 -idle 10s -outage 2m -json", true},
+		{"-n 5000", true},
 		{"-n 0", false},
 		{"-idle 0s", false},
 		{"-outage 90s", false},

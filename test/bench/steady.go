@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/freehold-dev/freehold/hack/operator"
 )
 
 // idle watches the operator while nothing happens.
@@ -40,7 +38,7 @@ func pass(ctx context.Context, window time.Duration) error {
 
 // label puts a label on each Deployment, as somebody else would, and watches what the operator makes of it. It
 // fails when a label does not stay.
-func (o *subject) label(ctx context.Context, n int) (stage, error) {
+func (o *freehold) label(ctx context.Context, n int) (stage, error) {
 	const key = "bench.freehold.dev/foreign"
 	deployments := o.site.core.AppsV1().Deployments(measured)
 	done, err := o.observe(ctx, func(ctx context.Context) error {
@@ -78,36 +76,6 @@ func (o *subject) label(ctx context.Context, n int) (stage, error) {
 	return done, err
 }
 
-// restart ends the operator and starts it again. It takes until all MCPServers have been looked at; the writes are
-// those until it is at rest.
-func (o *subject) restart(ctx context.Context, n int) (done stage, err error) {
-	mark, err := o.site.cluster.AuditMark(ctx)
-	if err != nil {
-		return done, err
-	}
-	if err := o.process.Stop(); err != nil {
-		return done, fmt.Errorf("the operator did not end well: %w", err)
-	}
-	begin := time.Now()
-	if o.process, err = operator.Start(ctx, o.options); err != nil {
-		return done, err
-	}
-	if err := o.looked(ctx, n); err != nil {
-		return done, err
-	}
-	done.Took = time.Since(begin)
-	if err := o.settle(ctx, n); err != nil {
-		return done, err
-	}
-	if done.Use, err = useSinceStart(o.process.PID()); err != nil {
-		return done, err
-	}
-	done.Writes, _, err = o.requests(ctx, mark)
-	// What an operator asks before it watches is no request about objects.
-	clear(done.Writes.Reads)
-	return done, err
-}
-
 // outage is what the operator did while no StatefulSet could be made.
 type outage struct {
 	// Minutes are its requests of each minute from the deletion of the StatefulSets on.
@@ -118,7 +86,7 @@ type outage struct {
 
 // outage forbids StatefulSets by a quota, as an administrator would, and deletes all there are. Of all reasons why
 // one cannot be made this is the one that costs most: a quota changes without a word, so it has to be tried again.
-func (o *subject) outage(ctx context.Context, n int, window time.Duration) (done outage, err error) {
+func (o *freehold) outage(ctx context.Context, n int, window time.Duration) (done outage, err error) {
 	const name = "no-statefulsets"
 	hard := corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}
 	quotas := o.site.core.CoreV1().ResourceQuotas(measured)

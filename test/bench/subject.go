@@ -5,55 +5,51 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/hack/operator"
 )
 
-// logShown is how much of the operator's log is shown when a measurement fails, in bytes.
-const logShown = 8 << 10
+const (
+	// logShown is how much of an operator's log is shown when a measurement fails, in bytes.
+	logShown = 8 << 10
+	// restarts is how often an operator is started again to measure what that costs. The medians count: when the
+	// garbage collector runs is chance, and a start is too short for it to even out.
+	restarts = 3
+)
 
-// subject is the operator that is measured.
-type subject struct {
-	site    *site
-	options operator.Options
-	process *operator.Process
-	log     *os.File
-	out     io.Writer
+// process is an operator that runs.
+type process interface {
+	PID() int
+	// Done is closed when it has ended.
+	Done() <-chan struct{}
+	Stop() error
 }
 
-// stage is what the operator did and used in one part of a run.
+// subject is an operator that is measured. What is here looks at it from outside.
+type subject struct {
+	// name is for people.
+	name string
+	site *site
+	// account selects the operator's requests from the audit log.
+	account audit.Filter
+	// start starts the operator once more, after its end.
+	start   func(ctx context.Context) (process, error)
+	process process
+	// log is the path of the operator's log.
+	log string
+	out io.Writer
+}
+
+// stage is what an operator did and used in one part of a run.
 type stage struct {
 	Writes tally
 	Use    use
 	// Took is how long it took, where that has an end by itself.
 	Took time.Duration
-}
-
-// startSubject starts the operator as it is deployed, but without a lease. The caller closes it.
-func (b *bench) startSubject(ctx context.Context, s *site) (*subject, error) {
-	log, err := os.Create(filepath.Join(b.dir, "operator.log"))
-	if err != nil {
-		return nil, err
-	}
-	o := &subject{site: s, log: log, out: b.progress, options: operator.Options{
-		Binary: b.settings.operator, Kubeconfig: s.kubeconfig, Log: log, Env: b.deployed.env,
-		Args: append(b.deployed.args, fmt.Sprintf("--workers=%d", b.settings.workers)),
-	}}
-	if o.process, err = operator.Start(ctx, o.options); err != nil {
-		return nil, errors.Join(err, o.close(true))
-	}
-	if err := o.settle(ctx, 0); err != nil {
-		return nil, errors.Join(err, o.close(true))
-	}
-	return o, nil
 }
 
 // close ends the operator and, after a failure, shows the end of its log.
@@ -63,13 +59,13 @@ func (o *subject) close(failed bool) error {
 		err = o.process.Stop()
 	}
 	if failed || err != nil {
-		text, _ := os.ReadFile(o.log.Name())
-		_, _ = fmt.Fprintf(o.out, "the operator's log:\n%s\n", text[max(0, len(text)-logShown):])
+		text, _ := os.ReadFile(o.log)
+		_, _ = fmt.Fprintf(o.out, "the log of %s:\n%s\n", o.name, text[max(0, len(text)-logShown):])
 	}
-	return errors.Join(err, o.log.Close())
+	return err
 }
 
-// observe runs a part of a measurement and tells what the operator did and used meanwhile.
+// observe runs a part of a measurement and returns what the operator did and used meanwhile.
 func (o *subject) observe(ctx context.Context, part func(ctx context.Context) error) (stage, error) {
 	mark, err := o.site.cluster.AuditMark(ctx)
 	if err != nil {
@@ -95,7 +91,7 @@ func (o *subject) requests(ctx context.Context, mark audit.Mark) (tally, audit.M
 	if _, err := o.site.cluster.AuditMark(ctx); err != nil { // all that was answered is in the log now
 		return tally{}, mark, err
 	}
-	events, end, err := o.site.audit.Since(mark, audit.ServiceAccount(operator.Namespace, operator.ServiceAccount))
+	events, end, err := o.site.audit.Since(mark, o.account)
 	return count(events), end, err
 }
 
@@ -105,16 +101,66 @@ type created struct {
 	times arrival
 }
 
-// create makes MCPServers and waits until all are Ready and the operator rests.
-func (o *subject) create(ctx context.Context, n int) (done created, err error) {
+// create makes MCPServers and waits until all their children, as far as this operator makes them, exist, all are
+// Ready, and the operator is quiet. The CPU time is that up to the end of the quiet.
+func (o *subject) create(ctx context.Context, l load) (done created, err error) {
 	done.stage, err = o.observe(ctx, func(ctx context.Context) error {
 		var err error
-		done.times, err = o.site.converge(ctx, measured, n, func(*v1beta1.MCPServer) {},
-			childrenExist, proxiesReady, serversReady)
+		done.times, err = o.site.converge(ctx, l, childrenExist, proxiesReady, serversReady)
 		if err != nil {
 			return err
 		}
-		return o.settle(ctx, n)
+		_, err = o.quiet(ctx)
+		return err
 	})
 	return done, err
+}
+
+// restart ends the operator, starts it again and waits until it is quiet and rested reports true: an operator that waits
+// for a busy API server is quiet too. It takes until the quiet begins; memory and CPU time are those of the new process.
+func (o *subject) restart(ctx context.Context, rested func(context.Context) (bool, error)) (done stage, err error) {
+	mark, err := o.site.cluster.AuditMark(ctx)
+	if err != nil {
+		return done, err
+	}
+	if err := o.process.Stop(); err != nil {
+		return done, fmt.Errorf("%s did not end well: %w", o.name, err)
+	}
+	if o.process, err = o.start(ctx); err != nil {
+		return done, err
+	}
+	began, err := startOf(o.process.PID())
+	if err != nil {
+		return done, err
+	}
+	for ready := false; !ready; {
+		quiet, err := o.quiet(ctx)
+		if err != nil {
+			return done, err
+		}
+		done.Took = quiet.Sub(began)
+		if ready, err = rested(ctx); err != nil {
+			return done, err
+		}
+	}
+	if done.Use, err = useSinceStart(o.process.PID()); err != nil {
+		return done, err
+	}
+	done.Writes, _, err = o.requests(ctx, mark)
+	// What an operator asks before it watches is no request about objects.
+	clear(done.Writes.Reads)
+	return done, err
+}
+
+// repeat restarts as often as restarts says.
+func (o *subject) repeat(ctx context.Context, rested func(context.Context) (bool, error)) ([]stage, error) {
+	var stages []stage
+	for i := range restarts {
+		done, err := o.restart(ctx, rested)
+		if err != nil {
+			return nil, fmt.Errorf("restart %d: %w", i+1, err)
+		}
+		stages = append(stages, done)
+	}
+	return stages, nil
 }

@@ -29,19 +29,18 @@ func (r *report) table(out io.Writer) error {
 		w.row(number, "raw applier", seconds(round.Raw[childrenExist]), seconds(round.Raw[proxiesReady]), "")
 		w.row(number, "operator", seconds(round.Operator[childrenExist]), seconds(round.Operator[proxiesReady]),
 			seconds(round.Operator[serversReady]))
-		w.row(number, "ratio", decimal(round.ratio(childrenExist)), decimal(round.ratio(proxiesReady)), "")
+		w.row(number, "operator / raw applier", decimal(round.ratio(childrenExist)), decimal(round.ratio(proxiesReady)), "")
 	}
-	w.row("median", "ratio", decimal(r.medianRatio(childrenExist)), decimal(r.medianRatio(proxiesReady)), "")
+	w.row("median", "operator / raw applier", decimal(r.medianRatio(childrenExist)), decimal(r.medianRatio(proxiesReady)), "")
 	w.line("")
-	w.line("The operator")
-	w.row("stage", "seconds", "CPU seconds", "peak MiB", "MiB at the end", "applies", "other writes", "refused", "reads")
+	w.stages("The operator")
 	for i, s := range r.Create {
 		s.Took = r.Rounds[i].Operator[serversReady]
 		w.stage("create, round "+strconv.Itoa(i+1), s)
 	}
 	w.stage("idle", r.Idle)
 	w.stage("foreign label", r.Label)
-	w.stage("restart", r.Restart)
+	w.restarts("restart", r.Restarts)
 	for i, minute := range r.Outage.Minutes {
 		s := stage{Writes: minute, Took: time.Minute}
 		if i == len(r.Outage.Minutes)-1 {
@@ -56,7 +55,7 @@ func (r *report) table(out io.Writer) error {
 		w.row(manager, strconv.Itoa(last[manager]), decimal(float64(last[manager])/float64(r.Servers))+" for each MCPServer")
 	}
 	w.line("")
-	w.row("Figure", "value", "at most", "", "ToolHive's operator, N=1000")
+	w.row("Figure", "value", "at most", "", "ToolHive's operator")
 	for _, f := range r.Figures {
 		limit, verdict := "", ""
 		switch {
@@ -93,6 +92,18 @@ func (t *table) line(format string, args ...any) {
 func (t *table) row(cells ...string) {
 	// A row with fewer cells than its neighbours would end the columns of the table, hence the last tab.
 	t.line("%s", "  "+strings.Join(cells, "\t")+"\t")
+}
+
+// stages begins a table of stages.
+func (t *table) stages(title string) {
+	t.line("%s", title)
+	t.row("stage", "seconds", "CPU seconds", "peak MiB", "MiB at the end", "applies", "other writes", "refused", "reads")
+}
+
+func (t *table) restarts(name string, stages []stage) {
+	for i, s := range stages {
+		t.stage(name+", "+strconv.Itoa(i+1), s)
+	}
 }
 
 func (t *table) stage(name string, s stage) {

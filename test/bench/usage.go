@@ -77,11 +77,25 @@ func loadAverage() float64 {
 	return load.Load1
 }
 
-// useSinceStart tells what a process has used since it was started.
+// useSinceStart returns what a process has used since it was started.
 func useSinceStart(pid int) (use, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return use{}, fmt.Errorf("cannot measure the operator: %w", err)
 	}
 	return (&meter{process: process}).read()
+}
+
+// startOf returns when a process was started, to a hundredth of a second.
+func startOf(pid int) (time.Time, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot measure the operator: %w", err)
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot measure the operator: %w", err)
+	}
+	seconds, err := stat.StartTime()
+	return time.UnixMicro(int64(seconds * 1e6)), err
 }
