@@ -42,7 +42,7 @@ e2e: ## Run the suites with ToolHive's proxyrunner and real MCP traffic on a rea
 	@hack/test.sh node
 
 .PHONY: bench
-bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200)
+bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator
 	@cd test && go run -tags=fieldsv1string ./bench -n=$(N) $(ARGS)
 
 ##@ Check

@@ -165,6 +165,9 @@ func (p *Operator) Log() string { return p.log }
 // Name is the operator's program, which is its field manager's name too.
 func (p *Operator) Name() string { return filepath.Base(p.cmd.Path) }
 
+// PID is the operator's process id.
+func (p *Operator) PID() int { return p.cmd.Process.Pid }
+
 // Done is closed when the operator has ended.
 func (p *Operator) Done() <-chan struct{} { return p.done }
 

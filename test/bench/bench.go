@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/operator"
 )
 
@@ -25,11 +26,26 @@ type bench struct {
 	deployed deployed
 }
 
-// newBench builds the operator. The caller closes what is returned without an error.
+// runtimeVariables steer the Go runtime. An operator gets those that its deployment sets, and never those of the shell
+// that the program is started from: they would decide what is measured.
+var runtimeVariables = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG"}
+
+// newBench builds the operators. The caller closes what is returned without an error.
 func newBench(ctx context.Context, s settings, progress io.Writer) (_ *bench, err error) {
 	b := &bench{settings: s, progress: progress, began: time.Now()}
+	for _, name := range runtimeVariables {
+		if err := os.Unsetenv(name); err != nil {
+			return nil, err
+		}
+	}
 	if b.deployed, err = readDeployed(); err != nil {
 		return nil, err
+	}
+	if s.toolhive {
+		// The first run on a machine takes minutes for it, so it comes before anything is measured.
+		if _, err := (binaries.Finder{Progress: progress}).Ensure(ctx, binaries.ToolHiveOperator); err != nil {
+			return nil, err
+		}
 	}
 	if b.dir, err = os.MkdirTemp("", "freehold-bench-"); err != nil {
 		return nil, err
@@ -52,7 +68,7 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure does all rounds. The operator of the last one stays for what is measured once.
+// measure does all rounds. The operators of the last one stay for what is measured once.
 func (b *bench) measure(ctx context.Context) (*report, error) {
 	r := &report{
 		Servers: b.settings.servers, Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
@@ -74,6 +90,11 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 		last := i == b.settings.rounds-1
 		if round.Operator, err = b.operatorRound(ctx, i, last, r); err != nil {
 			return nil, fmt.Errorf("operator, round %d: %w", i+1, err)
+		}
+		if b.settings.toolhive {
+			if round.ToolHive, err = b.upstreamRound(ctx, i, last, r); err != nil {
+				return nil, fmt.Errorf("ToolHive's operator, round %d: %w", i+1, err)
+			}
 		}
 		r.Rounds = append(r.Rounds, round)
 	}
@@ -147,6 +168,33 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 		return fmt.Errorf("outage: %w", err)
 	}
 	return nil
+}
+
+func (b *bench) upstreamRound(ctx context.Context, i int, last bool, r *report) (times arrival, err error) {
+	s, err := b.openSite(ctx)
+	if err != nil {
+		return times, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	o, err := b.startUpstream(ctx, s)
+	if err != nil {
+		return times, err
+	}
+	defer func() { err = errors.Join(err, o.close(err != nil)) }()
+	b.say("round %d: ToolHive's operator", i+1)
+	done, err := o.create(ctx, load{namespace: measured, count: b.settings.servers, children: upstreamNames})
+	if err != nil {
+		return times, err
+	}
+	b.sayCreated(i, "ToolHive's operator", done)
+	r.ToolHive.Create = append(r.ToolHive.Create, done.stage)
+	if !last {
+		return done.times, nil
+	}
+	b.say("restarts of ToolHive's operator")
+	// Nothing reports what it has looked at. Should it seem quiet too early, that makes the ratio worse, not better.
+	r.ToolHive.Restarts, err = o.repeat(ctx, func(context.Context) (bool, error) { return true, nil })
+	return done.times, err
 }
 
 func (b *bench) sayCreated(i int, who string, done created) {

@@ -17,6 +17,8 @@ type figure struct {
 	Value float64
 	// ToolHive is what its operator does; empty where that is not known.
 	ToolHive string
+	// LeftOut says that the flags of this run left it out. It has no value then.
+	LeftOut bool
 	// Max is the threshold; nil when there is none for this number of MCPServers.
 	Max *float64
 	// Missed says that the value is above the threshold.
@@ -26,9 +28,9 @@ type figure struct {
 // figures derives the results from the measurements.
 //
 // ToolHive's figures with "N=1000" are those of the project's issue number 2: its operator v0.44.0 on a machine of the
-// kind that this was written on, two busy cores, so they serve as an order of magnitude.
+// kind that this was written on, two busy cores, so they serve as an order of magnitude. The others are this run's.
 func (r *report) figures() []figure {
-	return slices.Concat(r.speed(), r.requests(), r.memory())
+	return slices.Concat(r.speed(), r.requests(), r.cpu(), r.memory())
 }
 
 // speed is about times.
@@ -40,6 +42,12 @@ func (r *report) speed() []figure {
 	proxies := figure{
 		Key: "proxiesRatio", Title: "time until all proxies are ready, operator / raw applier",
 		Value: r.medianRatio(proxiesReady),
+	}
+	if r.ToolHive.measured() {
+		theirs := func(m milestone) string {
+			return decimal(r.median(func(round round) float64 { return round.ToolHive[m].Seconds() / round.Raw[m].Seconds() }))
+		}
+		children.ToolHive, proxies.ToolHive = theirs(childrenExist), theirs(proxiesReady)
 	}
 	return []figure{children, proxies}
 }
@@ -57,11 +65,18 @@ func (r *report) requests() []figure {
 	for _, s := range r.Restarts {
 		again = max(again, float64(s.Writes.writes()))
 	}
+	theirs, theirsAgain := "13 (20 writes, 7 children), N=1000", "4,000, N=1000"
+	if r.ToolHive.measured() {
+		writes := medianOf(r.ToolHive.Create, writesOf) / n
+		made := len(upstreamChildren)
+		theirs = fmt.Sprintf("%s (%s writes, %d children)", decimal(writes-float64(made)), decimal(writes), made)
+		theirsAgain = decimal(medianOf(r.ToolHive.Restarts, writesOf))
+	}
 	minutes := r.Outage.Minutes
 	return []figure{
 		{
 			Key: "appliesBeyondChildren", Title: "applies for an MCPServer, beyond one for each child",
-			Value: applies - float64(r.Children), ToolHive: "13 (20 writes, 7 children), N=1000",
+			Value: applies - float64(r.Children), ToolHive: theirs,
 		},
 		{Key: "otherWrites", Title: "other writes for an MCPServer while they are made", Value: others},
 		{Key: "refusedWrites", Title: "writes refused while they are made", Value: refused},
@@ -73,7 +88,7 @@ func (r *report) requests() []figure {
 		},
 		{
 			Key: "restartWrites", Title: "writes after a restart of the operator",
-			Value: again, ToolHive: "4,000, N=1000",
+			Value: again, ToolHive: theirsAgain,
 		},
 		{
 			Key: "outageFirstMinute", Title: "writes for an MCPServer in the first minute without StatefulSets",
@@ -86,13 +101,53 @@ func (r *report) requests() []figure {
 	}
 }
 
+// cpu is about CPU time.
+func (r *report) cpu() []figure {
+	create := figure{
+		Key: "createCPURatio", Title: "CPU time until all are Ready and it is quiet, operator / ToolHive's operator",
+		LeftOut: !r.ToolHive.measured(),
+	}
+	if !create.LeftOut {
+		var ratios []float64
+		for i, s := range r.Create {
+			ratios = append(ratios, cpuOf(s)/cpuOf(r.ToolHive.Create[i]))
+		}
+		create.Value, create.ToolHive = median(ratios), decimal(medianOf(r.ToolHive.Create, cpuOf))+" s"
+	}
+	restart := figure{
+		Key: "restartCPURatio", Title: "CPU time of a restart until it is quiet, operator / ToolHive's operator",
+		LeftOut: !r.ToolHive.measured(),
+	}
+	if !restart.LeftOut {
+		theirs := medianOf(r.ToolHive.Restarts, cpuOf)
+		restart.Value, restart.ToolHive = medianOf(r.Restarts, cpuOf)/theirs, decimal(theirs)+" s"
+	}
+	return []figure{create, restart}
+}
+
 // memory is about resident sets.
 func (r *report) memory() []figure {
 	peak := figure{
 		Key: "peakMiB", Title: "peak memory of the operator, MiB", ToolHive: "183 to 197, N=1000",
 		Value: highest(slices.Concat(r.Create, []stage{r.Idle, r.Label}, r.Restarts)),
 	}
+	if r.ToolHive.measured() {
+		peak.ToolHive = decimal(highest(slices.Concat(r.ToolHive.Create, r.ToolHive.Restarts)))
+	}
 	return []figure{peak}
+}
+
+func cpuOf(s stage) float64 { return s.Use.CPU.Seconds() }
+
+func writesOf(s stage) float64 { return float64(s.Writes.writes()) }
+
+// medianOf is the median of something of the stages.
+func medianOf(stages []stage, of func(stage) float64) float64 {
+	var numbers []float64
+	for _, s := range stages {
+		numbers = append(numbers, of(s))
+	}
+	return median(numbers)
 }
 
 // highest is the highest peak of the stages.

@@ -14,7 +14,7 @@ import (
 
 const (
 	// quietTime is how long an operator must do nothing before it counts as quiet. It is longer than any wait of
-	// the operator between two pieces of work that belong together.
+	// either operator between two pieces of work that belong together.
 	quietTime = 5 * time.Second
 	// quietCPU is the CPU time that an operator may use in quietTime and still do nothing, 2 % of one CPU: bookmarks
 	// of watches and the garbage collector come without any work.
@@ -23,7 +23,8 @@ const (
 	sampleInterval = 250 * time.Millisecond
 )
 
-// silence recognises from samples that a process does nothing.
+// silence recognises from samples that a process does nothing. It knows nothing of what the process is, so that two
+// operators are judged alike.
 type silence struct {
 	// since is the last sample at which the process still worked, and cpu what it had used by then.
 	since time.Time
@@ -40,7 +41,8 @@ func (s *silence) hear(at time.Time, cpu time.Duration, writes int) bool {
 }
 
 // quiet waits until the operator has written nothing and used no CPU worth mentioning for quietTime, and returns when
-// that began. It looks from outside, at the audit log and at /proc: reading metrics costs the operator CPU time.
+// that began. It looks from outside, at the audit log and at /proc: reading metrics costs the operator CPU time, and
+// ToolHive's has no metrics that would say that it rests.
 func (o *subject) quiet(ctx context.Context) (time.Time, error) {
 	mark, err := o.site.audit.Mark()
 	if err != nil {

@@ -23,18 +23,30 @@ type report struct {
 	Idle, Label stage
 	Restarts    []stage
 	Outage      outage
+	// ToolHive is empty when its operator is left out.
+	ToolHive upstream
 
 	Figures []figure
 }
 
-// round is one measurement of each.
-type round struct{ Raw, Operator arrival }
+// upstream is what ToolHive's operator did and used.
+type upstream struct {
+	// Create are its stages of that name, one for each round.
+	Create   []stage
+	Restarts []stage
+}
+
+// measured reports whether this run has measured ToolHive's operator.
+func (u upstream) measured() bool { return len(u.Create) > 0 }
+
+// round is one measurement of each. There is none of ToolHive's operator when that is left out.
+type round struct{ Raw, Operator, ToolHive arrival }
 
 // ratio sets the operator's time against the raw applier's.
 func (r round) ratio(m milestone) float64 { return r.Operator[m].Seconds() / r.Raw[m].Seconds() }
 
 // judge computes the figures and compares them with the thresholds. It fails when there is a threshold for
-// something that nothing measures.
+// something that nothing measures. What this run left out is neither good nor bad.
 func (r *report) judge(thresholds map[string]threshold) error {
 	r.Figures = r.figures()
 	unused := maps.Clone(thresholds)
@@ -42,7 +54,7 @@ func (r *report) judge(thresholds map[string]threshold) error {
 		f := &r.Figures[i]
 		limit, ok := unused[f.Key]
 		delete(unused, f.Key)
-		if !ok {
+		if !ok || f.LeftOut {
 			continue
 		}
 		if f.Max = limit.limit(r.Servers); f.Max != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 )
 
-// good is a report of an operator that does what it should.
+// good is a report of an operator that does what it should, beside ToolHive's, which takes twice the CPU time.
 func good() *report {
 	calm := stage{Use: use{PeakMiB: 50, CPU: time.Second}}
+	costly := stage{Use: use{PeakMiB: 90, CPU: 2 * time.Second}}
 	created := calm
 	created.Writes = tally{Applies: map[string]int{"freehold-status": 400, "freehold-access": 2200}}
 	raw := arrival{childrenExist: 10 * time.Second, proxiesReady: 10 * time.Second}
@@ -26,9 +27,12 @@ func good() *report {
 		Servers: 200, Children: 10, Workers: 8, CPUs: 4,
 		Rounds: []round{{Raw: raw, Operator: arrival{
 			childrenExist: 11 * time.Second, proxiesReady: 11 * time.Second, serversReady: 12 * time.Second,
+		}, ToolHive: arrival{
+			childrenExist: 20 * time.Second, proxiesReady: 21 * time.Second, serversReady: 22 * time.Second,
 		}}},
 		Create: []stage{created}, Idle: calm, Label: calm, Restarts: []stage{calm, calm, calm},
-		Outage: outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
+		ToolHive: upstream{Create: []stage{costly}, Restarts: []stage{costly, costly, costly}},
+		Outage:   outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
 	}
 }
 
@@ -71,6 +75,8 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 		"outageFirstMinute":     func(r *report) { r.Outage.Minutes[0] = wrote(10000) },
 		"outageLastMinute":      func(r *report) { r.Outage.Minutes[1] = wrote(10000) },
 		"peakMiB":               func(r *report) { r.Restarts[1].Use.PeakMiB = 1000 },
+		"createCPURatio":        func(r *report) { r.Create[0].Use.CPU = 2 * time.Second },
+		"restartCPURatio":       func(r *report) { slow(r.ToolHive.Restarts, -1500*time.Millisecond) },
 	} {
 		t.Run(key, func(t *testing.T) {
 			r := good()
@@ -89,6 +95,105 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 			}
 			if r.missed() != 1 {
 				t.Errorf("%d are missed", r.missed())
+			}
+		})
+	}
+}
+
+// slow adds CPU time to all stages but the last, and so to their median.
+func slow(stages []stage, by time.Duration) {
+	for i := range len(stages) - 1 {
+		stages[i].Use.CPU += by
+	}
+}
+
+func TestOneOddRestartIsNoThreshold(t *testing.T) {
+	r := good()
+	r.Restarts[2].Use.CPU = time.Minute
+	if err := r.judge(thresholdsOf(t)); err != nil {
+		t.Fatal(err)
+	}
+	if r.missed() != 0 {
+		t.Errorf("%d thresholds are missed", r.missed())
+	}
+}
+
+func TestRatiosAreMediansOfRounds(t *testing.T) {
+	r := good()
+	for _, cpu := range []time.Duration{4 * time.Second, 8 * time.Second} {
+		s := r.Create[0]
+		s.Use.CPU = cpu
+		r.Create = append(r.Create, s)
+		r.ToolHive.Create = append(r.ToolHive.Create, r.ToolHive.Create[0])
+	}
+	if got := figureOf(t, r, "createCPURatio").Value; got != 2 {
+		t.Errorf("the median of 0.5, 2 and 4 is %v", got)
+	}
+}
+
+func figureOf(t *testing.T, r *report, key string) figure {
+	t.Helper()
+	if err := r.judge(nil); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Key == key })
+	if i < 0 {
+		t.Fatalf("there is no figure %s", key)
+	}
+	return r.Figures[i]
+}
+
+func TestToolHivesFiguresAreThoseOfTheRun(t *testing.T) {
+	r := good()
+	r.ToolHive.Restarts[0].Use.PeakMiB += 30
+	r.ToolHive.Create[0].Writes.Others = map[string]int{"update pods": 4000}
+	for key, want := range map[string]string{
+		"peakMiB": "120", "createCPURatio": "2 s", "restartCPURatio": "2 s", "restartWrites": "0",
+		"childrenRatio": "2", "proxiesRatio": "2.10", "appliesBeyondChildren": "13 (20 writes, 7 children)",
+	} {
+		if got := figureOf(t, r, key).ToolHive; got != want {
+			t.Errorf("%s: ToolHive's is %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsNotJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(r *report)
+		want  []string
+	}{
+		"ToolHive": {func(r *report) {
+			r.ToolHive = upstream{}
+			r.Rounds[0].ToolHive = nil
+		}, []string{"createCPURatio", "restartCPURatio"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			c.leave(r)
+			if err := r.judge(thresholdsOf(t)); err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, f := range r.Figures {
+				if f.LeftOut {
+					left = append(left, f.Key)
+				}
+			}
+			if diff := cmp.Diff(c.want, left); diff != "" {
+				t.Errorf("left out (-want +got):\n%s", diff)
+			}
+			if r.missed() != 0 {
+				t.Errorf("%d thresholds are missed", r.missed())
+			}
+			var table bytes.Buffer
+			if err := r.table(&table); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(table.String(), "left out"); n != len(c.want) {
+				t.Errorf("%d lines say that something is left out:\n%s", n, table.String())
+			}
+			if err := r.json(&table); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -220,7 +325,7 @@ func TestFlags(t *testing.T) {
 	}{
 		{"", true},
 		{"-n 1000 -rounds 1 -idle 10s -outage 2m -json", true},
-		{"-n 5000", true},
+		{"-n 5000 -toolhive=false", true},
 		{"-n 0", false},
 		{"-idle 0s", false},
 		{"-outage 90s", false},

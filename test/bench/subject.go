@@ -29,7 +29,7 @@ type process interface {
 	Stop() error
 }
 
-// subject is an operator that is measured. What is here looks at it from outside.
+// subject is an operator that is measured, Freehold or ToolHive's. What is here treats both alike.
 type subject struct {
 	// name is for people.
 	name string

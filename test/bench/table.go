@@ -30,6 +30,10 @@ func (r *report) table(out io.Writer) error {
 		w.row(number, "operator", seconds(round.Operator[childrenExist]), seconds(round.Operator[proxiesReady]),
 			seconds(round.Operator[serversReady]))
 		w.row(number, "operator / raw applier", decimal(round.ratio(childrenExist)), decimal(round.ratio(proxiesReady)), "")
+		if round.ToolHive != nil {
+			w.row(number, "ToolHive's operator", seconds(round.ToolHive[childrenExist]), seconds(round.ToolHive[proxiesReady]),
+				seconds(round.ToolHive[serversReady]))
+		}
 	}
 	w.row("median", "operator / raw applier", decimal(r.medianRatio(childrenExist)), decimal(r.medianRatio(proxiesReady)), "")
 	w.line("")
@@ -49,6 +53,15 @@ func (r *report) table(out io.Writer) error {
 		w.stage("no StatefulSets, minute "+strconv.Itoa(i+1), s)
 	}
 	w.line("")
+	if r.ToolHive.measured() {
+		w.stages("ToolHive's operator")
+		for i, s := range r.ToolHive.Create {
+			s.Took = r.Rounds[i].ToolHive[serversReady]
+			w.stage("create, round "+strconv.Itoa(i+1), s)
+		}
+		w.restarts("restart", r.ToolHive.Restarts)
+		w.line("")
+	}
 	w.line("Applies by field manager while the MCPServers of the last round were made")
 	last := r.Create[len(r.Create)-1].Writes.Applies
 	for _, manager := range slices.Sorted(maps.Keys(last)) {
@@ -57,6 +70,10 @@ func (r *report) table(out io.Writer) error {
 	w.line("")
 	w.row("Figure", "value", "at most", "", "ToolHive's operator")
 	for _, f := range r.Figures {
+		if f.LeftOut {
+			w.row(f.Title, "left out", "", "", "")
+			continue
+		}
 		limit, verdict := "", ""
 		switch {
 		case f.Max == nil:

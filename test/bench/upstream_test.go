@@ -1,0 +1,30 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The names are written out here: they are ToolHive's, and do not change with ours.
+func TestNamesOfUpstreamsChildren(t *testing.T) {
+	servers, err := newServers(measured, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := upstreamNames(servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"ServiceAccount/server-00000-proxy-runner", "ServiceAccount/server-00000-sa",
+		"Role/server-00000-proxy-runner", "RoleBinding/server-00000-proxy-runner",
+		"ConfigMap/server-00000-runconfig", "Service/mcp-server-00000-proxy", "Deployment/server-00000",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
