@@ -163,6 +163,17 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 	if r.Restarts, err = o.restarts(ctx, b.settings.servers); err != nil {
 		return err
 	}
+	if b.settings.foreign > 0 {
+		b.say("making %d foreign objects", b.settings.foreign)
+		if err := o.site.makeForeign(ctx, b.settings.foreign); err != nil {
+			return err
+		}
+		b.say("restarts beside %d foreign objects", b.settings.foreign)
+		r.Foreign.Objects = b.settings.foreign
+		if r.Foreign.Restarts, err = o.restarts(ctx, b.settings.servers); err != nil {
+			return fmt.Errorf("beside foreign objects: %w", err)
+		}
+	}
 	b.say("no StatefulSet can be made for %v", b.settings.outage)
 	if r.Outage, err = o.outage(ctx, b.settings.servers, b.settings.outage); err != nil {
 		return fmt.Errorf("outage: %w", err)

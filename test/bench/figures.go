@@ -62,7 +62,7 @@ func (r *report) requests() []figure {
 		refused = max(refused, float64(s.Writes.Refused))
 		reads = max(reads, float64(sum(s.Writes.Reads)))
 	}
-	for _, s := range r.Restarts {
+	for _, s := range slices.Concat(r.Restarts, r.Foreign.Restarts) {
 		again = max(again, float64(s.Writes.writes()))
 	}
 	theirs, theirsAgain := "13 (20 writes, 7 children), N=1000", "4,000, N=1000"
@@ -122,7 +122,14 @@ func (r *report) cpu() []figure {
 		theirs := medianOf(r.ToolHive.Restarts, cpuOf)
 		restart.Value, restart.ToolHive = medianOf(r.Restarts, cpuOf)/theirs, decimal(theirs)+" s"
 	}
-	return []figure{create, restart}
+	beside := figure{
+		Key: "foreignCPU", Title: fmt.Sprintf("CPU seconds that %d foreign objects add to a restart", r.Foreign.Objects),
+		LeftOut: r.Foreign.Objects == 0,
+	}
+	if !beside.LeftOut {
+		beside.Value = medianOf(r.Foreign.Restarts, cpuOf) - medianOf(r.Restarts, cpuOf)
+	}
+	return []figure{create, restart, beside}
 }
 
 // memory is about resident sets.
@@ -134,10 +141,19 @@ func (r *report) memory() []figure {
 	if r.ToolHive.measured() {
 		peak.ToolHive = decimal(highest(slices.Concat(r.ToolHive.Create, r.ToolHive.Restarts)))
 	}
-	return []figure{peak}
+	beside := figure{
+		Key: "foreignMiB", Title: fmt.Sprintf("peak memory that %d foreign objects add to a restart, MiB", r.Foreign.Objects),
+		LeftOut: r.Foreign.Objects == 0,
+	}
+	if !beside.LeftOut {
+		beside.Value = medianOf(r.Foreign.Restarts, peakOf) - medianOf(r.Restarts, peakOf)
+	}
+	return []figure{peak, beside}
 }
 
 func cpuOf(s stage) float64 { return s.Use.CPU.Seconds() }
+
+func peakOf(s stage) float64 { return s.Use.PeakMiB }
 
 func writesOf(s stage) float64 { return float64(s.Writes.writes()) }
 

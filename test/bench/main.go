@@ -45,6 +45,7 @@ type settings struct {
 	idle     time.Duration
 	outage   time.Duration
 	timeout  time.Duration
+	foreign  int
 	toolhive bool
 	asJSON   bool
 	operator string
@@ -114,6 +115,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers, "Parallelism of the operator and of the raw applier.")
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2.")
+	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
 	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too. The first time takes minutes to build it.")
 	flags.DurationVar(&s.timeout, "timeout", time.Hour, "When to give up.")
 	flags.BoolVar(&s.asJSON, "json", false, "Write JSON instead of tables.")
@@ -126,6 +128,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.servers < 1, s.rounds < 1, s.workers < 1:
 		return s, errors.New("-n, -rounds and -workers must be at least 1")
+	case s.foreign < 0:
+		return s, errors.New("-foreign must not be negative")
 	case s.idle <= 0:
 		return s, errors.New("-idle must be positive")
 	case s.outage < 2*time.Minute, s.outage%time.Minute != 0:

@@ -22,6 +22,7 @@ type report struct {
 	Create      []stage
 	Idle, Label stage
 	Restarts    []stage
+	Foreign     foreign
 	Outage      outage
 	// ToolHive is empty when its operator is left out.
 	ToolHive upstream

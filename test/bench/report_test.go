@@ -31,6 +31,7 @@ func good() *report {
 			childrenExist: 20 * time.Second, proxiesReady: 21 * time.Second, serversReady: 22 * time.Second,
 		}}},
 		Create: []stage{created}, Idle: calm, Label: calm, Restarts: []stage{calm, calm, calm},
+		Foreign:  foreign{Objects: 5000, Restarts: []stage{calm, calm, calm}},
 		ToolHive: upstream{Create: []stage{costly}, Restarts: []stage{costly, costly, costly}},
 		Outage:   outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
 	}
@@ -77,6 +78,8 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 		"peakMiB":               func(r *report) { r.Restarts[1].Use.PeakMiB = 1000 },
 		"createCPURatio":        func(r *report) { r.Create[0].Use.CPU = 2 * time.Second },
 		"restartCPURatio":       func(r *report) { slow(r.ToolHive.Restarts, -1500*time.Millisecond) },
+		"foreignCPU":            func(r *report) { slow(r.Foreign.Restarts, time.Second) },
+		"foreignMiB":            func(r *report) { grow(r.Foreign.Restarts, 3) },
 	} {
 		t.Run(key, func(t *testing.T) {
 			r := good()
@@ -107,8 +110,17 @@ func slow(stages []stage, by time.Duration) {
 	}
 }
 
+// grow does the same with memory.
+func grow(stages []stage, mebibytes float64) {
+	for i := range len(stages) - 1 {
+		stages[i].Use.PeakMiB += mebibytes
+	}
+}
+
 func TestOneOddRestartIsNoThreshold(t *testing.T) {
 	r := good()
+	slow(r.Foreign.Restarts[:2], time.Minute)
+	grow(r.Foreign.Restarts[:2], 15)
 	r.Restarts[2].Use.CPU = time.Minute
 	if err := r.judge(thresholdsOf(t)); err != nil {
 		t.Fatal(err)
@@ -145,7 +157,7 @@ func figureOf(t *testing.T, r *report, key string) figure {
 
 func TestToolHivesFiguresAreThoseOfTheRun(t *testing.T) {
 	r := good()
-	r.ToolHive.Restarts[0].Use.PeakMiB += 30
+	grow(r.ToolHive.Restarts, 30)
 	r.ToolHive.Create[0].Writes.Others = map[string]int{"update pods": 4000}
 	for key, want := range map[string]string{
 		"peakMiB": "120", "createCPURatio": "2 s", "restartCPURatio": "2 s", "restartWrites": "0",
@@ -166,6 +178,7 @@ func TestWhatIsLeftOutIsNotJudged(t *testing.T) {
 			r.ToolHive = upstream{}
 			r.Rounds[0].ToolHive = nil
 		}, []string{"createCPURatio", "restartCPURatio"}},
+		"foreign objects": {func(r *report) { r.Foreign = foreign{} }, []string{"foreignCPU", "foreignMiB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -325,8 +338,9 @@ func TestFlags(t *testing.T) {
 	}{
 		{"", true},
 		{"-n 1000 -rounds 1 -idle 10s -outage 2m -json", true},
-		{"-n 5000 -toolhive=false", true},
+		{"-n 5000 -foreign 0 -toolhive=false", true},
 		{"-n 0", false},
+		{"-foreign -1", false},
 		{"-idle 0s", false},
 		{"-outage 90s", false},
 		{"-outage 1m", false},

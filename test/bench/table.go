@@ -45,6 +45,7 @@ func (r *report) table(out io.Writer) error {
 	w.stage("idle", r.Idle)
 	w.stage("foreign label", r.Label)
 	w.restarts("restart", r.Restarts)
+	w.restarts(fmt.Sprintf("restart beside %d objects", r.Foreign.Objects), r.Foreign.Restarts)
 	for i, minute := range r.Outage.Minutes {
 		s := stage{Writes: minute, Took: time.Minute}
 		if i == len(r.Outage.Minutes)-1 {
