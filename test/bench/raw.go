@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -95,9 +96,15 @@ func (a *rawApplier) apply(ctx context.Context, server *v1beta1.MCPServer) error
 	source := map[string]string{
 		v1beta1.AnnotationSource: apply.Source{UID: server.UID, Generation: server.Generation}.String(),
 	}
+	configs := map[string]types.UID{}
 	for _, intent := range result.Intents {
-		if err := a.applyChild(ctx, server.Namespace, intent, source); err != nil {
+		render.PinConfigs(intent, func(configMap string) types.UID { return configs[configMap] })
+		uid, err := a.applyChild(ctx, server.Namespace, intent, source)
+		if err != nil {
 			return fmt.Errorf("%s %s: %w", intent.Kind.Kind, intent.Name, err)
+		}
+		if uid != "" {
+			configs[intent.Name] = uid
 		}
 	}
 	done := rollout.State{Phase: rollout.Complete, Ready: true}
@@ -136,10 +143,10 @@ func (a *rawApplier) applyStatus(
 		metav1.ApplyOptions{FieldManager: managers.Status})
 }
 
-// applyChild creates one object.
+// applyChild creates one object. It returns the UID of a ConfigMap, and none of another kind.
 func (a *rawApplier) applyChild(
 	ctx context.Context, namespace string, intent render.Intent, source map[string]string,
-) (err error) {
+) (_ types.UID, err error) {
 	const createOnly = "1"
 	options := metav1.ApplyOptions{FieldManager: intent.Writer}
 	switch config := intent.Config.(type) {
@@ -153,8 +160,12 @@ func (a *rawApplier) applyChild(
 		_, err = a.core.CoreV1().Services(namespace).Apply(ctx,
 			config.WithResourceVersion(createOnly).WithAnnotations(source), options)
 	case *corev1ac.ConfigMapApplyConfiguration:
-		_, err = a.core.CoreV1().ConfigMaps(namespace).Apply(ctx,
+		made, err := a.core.CoreV1().ConfigMaps(namespace).Apply(ctx,
 			config.WithResourceVersion(createOnly).WithAnnotations(source), options)
+		if err != nil {
+			return "", err
+		}
+		return made.UID, nil
 	case *corev1ac.ServiceAccountApplyConfiguration:
 		_, err = a.core.CoreV1().ServiceAccounts(namespace).Apply(ctx,
 			config.WithResourceVersion(createOnly).WithAnnotations(source), options)
@@ -167,7 +178,7 @@ func (a *rawApplier) applyChild(
 	default:
 		err = fmt.Errorf("the raw applier does not know a %T", config)
 	}
-	return err
+	return "", err
 }
 
 // letGo releases all MCPServers of a namespace that are being deleted.
