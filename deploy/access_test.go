@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // permission is one verb on one resource; names limits it to objects, if not empty.
@@ -43,15 +44,9 @@ func permissionsOf(rules []rbacv1.PolicyRule) map[permission]bool {
 // TestOperatorMayDoWhatItsWritersNeed holds the ClusterRole to the table of writers: nothing is missing and
 // nothing is left over.
 func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
-	resources := map[schema.GroupKind]string{
-		managers.MCPServer:      "mcpservers",
-		managers.Deployment:     "deployments",
-		managers.StatefulSet:    "statefulsets",
-		managers.ServiceKind:    "services",
-		managers.ConfigMap:      "configmaps",
-		managers.ServiceAccount: "serviceaccounts",
-		managers.Role:           "roles",
-		managers.RoleBinding:    "rolebindings",
+	resources := map[schema.GroupKind]string{managers.MCPServer: "mcpservers"}
+	for _, child := range inventory.Children() {
+		resources[child.Kind] = child.Resource
 	}
 	want := map[permission]bool{}
 	allow := func(group, resource string, verbs ...string) {
@@ -71,7 +66,8 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 			// The user creates and deletes it.
 			allow(writer.Kind.Group, resource, "list", "watch", "patch")
 		default:
-			allow(writer.Kind.Group, resource, "list", "watch", "create", "patch", "delete")
+			// Get is for what a cache does not keep: whose each field is.
+			allow(writer.Kind.Group, resource, "get", "list", "watch", "create", "patch", "delete")
 		}
 	}
 	// Observed, and deleted for a restart that is not to wait.
@@ -80,8 +76,7 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	allow("apps", "replicasets", "list", "watch")
 	// Told.
 	allow("events.k8s.io", "events", "create", "patch")
-	// Granted to each proxyrunner, beside "list pods": nobody can grant what he does not hold.
-	allow("apps", "statefulsets", "get")
+	// Granted to each proxyrunner, beside "get statefulsets" and "list pods": nobody can grant what he does not hold.
 	allow("", "pods/attach", "create")
 
 	got := permissionsOf(one(t, installed(t).clusterRoles).Rules)
