@@ -36,6 +36,9 @@ func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A])
 	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(seen.GetUID()) && w.stands(a) {
 		return a.out
 	}
+	if err := w.canonicalise(a); err != nil {
+		return w.refuse(memo, a, ClassTerminal, err.Error())
+	}
 	if !a.whole {
 		same, hasToBeRead, err := w.unchanged(a)
 		switch {

@@ -267,7 +267,10 @@ func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 		return err
 	}
 	a.want, _ = rest.(A)
-	return w.identify(a)
+	if err := w.identify(a); err != nil {
+		return err
+	}
+	return w.canonicalise(a)
 }
 
 // Leave returns what a writer that owns some fields and wants a configuration leaves to others, and what of the

@@ -182,7 +182,8 @@ type attempt[L, A any] struct {
 	// want is the intent without what is left to others, to be completed by what is not rendered: source and
 	// preconditions.
 	want A
-	// intent is the digest of what was rendered, without what is left to others; digest is that of want, without the source.
+	// intent is the digest of what was rendered, without what is left to others; digest is that of what is owned once want is
+	// applied, without the source.
 	intent, digest digest
 	// empty tells that it names no field.
 	empty bool
@@ -281,7 +282,6 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 	}
 	a.setAside()
 	a.rendered = a.want
-	omitZeros(a.want, *new(L))
 	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
 		return err
 	}
@@ -309,7 +309,6 @@ func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 		return err
 	}
 	a.intent = digestOf(rendered)
-	a.digest = a.intent
 	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
 	return nil
 }
@@ -320,6 +319,12 @@ func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
 		return nil
 	}
 	a.Preserve(a.want, kept)
+	return w.canonicalise(a)
+}
+
+// canonicalise makes what is wanted such as the API server would show it to be owned, and takes its digest.
+func (w *writer[L, A]) canonicalise(a *attempt[L, A]) error {
+	omitZeros(a.want, *new(L))
 	dropAnnotation(a.want, w.target.Source)
 	rendered, err := marshal(a.want)
 	a.digest = digestOf(rendered)
@@ -341,6 +346,9 @@ func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A])
 	}
 	if a.empty {
 		return a.out // What names nothing makes no object.
+	}
+	if err := w.canonicalise(a); err != nil {
+		return w.refuse(memo, a, ClassTerminal, err.Error())
 	}
 	w.stamp(a.want, a.Source)
 	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this

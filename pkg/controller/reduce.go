@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -106,12 +105,16 @@ var (
 	}
 )
 
-func only(values map[string]string, keys []string) map[string]string {
-	if !slices.ContainsFunc(keys, func(key string) bool { _, ok := values[key]; return ok }) {
-		return nil
+// only returns those of the values that have one of the keys; nil for none.
+func only(values map[string]string, keys []string) (kept map[string]string) {
+	for _, key := range keys {
+		if value, ok := values[key]; ok {
+			if kept == nil {
+				kept = map[string]string{} // of the smallest size; a clone would be as large as all that there is
+			}
+			kept[key] = value
+		}
 	}
-	kept := maps.Clone(values)
-	maps.DeleteFunc(kept, func(key, _ string) bool { return !slices.Contains(keys, key) })
 	return kept
 }
 
