@@ -21,10 +21,10 @@ import (
 const mostStatuses = 4
 
 // awaitCalm waits until nothing has been written for an MCPServer for a while.
-func awaitCalm(t *testing.T, space *harness.Space, server string) {
+func awaitCalm(t *testing.T, ns *harness.Namespace, server string) {
 	t.Helper()
-	for mark := space.Mark(t); ; {
-		found, end := writesFor(t, space, server, mark, harness.Calm)
+	for mark := ns.Mark(t); ; {
+		found, end := writesFor(t, ns, server, mark, harness.Calm)
 		if !found {
 			return
 		}
@@ -34,13 +34,13 @@ func awaitCalm(t *testing.T, space *harness.Space, server string) {
 
 // writesFor waits for a write for an MCPServer, and tells whether there was one within the time.
 func writesFor(
-	t *testing.T, space *harness.Space, server string, since audit.Mark, lasting time.Duration,
+	t *testing.T, ns *harness.Namespace, server string, since audit.Mark, lasting time.Duration,
 ) (found bool, end audit.Mark) {
 	t.Helper()
 	concerned := func(events []*audit.Event) bool { return len(harness.CostOf(server, events)) > 0 }
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
-	_, end, err := env.Audit.WaitFor(ctx, since, concerned, audit.Writes(), space.ByOperator())
+	_, end, err := env.Audit.WaitFor(ctx, since, concerned, audit.Writes(), ns.ByOperator())
 	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil) {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func writesFor(
 
 // checkCost waits until nothing is written any more for an MCPServer, and holds what was written since the mark
 // against what should have been. It returns what it does not judge: how often the status was written.
-func checkCost(t *testing.T, space *harness.Space, server string, since audit.Mark, want harness.Cost) (status int) {
+func checkCost(t *testing.T, ns *harness.Namespace, server string, since audit.Mark, want harness.Cost) (status int) {
 	t.Helper()
-	awaitCalm(t, space, server)
-	writes := space.Writes(t, since)
+	awaitCalm(t, ns, server)
+	writes := ns.Writes(t, since)
 	cost := harness.CostOf(server, writes)
 	for part, count := range cost.Lost() {
 		t.Logf("writes of the %s that lost a race: %d", part, count)
-		if others := space.WritesByOthers(t, since, part, server); count > others {
+		if others := ns.WritesByOthers(t, since, part, server); count > others {
 			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
 		}
 	}

@@ -53,8 +53,8 @@ const (
 
 // coauthors are those who write to one MCPServer, and what they have written.
 type coauthors struct {
-	space *harness.Space
-	name  string
+	ns   *harness.Namespace
+	name string
 
 	mu sync.Mutex
 	// versions are the resourceVersions that they made.
@@ -83,10 +83,10 @@ func (c *coauthors) applyPolicy(ctx context.Context, round int, _ *rand.Rand) er
 }
 
 func (c *coauthors) sendPolicy(ctx context.Context) (*v1beta1.MCPServer, error) {
-	config := toolhivev1beta1ac.MCPServer(c.name, c.space.Name).WithSpec(toolhivev1beta1ac.MCPServerSpec().
+	config := toolhivev1beta1ac.MCPServer(c.name, c.ns.Name).WithSpec(toolhivev1beta1ac.MCPServerSpec().
 		WithAuthzConfig(toolhivev1beta1ac.AuthzConfigRef().WithType(v1beta1.AuthzConfigTypeInline).
 			WithInline(toolhivev1beta1ac.InlineAuthzConfig().WithPolicies(c.policy))))
-	return c.space.Servers.Apply(ctx, config, metav1.ApplyOptions{FieldManager: policyOwner})
+	return c.ns.Servers.Apply(ctx, config, metav1.ApplyOptions{FieldManager: policyOwner})
 }
 
 // applyCondition applies a condition to the status.
@@ -96,10 +96,10 @@ func (c *coauthors) applyCondition(ctx context.Context, round int, random *rand.
 	if random.IntN(2) == 0 {
 		status = metav1.ConditionFalse
 	}
-	config := toolhivev1beta1ac.MCPServer(c.name, c.space.Name).WithStatus(toolhivev1beta1ac.MCPServerStatus().
+	config := toolhivev1beta1ac.MCPServer(c.name, c.ns.Name).WithStatus(toolhivev1beta1ac.MCPServerStatus().
 		WithConditions(metav1ac.Condition().WithType(auditedCondition).WithStatus(status).WithReason("Audited").
 			WithMessage(c.audited).WithLastTransitionTime(metav1.Now())))
-	return c.wrote(c.space.Servers.ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: auditOwner}))
+	return c.wrote(c.ns.Servers.ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: auditOwner}))
 }
 
 // put writes a whole MCPServer: with another annotation, other variables and replicas, or a request to restart the proxy.
@@ -125,12 +125,12 @@ func (c *coauthors) put(ctx context.Context, round int, random *rand.Rand) error
 		}
 	}
 	return retry.OnError(wait.Backoff{Steps: 100, Duration: time.Millisecond, Factor: 1.1, Cap: harness.Poll}, apierrors.IsConflict, func() error {
-		server, err := c.space.Servers.Get(ctx, c.name, metav1.GetOptions{})
+		server, err := c.ns.Servers.Get(ctx, c.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(server)
-		return c.wrote(c.space.Servers.Update(ctx, server, metav1.UpdateOptions{FieldManager: putClient}))
+		return c.wrote(c.ns.Servers.Update(ctx, server, metav1.UpdateOptions{FieldManager: putClient}))
 	})
 }
 
@@ -161,7 +161,7 @@ func (c *coauthors) write(ctx context.Context, seed uint64) error {
 func (c *coauthors) awaitOperator(ctx context.Context) error {
 	var want int64
 	return wait.PollUntilContextTimeout(ctx, harness.Poll, harness.Timeout, true, func(ctx context.Context) (bool, error) {
-		server, err := c.space.Servers.Get(ctx, c.name, metav1.GetOptions{})
+		server, err := c.ns.Servers.Get(ctx, c.name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -176,21 +176,21 @@ func (c *coauthors) awaitOperator(ctx context.Context) error {
 // status, and by writing back what they read. Whatever the order, no write of the operator's touches what is theirs.
 func TestCoauthors(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	seen := followServers(t, space)
-	begin := space.Mark(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	seen := followServers(t, ns)
+	begin := ns.Mark(t)
+	ns.Operate(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 
 	all := map[string]*coauthors{}
 	group, ctx := errgroup.WithContext(t.Context())
 	for i := range coauthored {
-		c := &coauthors{space: space, name: fmt.Sprintf("shared-%d", i), versions: map[string]bool{}}
+		c := &coauthors{ns: ns, name: fmt.Sprintf("shared-%d", i), versions: map[string]bool{}}
 		all[c.name] = c
-		created := space.Create(t, harness.Server(c.name, v1beta1.TransportStreamableHTTP))
+		created := ns.Create(t, harness.Server(c.name, v1beta1.TransportStreamableHTTP))
 		c.versions[created.ResourceVersion] = true
-		held, err := space.Servers.Apply(t.Context(), toolhivev1beta1ac.MCPServer(c.name, space.Name).WithFinalizers(holdFinalizer),
+		held, err := ns.Servers.Apply(t.Context(), toolhivev1beta1ac.MCPServer(c.name, ns.Name).WithFinalizers(holdFinalizer),
 			metav1.ApplyOptions{FieldManager: holdOwner})
 		if err := c.wrote(held, err); err != nil {
 			t.Fatal(err)
@@ -201,35 +201,35 @@ func TestCoauthors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range all {
-		space.AwaitSettled(t, name)
-		awaitCalm(t, space, name)
+		ns.AwaitSettled(t, name)
+		awaitCalm(t, ns, name)
 		c.checkValues(t)
 	}
-	mark := space.Mark(t)
+	mark := ns.Mark(t)
 	for _, c := range all {
 		// To ask for the same once more changes nothing.
 		if _, err := c.sendPolicy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	space.Quiet(t, mark, harness.Calm)
+	ns.Quiet(t, mark, harness.Calm)
 
 	for name := range all {
-		space.Delete(t, name, metav1.DeletePropagationBackground)
+		ns.Delete(t, name, metav1.DeletePropagationBackground)
 	}
 	for name, c := range all {
 		c.checkHeld(t)
-		released, err := space.Servers.Apply(t.Context(), toolhivev1beta1ac.MCPServer(name, space.Name), metav1.ApplyOptions{FieldManager: holdOwner})
+		released, err := ns.Servers.Apply(t.Context(), toolhivev1beta1ac.MCPServer(name, ns.Name), metav1.ApplyOptions{FieldManager: holdOwner})
 		if err := c.wrote(released, err); err != nil {
 			t.Fatal(err)
 		}
-		space.AwaitGone(t, name)
+		ns.AwaitGone(t, name)
 	}
 	writes, theirs := seen.judge(t, all), 0
 	for _, c := range all {
 		theirs += c.writes
 	}
-	sent := ownServerWrites(t, space, begin)
+	sent := ownServerWrites(t, ns, begin)
 	t.Logf("%d writes by others, %d by the operator; it sent %d, of which %d lost a race", theirs, writes, sent.all, sent.all-sent.succeeded)
 	if theirs < 300 || writes < 4*coauthored {
 		t.Error("that is too few to say anything")
@@ -245,7 +245,7 @@ func TestCoauthors(t *testing.T) {
 // checkValues looks whether everything that the others wrote last is there, and is theirs.
 func (c *coauthors) checkValues(t *testing.T) {
 	t.Helper()
-	server, err := c.space.Servers.Get(t.Context(), c.name, metav1.GetOptions{})
+	server, err := c.ns.Servers.Get(t.Context(), c.name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,30 +278,30 @@ func (c *coauthors) checkValues(t *testing.T) {
 // checkHeld waits until the operator has given up its finalizer; the other one stays.
 func (c *coauthors) checkHeld(t *testing.T) {
 	t.Helper()
-	c.space.AwaitServer(t, c.name, "is held by the other finalizer", func(server *v1beta1.MCPServer) error {
+	c.ns.AwaitServer(t, c.name, "is held by the other finalizer", func(server *v1beta1.MCPServer) error {
 		if server.DeletionTimestamp == nil || !slices.Equal(server.Finalizers, []string{holdFinalizer}) {
 			return fmt.Errorf("finalizers %v", server.Finalizers)
 		}
 		return nil
 	})
-	mark := c.space.Mark(t)
+	mark := c.ns.Mark(t)
 	// What still is written to it concerns nobody any more.
 	if err := c.applyPolicy(t.Context(), coauthorWrites, nil); err != nil {
 		t.Fatal(err)
 	}
-	if found, _ := writesFor(t, c.space, c.name, mark, time.Second); found {
-		t.Errorf("the operator writes to what it has given up: %v", c.space.Writes(t, mark))
+	if found, _ := writesFor(t, c.ns, c.name, mark, time.Second); found {
+		t.Errorf("the operator writes to what it has given up: %v", c.ns.Writes(t, mark))
 	}
 }
 
 // sentWrites are how many writes of MCPServers the operator sent, and how many were accepted.
 type sentWrites struct{ all, succeeded int }
 
-func ownServerWrites(t *testing.T, space *harness.Space, since audit.Mark) sentWrites {
+func ownServerWrites(t *testing.T, ns *harness.Namespace, since audit.Mark) sentWrites {
 	t.Helper()
 	var sent sentWrites
 	form := harness.FormOf(harness.ServerItself)
-	for _, e := range space.Writes(t, since) {
+	for _, e := range ns.Writes(t, since) {
 		if e.Group != form.Resource.Group || e.Resource != form.Resource.Resource {
 			continue
 		}

@@ -36,13 +36,13 @@ type versions struct {
 }
 
 // followServers keeps every version of the MCPServers of a namespace from now on, until the test ends.
-func followServers(t *testing.T, space *harness.Space) *versions {
+func followServers(t *testing.T, ns *harness.Namespace) *versions {
 	t.Helper()
-	list, err := space.Objects(harness.ServerItself).List(t.Context(), metav1.ListOptions{})
+	list, err := ns.Objects(harness.ServerItself).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := space.Objects(harness.ServerItself).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	w, err := ns.Objects(harness.ServerItself).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ import (
 const team = "team"
 
 // side is what somebody does to a part of an MCPServer. The object is that part as it was before the dispute.
-type side func(t *testing.T, space *harness.Space, server string, part harness.Part, before *unstructured.Unstructured)
+type side func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, before *unstructured.Unstructured)
 
 // dispute is a field of ours to which somebody gives another value.
 type dispute struct {
@@ -105,41 +105,41 @@ var disputes = map[string]dispute{
 
 // byHand changes something by hand.
 func byHand(operations ...harness.Operation) side {
-	return func(t *testing.T, space *harness.Space, server string, part harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, _ *unstructured.Unstructured) {
 		t.Helper()
-		space.MustPatch(t, harness.Hand, part, server, operations...)
+		ns.MustPatch(t, harness.Hand, part, server, operations...)
 	}
 }
 
 // putBack gives a field, by hand, the value that it had before.
 func putBack(path ...string) side {
-	return func(t *testing.T, space *harness.Space, server string, part harness.Part, before *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, before *unstructured.Unstructured) {
 		t.Helper()
 		value, found, err := unstructured.NestedFieldNoCopy(before.Object, path...)
 		if err != nil || !found {
 			t.Fatalf("there was no %v: %v", path, err)
 		}
-		space.MustPatch(t, harness.Hand, part, server, harness.Replace("/"+strings.Join(path, "/"), value))
+		ns.MustPatch(t, harness.Hand, part, server, harness.Replace("/"+strings.Join(path, "/"), value))
 	}
 }
 
 // byTeam applies fields as a manager that takes them by force; without fields it gives up all that it has.
 func byTeam(fields map[string]any) side {
-	return func(t *testing.T, space *harness.Space, server string, part harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, _ *unstructured.Unstructured) {
 		t.Helper()
-		space.MustApply(t, team, part, server, true, fields)
+		ns.MustApply(t, team, part, server, true, fields)
 	}
 }
 
 // scaleTo does what kubectl scale does.
 func scaleTo(replicas int32) side {
-	return func(t *testing.T, space *harness.Space, server string, _ harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Part, _ *unstructured.Unstructured) {
 		t.Helper()
 		scale := &autoscalingv1.Scale{
-			ObjectMeta: metav1.ObjectMeta{Name: server, Namespace: space.Name},
+			ObjectMeta: metav1.ObjectMeta{Name: server, Namespace: ns.Name},
 			Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
 		}
-		_, err := env.Core.AppsV1().Deployments(space.Name).
+		_, err := env.Core.AppsV1().Deployments(ns.Name).
 			UpdateScale(t.Context(), server, scale, metav1.UpdateOptions{FieldManager: "kubectl"})
 		if err != nil {
 			t.Fatal(err)
@@ -149,9 +149,9 @@ func scaleTo(replicas int32) side {
 
 // asksFor makes the MCPServer ask for something else.
 func asksFor(change harness.Change) side {
-	return func(t *testing.T, space *harness.Space, server string, _ harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Part, _ *unstructured.Unstructured) {
 		t.Helper()
-		space.Edit(t, server, change)
+		ns.Edit(t, server, change)
 	}
 }
 
@@ -160,42 +160,42 @@ func asksFor(change harness.Change) side {
 // want the same.
 func TestConflict(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for name, d := range disputes {
 		server := harness.Server(name, v1beta1.TransportStreamableHTTP)
 		if d.before != nil {
 			d.before(server)
 		}
-		space.Create(t, server)
+		ns.Create(t, server)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
 			item := cmp.Or(d.writer, string(d.part))
 			statuses := 1
 			if d.counts {
 				statuses = 2
 			}
 
-			before, mark := space.MustObject(t, d.part, name), space.Mark(t)
-			d.begin(t, space, name, d.part, before)
-			awaitConflict(t, space, name, d.named...)
-			watchStanding(t, space, name, mark)
-			cost := harness.CostOf(name, space.Writes(t, mark))
+			before, mark := ns.MustObject(t, d.part, name), ns.Mark(t)
+			d.begin(t, ns, name, d.part, before)
+			awaitConflict(t, ns, name, d.named...)
+			watchStanding(t, ns, name, mark)
+			cost := harness.CostOf(name, ns.Writes(t, mark))
 			if diff := gocmp.Diff(harness.Once(item+" (409)", "event"), cost.Without("status")); diff != "" {
 				t.Errorf("a conflict that stands should cost one request and one event (-want +got):\n%s", diff)
 			}
 			if n := cost["status"]; n > statuses {
 				t.Errorf("the status was written %d times", n)
 			}
-			oneConflictEvent(t, space, name)
+			oneConflictEvent(t, ns, name)
 
-			mark = space.Mark(t)
-			d.end(t, space, name, d.part, before)
-			awaitNoConflict(t, space, name)
-			space.AwaitSettled(t, name)
-			if n := checkCost(t, space, name, mark, harness.Once(item)); n > mostStatuses {
+			mark = ns.Mark(t)
+			d.end(t, ns, name, d.part, before)
+			awaitNoConflict(t, ns, name)
+			ns.AwaitSettled(t, name)
+			if n := checkCost(t, ns, name, mark, harness.Once(item)); n > mostStatuses {
 				t.Errorf("the status was written %d times", n)
 			}
 		})
@@ -206,41 +206,41 @@ func TestConflict(t *testing.T) {
 // and that object as soon as it can.
 func TestConflictHoldsOneWriter(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "held"
-	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
-	before := space.MustObject(t, harness.Proxy, name)
-	space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
-	awaitConflict(t, space, name, harness.Hand)
-	watchStanding(t, space, name, space.Mark(t))
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
+	before := ns.MustObject(t, harness.Proxy, name)
+	ns.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+	awaitConflict(t, ns, name, harness.Hand)
+	watchStanding(t, ns, name, ns.Mark(t))
 
-	mark := space.Mark(t)
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
-	awaitConflict(t, space, name, harness.Hand)
-	watchStanding(t, space, name, mark)
-	cost := harness.CostOf(name, space.Writes(t, mark))
+	mark := ns.Mark(t)
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
+	awaitConflict(t, ns, name, harness.Hand)
+	watchStanding(t, ns, name, mark)
+	cost := harness.CostOf(name, ns.Writes(t, mark))
 	if diff := gocmp.Diff(harness.Once("runconfig", "backend", "proxy (409)"), cost.Without("status")); diff != "" {
 		t.Errorf("the edit should be followed but by the proxy (-want +got):\n%s", diff)
 	}
 
-	mark = space.Mark(t)
-	putBack("spec", "template", "spec", "containers")(t, space, name, harness.Proxy, before)
-	awaitNoConflict(t, space, name)
-	space.AwaitSettled(t, name)
-	checkCost(t, space, name, mark, harness.Once("proxy"))
-	args, _, err := unstructured.NestedSlice(space.MustObject(t, harness.Proxy, name).Object, "spec", "template", "spec", "containers")
+	mark = ns.Mark(t)
+	putBack("spec", "template", "spec", "containers")(t, ns, name, harness.Proxy, before)
+	awaitNoConflict(t, ns, name)
+	ns.AwaitSettled(t, name)
+	checkCost(t, ns, name, mark, harness.Once("proxy"))
+	args, _, err := unstructured.NestedSlice(ns.MustObject(t, harness.Proxy, name).Object, "spec", "template", "spec", "containers")
 	if err != nil || len(args) != 1 || !gocmp.Equal(args[0].(map[string]any)["args"], []any{"run", "example.com/mcp:2"}) {
 		t.Errorf("the proxy has not followed: %v, %v", args, err)
 	}
 }
 
 // awaitConflict waits until an MCPServer, at its present generation, tells of a conflict and of what is named.
-func awaitConflict(t *testing.T, space *harness.Space, name string, named ...string) {
+func awaitConflict(t *testing.T, ns *harness.Namespace, name string, named ...string) {
 	t.Helper()
-	space.AwaitServer(t, name, "tells of the conflict", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, name, "tells of the conflict", func(server *v1beta1.MCPServer) error {
 		found := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
 		if found == nil || found.Status != metav1.ConditionFalse || found.Reason != "FieldManagerConflict" ||
 			found.ObservedGeneration != server.Generation {
@@ -255,9 +255,9 @@ func awaitConflict(t *testing.T, space *harness.Space, name string, named ...str
 	})
 }
 
-func awaitNoConflict(t *testing.T, space *harness.Space, name string) {
+func awaitNoConflict(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
-	space.AwaitServer(t, name, "tells of no conflict", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, name, "tells of no conflict", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 			return errors.New("condition FieldsOwned is not True")
 		}
@@ -270,21 +270,21 @@ const standing = 4 * time.Second
 
 // watchStanding waits until the control plane has answered to what was done, rollouts included, and then for some more
 // time.
-func watchStanding(t *testing.T, space *harness.Space, name string, since audit.Mark) {
+func watchStanding(t *testing.T, ns *harness.Namespace, name string, since audit.Mark) {
 	t.Helper()
-	space.AwaitWorkloads(t, name)
-	awaitCalm(t, space, name)
-	if found, _ := writesFor(t, space, name, space.Mark(t), standing); found {
-		t.Errorf("something was written, or tried, long after the conflict: %v", space.Writes(t, since))
+	ns.AwaitWorkloads(t, name)
+	awaitCalm(t, ns, name)
+	if found, _ := writesFor(t, ns, name, ns.Mark(t), standing); found {
+		t.Errorf("something was written, or tried, long after the conflict: %v", ns.Writes(t, since))
 	}
 }
 
 // oneConflictEvent looks for the event that tells of the conflict: there is one, and it happened once.
-func oneConflictEvent(t *testing.T, space *harness.Space, name string) {
+func oneConflictEvent(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	var found []eventsv1.Event
 	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
-		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 // finalizer, one more for each number of replicas, which has a writer of its own, and at most two for the status.
 func TestCostOfCreation(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 
 	shapes := []struct {
 		name     string
@@ -38,19 +38,19 @@ func TestCostOfCreation(t *testing.T) {
 			server := harness.Server(string(transport)+"-"+shape.name, transport, shape.changes...)
 			t.Run(server.Name, func(t *testing.T) {
 				t.Parallel()
-				begin := space.Mark(t)
-				space.Create(t, server)
-				space.AwaitSettled(t, server.Name)
+				begin := ns.Mark(t)
+				ns.Create(t, server)
+				ns.AwaitSettled(t, server.Name)
 				want := harness.CreationCost(harness.PartsOf(server), shape.replicas...)
 				most := 2
-				n := checkCost(t, space, server.Name, begin, want)
-				if len(harness.CostOf(server.Name, space.Writes(t, begin)).Lost()) > 0 {
+				n := checkCost(t, ns, server.Name, begin, want)
+				if len(harness.CostOf(server.Name, ns.Writes(t, begin)).Lost()) > 0 {
 					most++ // One that loses a race again after its first retry is told of.
 				}
 				if n < 1 || n > most {
 					t.Errorf("the status was written %d times, not 1 to %d times", n, most)
 				}
-				checkOwnership(t, space, server.Name)
+				checkOwnership(t, ns, server.Name)
 			})
 		}
 	}

@@ -173,38 +173,38 @@ var fieldEdits = []fieldEdit{
 // status is written at most twice. Pods are replaced where they have to be, and nowhere else.
 func TestCostOfEdit(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for _, e := range fieldEdits {
 		transport := e.transport
 		if transport == "" {
 			transport = v1beta1.TransportStreamableHTTP
 		}
-		space.Create(t, harness.Server(e.name, transport, e.before...))
+		ns.Create(t, harness.Server(e.name, transport, e.before...))
 	}
 	for _, e := range fieldEdits {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, e.name)
-			awaitCalm(t, space, e.name)
-			before := generationsOf(t, space, e.name)
+			ns.AwaitSettled(t, e.name)
+			awaitCalm(t, ns, e.name)
+			before := generationsOf(t, ns, e.name)
 
-			begin := space.Mark(t)
-			space.Edit(t, e.name, e.change)
+			begin := ns.Mark(t)
+			ns.Edit(t, e.name, e.change)
 			if !e.silent {
-				space.AwaitSettled(t, e.name)
+				ns.AwaitSettled(t, e.name)
 			}
-			status := checkCost(t, space, e.name, begin, e.costs)
+			status := checkCost(t, ns, e.name, begin, e.costs)
 			switch {
 			case e.silent && status > 0:
 				t.Errorf("the status was written %d times, though nothing was to be told", status)
 			case !e.silent && status > 2:
 				t.Errorf("the status was written %d times, more than twice", status)
 			}
-			if diff := cmp.Diff(before.after(e.rolls), generationsOf(t, space, e.name)); diff != "" {
+			if diff := cmp.Diff(before.after(e.rolls), generationsOf(t, ns, e.name)); diff != "" {
 				t.Errorf("the generations of pods are not as they should be (-want +got):\n%s", diff)
 			}
-			checkOwnership(t, space, e.name)
+			checkOwnership(t, ns, e.name)
 		})
 	}
 }
@@ -221,15 +221,15 @@ func (g generations) after(rolled []harness.Part) generations {
 }
 
 // generationsOf counts the ReplicaSets of the proxy and the ControllerRevisions of the backend.
-func generationsOf(t *testing.T, space *harness.Space, server string) generations {
+func generationsOf(t *testing.T, ns *harness.Namespace, server string) generations {
 	t.Helper()
-	proxy := space.MustObject(t, harness.Proxy, server).GetUID()
-	backend := space.MustObject(t, harness.Backend, server).GetUID()
-	replicaSets, err := env.Core.AppsV1().ReplicaSets(space.Name).List(t.Context(), metav1.ListOptions{})
+	proxy := ns.MustObject(t, harness.Proxy, server).GetUID()
+	backend := ns.MustObject(t, harness.Backend, server).GetUID()
+	replicaSets, err := env.Core.AppsV1().ReplicaSets(ns.Name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	revisions, err := env.Core.AppsV1().ControllerRevisions(space.Name).List(t.Context(), metav1.ListOptions{})
+	revisions, err := env.Core.AppsV1().ControllerRevisions(ns.Name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,40 +33,40 @@ func doomed(name string) *v1beta1.MCPServer {
 // TestDeletionAheadOfCollector for what it does when it knows.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for name, propagation := range map[string]metav1.DeletionPropagation{
 		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground,
 	} {
-		space.Create(t, doomed(name))
+		ns.Create(t, doomed(name))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
-			mark := space.Mark(t)
-			space.Delete(t, name, propagation)
-			space.AwaitGone(t, name)
-			awaitNothing(t, space, name)
-			awaitCalm(t, space, name)
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
+			mark := ns.Mark(t)
+			ns.Delete(t, name, propagation)
+			ns.AwaitGone(t, name)
+			awaitNothing(t, ns, name)
+			awaitCalm(t, ns, name)
 			if propagation == metav1.DeletePropagationBackground {
-				checkRelease(t, space, name, mark)
+				checkRelease(t, ns, name, mark)
 			}
 		})
 	}
 }
 
 // awaitNothing waits until nothing is left of an MCPServer, pods included.
-func awaitNothing(t *testing.T, space *harness.Space, name string) {
+func awaitNothing(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	harness.Eventually(t, "nothing is left of "+name, func(ctx context.Context) error {
-		objects, err := space.ObjectsOf(ctx, name)
+		objects, err := ns.ObjectsOf(ctx, name)
 		if err != nil {
 			return err
 		}
 		if len(objects) > 0 {
 			return fmt.Errorf("there are %v", slices.Sorted(maps.Keys(objects)))
 		}
-		pods, err := env.Core.CoreV1().Pods(space.Name).List(ctx, metav1.ListOptions{LabelSelector: "toolhive-name=" + name})
+		pods, err := env.Core.CoreV1().Pods(ns.Name).List(ctx, metav1.ListOptions{LabelSelector: "toolhive-name=" + name})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("there are %d pods", len(pods.Items))
 		}
@@ -76,9 +76,9 @@ func awaitNothing(t *testing.T, space *harness.Space, name string) {
 
 // checkRelease looks for the one write by which an MCPServer that is being deleted is let go: an apply, by the writer
 // of the finalizer, of no finalizer. Nothing else is to be written, or only what is named.
-func checkRelease(t *testing.T, space *harness.Space, name string, since audit.Mark, more ...string) {
+func checkRelease(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, more ...string) {
 	t.Helper()
-	writes := space.Writes(t, since)
+	writes := ns.Writes(t, since)
 	cost := harness.CostOf(name, writes)
 	cost.Lost()
 	if diff := cmp.Diff(harness.Once(append(more, "finalizer")...), cost); diff != "" {
@@ -107,18 +107,18 @@ func checkRelease(t *testing.T, space *harness.Space, name string, since audit.M
 func TestDeletionWithoutOperator(t *testing.T) {
 	t.Parallel()
 	const name = "late"
-	space := env.Space(t)
-	first := space.Operate(t)
-	space.Create(t, doomed(name))
-	space.AwaitSettled(t, name)
+	ns := env.Namespace(t)
+	first := ns.Operate(t)
+	ns.Create(t, doomed(name))
+	ns.AwaitSettled(t, name)
 	harness.Stop(t, first)
 
-	mark := space.Mark(t)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.Operate(t)
-	space.AwaitGone(t, name)
-	awaitNothing(t, space, name)
-	checkRelease(t, space, name, mark)
+	mark := ns.Mark(t)
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.Operate(t)
+	ns.AwaitGone(t, name)
+	awaitNothing(t, ns, name)
+	checkRelease(t, ns, name, mark)
 }
 
 // TestDeletionWithoutReference deletes an MCPServer one of whose children has lost its owner: the garbage collector
@@ -126,24 +126,24 @@ func TestDeletionWithoutOperator(t *testing.T) {
 func TestDeletionWithoutReference(t *testing.T) {
 	t.Parallel()
 	const name = "loose"
-	space := env.Space(t)
-	first := space.Operate(t)
-	space.Create(t, doomed(name))
-	space.AwaitSettled(t, name)
+	ns := env.Namespace(t)
+	first := ns.Operate(t)
+	ns.Create(t, doomed(name))
+	ns.AwaitSettled(t, name)
 
 	// An operator at work would give the reference back first. Either way, nothing is left.
 	for _, part := range []harness.Part{harness.ProxyService, harness.RunConfig, harness.ProxyRole} {
 		if part == harness.ProxyRole {
 			harness.Stop(t, first)
 		}
-		space.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
+		ns.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
 	}
-	mark := space.Mark(t)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.Operate(t)
-	space.AwaitGone(t, name)
-	awaitNothing(t, space, name)
-	if cost := harness.CostOf(name, space.Writes(t, mark)); cost["delete role"] != 1 || cost["finalizer"] < 1 {
+	mark := ns.Mark(t)
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.Operate(t)
+	ns.AwaitGone(t, name)
+	awaitNothing(t, ns, name)
+	if cost := harness.CostOf(name, ns.Writes(t, mark)); cost["delete role"] != 1 || cost["finalizer"] < 1 {
 		t.Errorf("the child that lost its owner should be deleted, and the finalizer released: %v", cost)
 	}
 }
@@ -155,28 +155,28 @@ func TestOrphaning(t *testing.T) {
 	for _, name := range []string{"present", "absent"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			first := space.Operate(t)
+			ns := env.Namespace(t)
+			first := ns.Operate(t)
 			server := doomed(name)
-			space.Create(t, server)
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
+			ns.Create(t, server)
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
 			if name == "absent" {
 				harness.Stop(t, first)
 			}
 
-			mark := space.Mark(t)
-			space.Delete(t, name, metav1.DeletePropagationOrphan)
+			mark := ns.Mark(t)
+			ns.Delete(t, name, metav1.DeletePropagationOrphan)
 			var more []string
 			if name == "absent" {
-				awaitOrphaned(t, space, name)
-				space.Operate(t)
+				awaitOrphaned(t, ns, name)
+				ns.Operate(t)
 				more = append(more, "event") // It cannot know that this was asked for, and tells what is left.
 			}
-			space.AwaitGone(t, name)
-			awaitCalm(t, space, name)
-			checkRelease(t, space, name, mark, more...)
-			checkOrphans(t, space, server)
+			ns.AwaitGone(t, name)
+			awaitCalm(t, ns, name)
+			checkRelease(t, ns, name, mark, more...)
+			checkOrphans(t, ns, server)
 		})
 	}
 }
@@ -184,26 +184,26 @@ func TestOrphaning(t *testing.T) {
 // TestDeletionAheadOfCollector deletes MCPServers when the operator is faster than the garbage collector, to which the
 // user has given something to do before the MCPServer may go: the operator does not take that away.
 func TestDeletionAheadOfCollector(t *testing.T) {
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	propagations := map[string]metav1.DeletionPropagation{
 		"orphan": metav1.DeletePropagationOrphan, "foreground": metav1.DeletePropagationForeground,
 	}
 	for name := range propagations {
-		space.Create(t, doomed(name))
+		ns.Create(t, doomed(name))
 	}
 	for name := range propagations {
-		space.AwaitSettled(t, name)
-		awaitCalm(t, space, name)
+		ns.AwaitSettled(t, name)
+		awaitCalm(t, ns, name)
 	}
 	goOn := stopControllers(t)
-	mark := space.Mark(t)
+	mark := ns.Mark(t)
 	for name, propagation := range propagations {
-		space.Delete(t, name, propagation)
+		ns.Delete(t, name, propagation)
 	}
 	for name := range propagations {
-		awaitCalm(t, space, name)
-		space.AwaitServer(t, name, "waits for the garbage collector", func(server *v1beta1.MCPServer) error {
+		awaitCalm(t, ns, name)
+		ns.AwaitServer(t, name, "waits for the garbage collector", func(server *v1beta1.MCPServer) error {
 			if len(server.Finalizers) != 2 {
 				return fmt.Errorf("its finalizers are %v", server.Finalizers)
 			}
@@ -213,12 +213,12 @@ func TestDeletionAheadOfCollector(t *testing.T) {
 
 	goOn()
 	for name := range propagations {
-		space.AwaitGone(t, name)
-		awaitCalm(t, space, name)
-		checkRelease(t, space, name, mark)
+		ns.AwaitGone(t, name)
+		awaitCalm(t, ns, name)
+		checkRelease(t, ns, name, mark)
 	}
-	awaitNothing(t, space, "foreground")
-	checkOrphans(t, space, doomed("orphan"))
+	awaitNothing(t, ns, "foreground")
+	checkOrphans(t, ns, doomed("orphan"))
 }
 
 // stopControllers stops the controllers of the control plane, the garbage collector among them, until the returned
@@ -238,9 +238,9 @@ func stopControllers(t *testing.T) (goOn func()) {
 }
 
 // awaitOrphaned waits until the garbage collector has done its part: only the operator's finalizer is left.
-func awaitOrphaned(t *testing.T, space *harness.Space, name string) {
+func awaitOrphaned(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
-	space.AwaitServer(t, name, "has orphaned its children", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, name, "has orphaned its children", func(server *v1beta1.MCPServer) error {
 		if slices.Contains(server.Finalizers, metav1.FinalizerOrphanDependents) {
 			return fmt.Errorf("the finalizers are %v", server.Finalizers)
 		}
@@ -253,33 +253,33 @@ func awaitOrphaned(t *testing.T, space *harness.Space, name string) {
 func TestDeletionWithForeignFinalizer(t *testing.T) {
 	t.Parallel()
 	const name, other = "shared", "example.com/other"
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	server := doomed(name)
 	server.Finalizers = []string{other}
-	space.Create(t, server)
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
+	ns.Create(t, server)
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
 
-	mark := space.Mark(t)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.AwaitServer(t, name, "is let go by the operator", func(server *v1beta1.MCPServer) error {
+	mark := ns.Mark(t)
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.AwaitServer(t, name, "is let go by the operator", func(server *v1beta1.MCPServer) error {
 		if slices.Equal(server.Finalizers, []string{other}) {
 			return nil
 		}
 		return fmt.Errorf("the finalizers are %v", server.Finalizers)
 	})
-	awaitCalm(t, space, name)
-	checkRelease(t, space, name, mark)
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Finalizers = nil })
-	space.AwaitGone(t, name)
-	awaitNothing(t, space, name)
+	awaitCalm(t, ns, name)
+	checkRelease(t, ns, name, mark)
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Finalizers = nil })
+	ns.AwaitGone(t, name)
+	awaitNothing(t, ns, name)
 }
 
 // checkOrphans looks whether all children of an MCPServer are there, belong to nobody, and are not on their way out.
-func checkOrphans(t *testing.T, space *harness.Space, server *v1beta1.MCPServer) {
+func checkOrphans(t *testing.T, ns *harness.Namespace, server *v1beta1.MCPServer) {
 	t.Helper()
-	objects, err := space.ObjectsOf(t.Context(), server.Name)
+	objects, err := ns.ObjectsOf(t.Context(), server.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,21 +299,21 @@ func checkOrphans(t *testing.T, space *harness.Space, server *v1beta1.MCPServer)
 // that vanish before them.
 func TestNamespaceDeletion(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	names := []string{"one", "two", "three"}
 	for _, name := range names {
-		space.Create(t, doomed(name))
+		ns.Create(t, doomed(name))
 	}
 	for _, name := range names {
-		space.AwaitSettled(t, name)
+		ns.AwaitSettled(t, name)
 	}
-	mark := space.Mark(t)
-	if err := env.Core.CoreV1().Namespaces().Delete(t.Context(), space.Name, metav1.DeleteOptions{}); err != nil {
+	mark := ns.Mark(t)
+	if err := env.Core.CoreV1().Namespaces().Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, "the namespace is gone", func(ctx context.Context) error {
-		namespace, err := env.Core.CoreV1().Namespaces().Get(ctx, space.Name, metav1.GetOptions{})
+		namespace, err := env.Core.CoreV1().Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -322,8 +322,8 @@ func TestNamespaceDeletion(t *testing.T) {
 		}
 		return err
 	})
-	gone := space.Mark(t)
-	writes := space.Writes(t, mark)
+	gone := ns.Mark(t)
+	writes := ns.Writes(t, mark)
 	for _, name := range names {
 		cost := harness.CostOf(name, writes)
 		t.Logf("%s: %v", name, cost)
@@ -337,7 +337,7 @@ func TestNamespaceDeletion(t *testing.T) {
 			}
 		}
 	}
-	space.Quiet(t, gone, harness.Calm)
+	ns.Quiet(t, gone, harness.Calm)
 }
 
 // TestSuccessor makes an MCPServer of the same name as one that is gone, or going. What that one left behind becomes
@@ -349,14 +349,14 @@ func TestSuccessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			space.Operate(t)
-			space.Create(t, doomed(name))
-			space.AwaitSettled(t, name)
-			space.Delete(t, name, propagation)
-			space.AwaitGone(t, name)
+			ns := env.Namespace(t)
+			ns.Operate(t)
+			ns.Create(t, doomed(name))
+			ns.AwaitSettled(t, name)
+			ns.Delete(t, name, propagation)
+			ns.AwaitGone(t, name)
 
-			checkInherits(t, space, space.Create(t, doomed(name)))
+			checkInherits(t, ns, ns.Create(t, doomed(name)))
 		})
 	}
 }
@@ -365,27 +365,27 @@ func TestSuccessor(t *testing.T) {
 // predecessor as its owner. It is taken over as it is, by one write.
 func TestSuccessorBeforeCollection(t *testing.T) {
 	const name = "early"
-	space := env.Space(t)
-	space.Operate(t)
-	space.Create(t, doomed(name))
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
-	before, err := space.ObjectsOf(t.Context(), name)
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, doomed(name))
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
+	before, err := ns.ObjectsOf(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	goOn := stopControllers(t)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.AwaitGone(t, name)
-	mark := space.Mark(t)
-	successor := space.Create(t, doomed(name))
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.AwaitGone(t, name)
+	mark := ns.Mark(t)
+	successor := ns.Create(t, doomed(name))
 	// The numbers of replicas are as they should be, but were written from another MCPServer.
 	cost := harness.CreationCost(harness.PartsOf(successor))
 	cost["proxy replicas"], cost["backend replicas"] = 1, 1
-	checkCost(t, space, name, mark, cost)
+	checkCost(t, ns, name, mark, cost)
 	goOn()
-	after := checkInherits(t, space, successor)
+	after := checkInherits(t, ns, successor)
 	for part, object := range before {
 		if part != harness.ServerItself && after[part].GetUID() != object.GetUID() {
 			t.Errorf("the %s is another one", part)
@@ -394,14 +394,14 @@ func TestSuccessorBeforeCollection(t *testing.T) {
 }
 
 // checkInherits waits until an MCPServer has settled, and looks whether all its parts are its own.
-func checkInherits(t *testing.T, space *harness.Space, successor *v1beta1.MCPServer) map[harness.Part]*unstructured.Unstructured {
+func checkInherits(t *testing.T, ns *harness.Namespace, successor *v1beta1.MCPServer) map[harness.Part]*unstructured.Unstructured {
 	t.Helper()
 	name := successor.Name
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
-	space.AwaitSettled(t, name)
-	checkOwnership(t, space, name)
-	objects, err := space.ObjectsOf(t.Context(), name)
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
+	ns.AwaitSettled(t, name)
+	checkOwnership(t, ns, name)
+	objects, err := ns.ObjectsOf(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,13 +36,13 @@ var configMaps = admissionregistrationv1.RuleWithOperations{
 }
 
 // denyConfigMaps has the API server refuse every ConfigMap of the namespace whose name has a part in it.
-func denyConfigMaps(t *testing.T, s *harness.Space, part string) (lift func()) {
+func denyConfigMaps(t *testing.T, ns *harness.Namespace, part string) (lift func()) {
 	t.Helper()
-	lift = denyIn(t, s, configMaps, admissionregistrationv1.Validation{
+	lift = denyIn(t, ns, configMaps, admissionregistrationv1.Validation{
 		Expression: fmt.Sprintf("!object.metadata.name.contains('%s')", part), Message: "no such ConfigMaps here",
 	})
 	harness.Eventually(t, "ConfigMaps are denied", func(ctx context.Context) error {
-		_, err := s.Core.CoreV1().ConfigMaps(s.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any" + part}},
+		_, err := ns.Core.CoreV1().ConfigMaps(ns.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any" + part}},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			return errors.New("they are admitted")
@@ -69,8 +69,8 @@ func TestNoProxyAheadOfItsPolicy(t *testing.T) {
 			s.Create(t, httpServer("guarded", harness.InlineAuthorization))
 			s.AwaitSettled(t, "guarded")
 			before := namesOf(proxiesOf(t, s, "guarded"))
-			watched := record(t, s.Space)
-			lift := denyConfigMaps(t, s.Space, denied)
+			watched := record(t, s.Namespace)
+			lift := denyConfigMaps(t, s.Namespace, denied)
 
 			start := s.Mark(t)
 			edited := s.Edit(t, "guarded", forbids)

@@ -32,27 +32,27 @@ func driftServer(part harness.Part, changes ...harness.Change) *v1beta1.MCPServe
 // configuration that was made anew replaces the pods that read it.
 func TestDeletedChildren(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for _, part := range harness.PartsOf(driftServer(harness.ServerItself)) {
 		if part == harness.ServerItself {
 			continue
 		}
 		server := driftServer(part).Name
-		space.Create(t, driftServer(part))
+		ns.Create(t, driftServer(part))
 		t.Run(string(part), func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, server)
-			awaitCalm(t, space, server)
-			victim := space.MustObject(t, part, server)
+			ns.AwaitSettled(t, server)
+			awaitCalm(t, ns, server)
+			victim := ns.MustObject(t, part, server)
 
-			mark, began := space.Mark(t), time.Now()
-			err := space.Objects(part).Delete(t.Context(), victim.GetName(), metav1.DeleteOptions{})
+			mark, began := ns.Mark(t), time.Now()
+			err := ns.Objects(part).Delete(t.Context(), victim.GetName(), metav1.DeleteOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			harness.Eventually(t, "the child is back", func(ctx context.Context) error {
-				object, err := space.Object(ctx, part, server)
+				object, err := ns.Object(ctx, part, server)
 				if err == nil && object.GetUID() == victim.GetUID() {
 					return errors.New("it is still the old one")
 				}
@@ -61,17 +61,17 @@ func TestDeletedChildren(t *testing.T) {
 			if took := time.Since(began); took > soon {
 				t.Errorf("it took %v", took)
 			}
-			space.AwaitSettled(t, server)
+			ns.AwaitSettled(t, server)
 			want, rolls := harness.Once(string(part)), part == harness.Proxy || part == harness.Backend
 			if harness.FormOf(part).Digest {
 				want, rolls = harness.Once(string(part), string(harness.Proxy)), true
 			}
-			status := checkCost(t, space, server, mark, want)
+			status := checkCost(t, ns, server, mark, want)
 			// Pods go and come with their workload, and the status follows them.
 			if status > 0 && !rolls {
 				t.Errorf("the status was written %d times", status)
 			}
-			checkOwnership(t, space, server)
+			checkOwnership(t, ns, server)
 		})
 	}
 }

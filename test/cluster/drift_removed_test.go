@@ -105,19 +105,19 @@ var ofEveryPart = []removal{
 // whether the owner is not being deleted, and with it the reference was taken for good: that is one more request.
 func TestRemovedFields(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for part, fields := range removals {
 		server := driftServer(part, removable)
-		space.Create(t, server)
+		ns.Create(t, server)
 		t.Run(string(part), func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, server.Name)
-			awaitCalm(t, space, server.Name)
+			ns.AwaitSettled(t, server.Name)
+			awaitCalm(t, ns, server.Name)
 			for _, field := range append(ofEveryPart, fields...) {
-				t.Run(field.name, func(t *testing.T) { removeField(t, space, part, server.Name, field) })
+				t.Run(field.name, func(t *testing.T) { removeField(t, ns, part, server.Name, field) })
 			}
-			checkOwnership(t, space, server.Name)
+			checkOwnership(t, ns, server.Name)
 		})
 	}
 }
@@ -131,20 +131,20 @@ func removable(server *v1beta1.MCPServer) {
 	}}
 }
 
-func removeField(t *testing.T, space *harness.Space, part harness.Part, server string, field removal) {
+func removeField(t *testing.T, ns *harness.Namespace, part harness.Part, server string, field removal) {
 	t.Helper()
-	before := contentOf(space.MustObject(t, part, server))
+	before := contentOf(ns.MustObject(t, part, server))
 	var operations []harness.Operation
 	for _, path := range field.paths {
 		operations = append(operations, harness.Remove(path))
 	}
-	mark, began := space.Mark(t), time.Now()
-	harmed := space.MustPatch(t, harness.Hand, part, server, operations...)
+	mark, began := ns.Mark(t), time.Now()
+	harmed := ns.MustPatch(t, harness.Hand, part, server, operations...)
 	if cmp.Equal(before, contentOf(harmed)) {
 		t.Fatal("the field cannot be removed: the API server fills it in again")
 	}
 	harness.Eventually(t, "the field is back", func(ctx context.Context) error {
-		object, err := space.Object(ctx, part, server)
+		object, err := ns.Object(ctx, part, server)
 		if err != nil {
 			return err
 		}
@@ -160,12 +160,12 @@ func removeField(t *testing.T, space *harness.Space, part harness.Part, server s
 	if field.confirmed {
 		want["finalizer"] = 1
 	}
-	status := checkCost(t, space, server, mark, want)
+	status := checkCost(t, ns, server, mark, want)
 	if status > 0 && !field.rolls {
 		t.Errorf("the status was written %d times", status)
 	}
 	if field.rolls {
-		space.AwaitSettled(t, server)
+		ns.AwaitSettled(t, server)
 	}
 }
 

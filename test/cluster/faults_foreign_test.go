@@ -135,7 +135,7 @@ func TestForeignObjects(t *testing.T) {
 		t.Run(string(o.part)+"/converges", func(t *testing.T) {
 			s.await(t, o.server, fine...)
 			s.AwaitSettled(t, o.server)
-			checkOwnership(t, s.Space, o.server)
+			checkOwnership(t, s.Namespace, o.server)
 		})
 	}
 	s.settle(t)
@@ -223,7 +223,7 @@ func TestCollidingNames(t *testing.T) {
 	s.settle(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	s.await(t, "web", fine...)
-	checkOwnership(t, s.Space, "web")
+	checkOwnership(t, s.Namespace, "web")
 
 	s.Delete(t, "web", metav1.DeletePropagationForeground)
 	s.AwaitGone(t, "web")

@@ -118,7 +118,7 @@ func TestWatchNamespaces(t *testing.T) {
 	for _, s := range []*stage{one, two} {
 		s.await(t, "web", fine...)
 		s.AwaitSettled(t, "web")
-		checkOwnership(t, s.Space, "web")
+		checkOwnership(t, s.Namespace, "web")
 		s.Edit(t, "web", func(server *v1beta1.MCPServer) {
 			server.Spec.Image, server.Spec.Transport, server.Spec.AuthzConfig = repairedImage, v1beta1.TransportStdio, nil
 		})

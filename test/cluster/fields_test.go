@@ -25,14 +25,14 @@ import (
 )
 
 // settledScene is an MCPServer that has settled, with an operator that has nothing to do.
-func settledScene(t *testing.T, name string, changes ...harness.Change) *harness.Space {
+func settledScene(t *testing.T, name string, changes ...harness.Change) *harness.Namespace {
 	t.Helper()
-	space := env.Space(t)
-	space.Operate(t)
-	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, changes...))
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
-	return space
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, changes...))
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
+	return ns
 }
 
 // asksBy asks by an annotation of the MCPServer.
@@ -46,10 +46,10 @@ func asksBy(annotation, value string) harness.Change {
 }
 
 // awaitEvent waits for a Warning about an MCPServer whose note has all parts.
-func awaitEvent(t *testing.T, space *harness.Space, name, reason string, parts ...string) {
+func awaitEvent(t *testing.T, ns *harness.Namespace, name, reason string, parts ...string) {
 	t.Helper()
 	harness.Eventually(t, "there is an event "+reason, func(ctx context.Context) error {
-		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func awaitEvent(t *testing.T, space *harness.Space, name, reason string, parts .
 }
 
 // putEntriesBack gives an object the managedFields that it had before, and no other value.
-func putEntriesBack(t *testing.T, space *harness.Space, part harness.Part, name string, before *unstructured.Unstructured) {
+func putEntriesBack(t *testing.T, ns *harness.Namespace, part harness.Part, name string, before *unstructured.Unstructured) {
 	t.Helper()
-	space.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", before.GetManagedFields()))
+	ns.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", before.GetManagedFields()))
 }
 
 const sourcePath = "/metadata/annotations/freehold.dev~1source"
@@ -86,25 +86,25 @@ func TestForgedSource(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			space := settledScene(t, c.name, harness.Replicas(1, 1))
-			server, err := space.Servers.Get(t.Context(), c.name, metav1.GetOptions{})
+			ns := settledScene(t, c.name, harness.Replicas(1, 1))
+			server, err := ns.Servers.Get(t.Context(), c.name, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mark, path := space.Mark(t), "/metadata/annotations/"+strings.ReplaceAll(c.annotation, "/", "~1")
-			object := space.MustPatch(t, harness.Hand, c.part, c.name, harness.Replace(path, fmt.Sprintf("%s/999", server.UID)))
-			awaitConflict(t, space, c.name, harness.Hand, c.writer, c.annotation)
-			watchStanding(t, space, c.name, mark)
-			cost := harness.CostOf(c.name, space.Writes(t, mark))
+			mark, path := ns.Mark(t), "/metadata/annotations/"+strings.ReplaceAll(c.annotation, "/", "~1")
+			object := ns.MustPatch(t, harness.Hand, c.part, c.name, harness.Replace(path, fmt.Sprintf("%s/999", server.UID)))
+			awaitConflict(t, ns, c.name, harness.Hand, c.writer, c.annotation)
+			watchStanding(t, ns, c.name, mark)
+			cost := harness.CostOf(c.name, ns.Writes(t, mark))
 			if diff := gocmp.Diff(harness.Once("finalizer", c.item+" (409)", "event"), cost.Without("status")); diff != "" {
 				t.Errorf("it should cost one confirmation, one request and one event (-want +got):\n%s", diff)
 			}
 
 			selector := fmt.Sprintf("%s/%s:.metadata.annotations.%s", resourceOf(c.part), object.GetName(), c.annotation)
-			space.Edit(t, c.name, asksBy(v1beta1.AnnotationTake, selector))
-			awaitNoConflict(t, space, c.name)
+			ns.Edit(t, c.name, asksBy(v1beta1.AnnotationTake, selector))
+			awaitNoConflict(t, ns, c.name)
 			harness.Eventually(t, "the source is as it was", func(ctx context.Context) error {
-				object, err := space.Object(ctx, c.part, c.name)
+				object, err := ns.Object(ctx, c.part, c.name)
 				if err != nil {
 					return err
 				}
@@ -113,8 +113,8 @@ func TestForgedSource(t *testing.T) {
 				}
 				return nil
 			})
-			awaitCalm(t, space, c.name)
-			space.Quiet(t, space.Mark(t), harness.Calm)
+			awaitCalm(t, ns, c.name)
+			ns.Quiet(t, ns.Mark(t), harness.Calm)
 		})
 	}
 }
@@ -127,23 +127,23 @@ func TestForgedSourceOfNobody(t *testing.T) {
 	for how, source := range map[string]string{"newer": "/999", "unreadable": "?"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			running := space.Operate(t)
-			server := space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
-			before := space.MustObject(t, harness.Proxy, name)
-			resume := whileFrozen(t, space, running)
-			space.MustPatch(t, harness.Hand, harness.Proxy, name,
+			ns := env.Namespace(t)
+			running := ns.Operate(t)
+			server := ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
+			before := ns.MustObject(t, harness.Proxy, name)
+			resume := whileFrozen(t, ns, running)
+			ns.MustPatch(t, harness.Hand, harness.Proxy, name,
 				harness.Replace(sourcePath, string(server.UID)+source), harness.Replace(container+"/image", "example.com/other:1"))
-			putEntriesBack(t, space, harness.Proxy, name, before)
+			putEntriesBack(t, ns, harness.Proxy, name, before)
 			resume()
-			awaitSame(t, space, harness.Proxy, name, before)
-			awaitEvent(t, space, name, "SourceReplaced", string(server.UID)+source, "freehold-proxy")
-			awaitNoConflict(t, space, name)
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
-			space.Quiet(t, space.Mark(t), harness.Calm)
+			awaitSame(t, ns, harness.Proxy, name, before)
+			awaitEvent(t, ns, name, "SourceReplaced", string(server.UID)+source, "freehold-proxy")
+			awaitNoConflict(t, ns, name)
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
+			ns.Quiet(t, ns.Mark(t), harness.Calm)
 		})
 	}
 }
@@ -155,7 +155,7 @@ func resourceOf(part harness.Part) string {
 }
 
 // awaitSame waits until an object has the spec, data, labels, annotations and owners that it had before.
-func awaitSame(t *testing.T, space *harness.Space, part harness.Part, name string, before *unstructured.Unstructured) {
+func awaitSame(t *testing.T, ns *harness.Namespace, part harness.Part, name string, before *unstructured.Unstructured) {
 	t.Helper()
 	relevant := func(object *unstructured.Unstructured) []any {
 		annotations := object.GetAnnotations()
@@ -166,7 +166,7 @@ func awaitSame(t *testing.T, space *harness.Space, part harness.Part, name strin
 		}
 	}
 	harness.Eventually(t, "the object is as it was", func(ctx context.Context) error {
-		object, err := space.Object(ctx, part, name)
+		object, err := ns.Object(ctx, part, name)
 		if err != nil {
 			return err
 		}
@@ -189,18 +189,18 @@ func TestYieldedContainer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := settledScene(t, name)
-			before, mark := space.MustObject(t, harness.Proxy, name), space.Mark(t)
-			space.Edit(t, name, asksBy(v1beta1.AnnotationYield, "deployment.apps/"+name+":"+path))
-			space.AwaitServer(t, name, "tells what is left", func(server *v1beta1.MCPServer) error {
+			ns := settledScene(t, name)
+			before, mark := ns.MustObject(t, harness.Proxy, name), ns.Mark(t)
+			ns.Edit(t, name, asksBy(v1beta1.AnnotationYield, "deployment.apps/"+name+":"+path))
+			ns.AwaitServer(t, name, "tells what is left", func(server *v1beta1.MCPServer) error {
 				return conditionIs(server, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 			})
-			awaitCalm(t, space, name)
-			cost := harness.CostOf(name, space.Writes(t, mark))
+			awaitCalm(t, ns, name)
+			cost := harness.CostOf(name, ns.Writes(t, mark))
 			if diff := gocmp.Diff(harness.Once("proxy", "event"), cost.Without("status")); diff != "" {
 				t.Errorf("it should cost one edit of managedFields (-want +got):\n%s", diff)
 			}
-			after := space.MustObject(t, harness.Proxy, name)
+			after := ns.MustObject(t, harness.Proxy, name)
 			if diff := gocmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
 				t.Errorf("the spec has changed (-before +after):\n%s", diff)
 			}
@@ -212,17 +212,17 @@ func TestYieldedContainer(t *testing.T) {
 				}
 			}
 
-			mark = space.Mark(t)
-			space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
-			space.AwaitSettled(t, name)
-			space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
-			space.AwaitSettled(t, name)
-			awaitNoConflict(t, space, name)
-			awaitCalm(t, space, name)
-			if image := valueAt(space.MustObject(t, harness.Proxy, name).Object, imagePath); image != "example.com/other:1" {
+			mark = ns.Mark(t)
+			ns.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+			ns.AwaitSettled(t, name)
+			ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
+			ns.AwaitSettled(t, name)
+			awaitNoConflict(t, ns, name)
+			awaitCalm(t, ns, name)
+			if image := valueAt(ns.MustObject(t, harness.Proxy, name).Object, imagePath); image != "example.com/other:1" {
 				t.Errorf("the image is %v", image)
 			}
-			for item := range harness.CostOf(name, space.Writes(t, mark)) {
+			for item := range harness.CostOf(name, ns.Writes(t, mark)) {
 				if strings.Contains(item, "409") {
 					t.Errorf("a conflict about what was left: %s", item)
 				}
@@ -252,7 +252,7 @@ func TestRecordPutBack(t *testing.T) {
 		"label":     {harness.Backend, []harness.Operation{harness.Replace("/metadata/labels/toolhive", "theirs")}},
 		"component": {harness.RunConfig, []harness.Operation{harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "theirs")}},
 	}
-	halts := map[string]func(*testing.T, *harness.Space, *operator.Process) (resume func()){
+	halts := map[string]func(*testing.T, *harness.Namespace, *operator.Process) (resume func()){
 		"seen": nil, "frozen": whileFrozen, "down": whileDown,
 	}
 	for what, drift := range drifts {
@@ -260,27 +260,27 @@ func TestRecordPutBack(t *testing.T) {
 			name := what + "-" + how
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				space := env.Space(t)
-				running := space.Operate(t)
-				space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
-				space.AwaitSettled(t, name)
-				awaitCalm(t, space, name)
-				before := space.MustObject(t, drift.part, name)
+				ns := env.Namespace(t)
+				running := ns.Operate(t)
+				ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+				ns.AwaitSettled(t, name)
+				awaitCalm(t, ns, name)
+				before := ns.MustObject(t, drift.part, name)
 				resume := func() {}
 				if halt != nil {
-					resume = halt(t, space, running)
+					resume = halt(t, ns, running)
 				}
-				space.MustPatch(t, harness.Hand, drift.part, name, drift.operations...)
+				ns.MustPatch(t, harness.Hand, drift.part, name, drift.operations...)
 				if halt == nil {
-					awaitConflict(t, space, name, harness.Hand)
+					awaitConflict(t, ns, name, harness.Hand)
 				}
-				putEntriesBack(t, space, drift.part, name, before)
+				putEntriesBack(t, ns, drift.part, name, before)
 				resume()
-				awaitSame(t, space, drift.part, name, before)
-				space.AwaitSettled(t, name)
-				awaitNoConflict(t, space, name)
-				awaitCalm(t, space, name)
-				space.Quiet(t, space.Mark(t), harness.Calm)
+				awaitSame(t, ns, drift.part, name, before)
+				ns.AwaitSettled(t, name)
+				awaitNoConflict(t, ns, name)
+				awaitCalm(t, ns, name)
+				ns.Quiet(t, ns.Mark(t), harness.Calm)
 			})
 		}
 	}
@@ -313,8 +313,8 @@ func TestSpoiltRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := settledScene(t, name)
-			before := space.MustObject(t, harness.Backend, name)
+			ns := settledScene(t, name)
+			before := ns.MustObject(t, harness.Backend, name)
 			entries, _, err := unstructured.NestedSlice(before.Object, "metadata", "managedFields")
 			if err != nil {
 				t.Fatal(err)
@@ -327,12 +327,12 @@ func TestSpoiltRecord(t *testing.T) {
 					spoilt = append(spoilt, entry)
 				}
 			}
-			space.MustPatch(t, harness.Hand, harness.Backend, name, harness.Replace("/metadata/managedFields", spoilt))
-			space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
-			space.AwaitSettled(t, name)
-			awaitNoConflict(t, space, name)
-			awaitCalm(t, space, name)
-			after := space.MustObject(t, harness.Backend, name)
+			ns.MustPatch(t, harness.Hand, harness.Backend, name, harness.Replace("/metadata/managedFields", spoilt))
+			ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
+			ns.AwaitSettled(t, name)
+			awaitNoConflict(t, ns, name)
+			awaitCalm(t, ns, name)
+			after := ns.MustObject(t, harness.Backend, name)
 			if image := valueAt(after.Object, `.spec.template.spec.containers[name="mcp"].image`); image != "example.com/mcp:2" {
 				t.Errorf("the image is %v", image)
 			}
@@ -342,7 +342,7 @@ func TestSpoiltRecord(t *testing.T) {
 			if diff := gocmp.Diff(claims(before), claims(after)); diff != "" {
 				t.Errorf("what our writer owns has changed (-before +after):\n%s", diff)
 			}
-			space.Quiet(t, space.Mark(t), harness.Calm)
+			ns.Quiet(t, ns.Mark(t), harness.Calm)
 		})
 	}
 }
@@ -351,18 +351,18 @@ func TestSpoiltRecord(t *testing.T) {
 func TestOwnNameOfAnother(t *testing.T) {
 	t.Parallel()
 	const name = "imposter"
-	space := settledScene(t, name)
-	before, mark := space.MustObject(t, harness.Proxy, name), space.Mark(t)
-	space.MustPatch(t, managers.Proxy, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
-	awaitConflict(t, space, name, `"freehold-proxy" (Update)`, imagePath)
-	watchStanding(t, space, name, mark)
-	cost := harness.CostOf(name, space.Writes(t, mark))
+	ns := settledScene(t, name)
+	before, mark := ns.MustObject(t, harness.Proxy, name), ns.Mark(t)
+	ns.MustPatch(t, managers.Proxy, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+	awaitConflict(t, ns, name, `"freehold-proxy" (Update)`, imagePath)
+	watchStanding(t, ns, name, mark)
+	cost := harness.CostOf(name, ns.Writes(t, mark))
 	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), cost.Without("status")); diff != "" {
 		t.Errorf("it should cost one request and one event (-want +got):\n%s", diff)
 	}
-	space.Edit(t, name, asksBy(v1beta1.AnnotationTake, "deployment.apps/"+name+":"+imagePath))
-	awaitNoConflict(t, space, name)
-	awaitSame(t, space, harness.Proxy, name, before)
+	ns.Edit(t, name, asksBy(v1beta1.AnnotationTake, "deployment.apps/"+name+":"+imagePath))
+	awaitNoConflict(t, ns, name)
+	awaitSame(t, ns, harness.Proxy, name, before)
 }
 
 // TestLabelThereAndBack changes a label and changes it back within a second, which managedFields cannot tell from one
@@ -370,10 +370,10 @@ func TestOwnNameOfAnother(t *testing.T) {
 func TestLabelThereAndBack(t *testing.T) {
 	t.Parallel()
 	const name = "back"
-	space := settledScene(t, name)
-	value := space.MustObject(t, harness.Proxy, name).GetLabels()["toolhive"]
+	ns := settledScene(t, name)
+	value := ns.MustObject(t, harness.Proxy, name).GetLabels()["toolhive"]
 	label := func(value string) *unstructured.Unstructured {
-		return space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace("/metadata/labels/toolhive", value))
+		return ns.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace("/metadata/labels/toolhive", value))
 	}
 	since := func(object *unstructured.Unstructured) metav1.Time {
 		for _, entry := range object.GetManagedFields() {
@@ -386,14 +386,14 @@ func TestLabelThereAndBack(t *testing.T) {
 	}
 	const most = 20
 	for range most {
-		mark := space.Mark(t)
+		mark := ns.Mark(t)
 		there := since(label("theirs"))
-		space.AwaitWrites(t, mark, "the operator meets the label", func(events []*audit.Event) bool {
+		ns.AwaitWrites(t, mark, "the operator meets the label", func(events []*audit.Event) bool {
 			return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.FieldManager == managers.Proxy && e.Code == 409 })
 		})
 		back := since(label(value))
-		awaitNoConflict(t, space, name)
-		awaitCalm(t, space, name)
+		awaitNoConflict(t, ns, name)
+		awaitCalm(t, ns, name)
 		if back.Equal(&there) {
 			return
 		}

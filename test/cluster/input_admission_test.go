@@ -202,7 +202,7 @@ func TestAdmissionPolicy(t *testing.T) {
 // returns takes the policy away.
 func (s *stage) deny(t *testing.T, reason *metav1.StatusReason) (lift func()) {
 	t.Helper()
-	lift = denyIn(t, s.Space, services, admissionregistrationv1.Validation{
+	lift = denyIn(t, s.Namespace, services, admissionregistrationv1.Validation{
 		Expression: "object.metadata.name != 'mcp-watched'", Message: "no such Services here", Reason: reason,
 	})
 	s.awaitDenial(t)
@@ -211,16 +211,16 @@ func (s *stage) deny(t *testing.T, reason *metav1.StatusReason) (lift func()) {
 
 // denyIn makes a policy for requests in a namespace, which is in force some time later.
 func denyIn(
-	t *testing.T, s *harness.Space, requests admissionregistrationv1.RuleWithOperations, unless admissionregistrationv1.Validation,
+	t *testing.T, ns *harness.Namespace, requests admissionregistrationv1.RuleWithOperations, unless admissionregistrationv1.Validation,
 ) (lift func()) {
 	t.Helper()
-	admission := s.Core.AdmissionregistrationV1()
-	name := s.Name
+	admission := ns.Core.AdmissionregistrationV1()
+	name := ns.Name
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Name}},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns.Name}},
 				ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: requests}},
 			},
 			Validations: []admissionregistrationv1.Validation{unless},

@@ -240,7 +240,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 // both versions, and nothing else: nothing of it reaches the operator.
 func TestRejectedByDefinition(t *testing.T) {
 	t.Parallel()
-	namespace := env.Namespace(t)
+	namespace := env.Namespace(t).Name
 	client, err := dynamic.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -27,11 +27,11 @@ import (
 const rest = time.Second
 
 // stage is a namespace in which something goes wrong.
-type stage struct{ *harness.Space }
+type stage struct{ *harness.Namespace }
 
 func newStage(t *testing.T, on *harness.Env) *stage {
 	t.Helper()
-	return &stage{on.Space(t)}
+	return &stage{on.Namespace(t)}
 }
 
 // replace ends an operator and runs another one, which has seen nothing yet. It returns when that one has looked at

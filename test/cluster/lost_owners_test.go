@@ -23,55 +23,55 @@ import (
 // back, every child its owner, and a later edit meets no conflict.
 func TestRestoredWithoutOwners(t *testing.T) {
 	t.Parallel()
-	for name, halt := range map[string]func(*testing.T, *harness.Space) (resume func()){
-		"at-work": func(t *testing.T, space *harness.Space) func() {
+	for name, halt := range map[string]func(*testing.T, *harness.Namespace) (resume func()){
+		"at-work": func(t *testing.T, ns *harness.Namespace) func() {
 			t.Helper()
-			space.Operate(t)
+			ns.Operate(t)
 			return func() {}
 		},
-		"while-down": func(t *testing.T, space *harness.Space) func() {
+		"while-down": func(t *testing.T, ns *harness.Namespace) func() {
 			t.Helper()
-			first := space.Operate(t)
+			first := ns.Operate(t)
 			return func() { harness.Stop(t, first) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			stop := halt(t, space)
-			server := space.Create(t, doomed(name))
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
-			claims := allClaims(objectsOf(t, space, name))
+			ns := env.Namespace(t)
+			stop := halt(t, ns)
+			server := ns.Create(t, doomed(name))
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
+			claims := allClaims(objectsOf(t, ns, name))
 			stop()
 
-			mark := space.Mark(t)
+			mark := ns.Mark(t)
 			parts := slices.DeleteFunc(harness.PartsOf(server), func(p harness.Part) bool { return p == harness.ServerItself })
 			for _, part := range parts {
-				restoreWith(t, space, name, part, func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
+				restoreWith(t, ns, name, part, func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
 			}
 			if name == "while-down" {
-				space.Operate(t)
+				ns.Operate(t)
 			}
-			awaitClaims(t, space, name, claims)
-			space.AwaitSettled(t, name)
-			awaitNoConflict(t, space, name)
-			for part, object := range objectsOf(t, space, name) {
+			awaitClaims(t, ns, name, claims)
+			ns.AwaitSettled(t, name)
+			awaitNoConflict(t, ns, name)
+			for part, object := range objectsOf(t, ns, name) {
 				if part != harness.ServerItself && !metav1.IsControlledBy(object, server) {
 					t.Errorf("the %s belongs to %v", part, object.GetOwnerReferences())
 				}
 			}
-			for _, e := range space.Writes(t, mark) {
+			for _, e := range ns.Writes(t, mark) {
 				if e.Verb == "delete" && e.Resource != "pods" {
 					t.Errorf("what was restored was to be deleted: %s", e)
 				}
 			}
-			awaitCalm(t, space, name)
-			space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = repairedImage })
-			space.AwaitSettled(t, name)
-			awaitNoConflict(t, space, name)
-			awaitCalm(t, space, name)
-			space.Quiet(t, space.Mark(t), harness.Calm)
+			awaitCalm(t, ns, name)
+			ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = repairedImage })
+			ns.AwaitSettled(t, name)
+			awaitNoConflict(t, ns, name)
+			awaitCalm(t, ns, name)
+			ns.Quiet(t, ns.Mark(t), harness.Calm)
 		})
 	}
 }
@@ -81,33 +81,33 @@ func TestRestoredWithoutOwners(t *testing.T) {
 func TestDeletionOfAllWithoutReference(t *testing.T) {
 	t.Parallel()
 	const name = "bare"
-	space := env.Space(t)
-	first := space.Operate(t)
+	ns := env.Namespace(t)
+	first := ns.Operate(t)
 	server := doomed(name)
-	space.Create(t, server)
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
+	ns.Create(t, server)
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
 	harness.Stop(t, first)
 
 	for _, part := range harness.PartsOf(server) {
 		if part != harness.ServerItself {
-			space.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
+			ns.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
 		}
 	}
-	mark := space.Mark(t)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.Operate(t)
-	space.AwaitGone(t, name)
-	awaitCalm(t, space, name)
+	mark := ns.Mark(t)
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.Operate(t)
+	ns.AwaitGone(t, name)
+	awaitCalm(t, ns, name)
 	want := harness.Once("finalizer", "event")
-	if diff := cmp.Diff(want, harness.CostOf(name, space.Writes(t, mark))); diff != "" {
+	if diff := cmp.Diff(want, harness.CostOf(name, ns.Writes(t, mark))); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	checkOrphans(t, space, server)
+	checkOrphans(t, ns, server)
 
 	command := ""
 	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
-		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -119,6 +119,6 @@ func TestDeletionOfAllWithoutReference(t *testing.T) {
 		}
 		return errors.New("there is none")
 	})
-	space.Kubectl(t).Shell(t, command)
-	awaitNothing(t, space, name)
+	ns.Kubectl(t).Shell(t, command)
+	awaitNothing(t, ns, name)
 }

@@ -35,11 +35,11 @@ const velero = "velero"
 // loss is a way in which an object comes to be without the entries of ours in its managedFields.
 type loss struct {
 	// lose does it to one part of an MCPServer.
-	lose func(t *testing.T, space *harness.Space, server string, part harness.Part)
+	lose func(t *testing.T, ns *harness.Namespace, server string, part harness.Part)
 	// children tells that it is done to children alone: to restore the MCPServer would make it another one.
 	children bool
 	// halt keeps the operator from seeing how it is done, and gives it back.
-	halt func(t *testing.T, space *harness.Space, running *operator.Process) (resume func())
+	halt func(t *testing.T, ns *harness.Namespace, running *operator.Process) (resume func())
 	// keepers are managers that may keep what is not ours.
 	keepers []string
 	// remade tells that the objects are others than before: proxies that may have read another ConfigMap are replaced.
@@ -49,7 +49,7 @@ type loss struct {
 var losses = map[string]loss{
 	"reset": {
 		lose: resetFields,
-		halt: func(*testing.T, *harness.Space, *operator.Process) func() { return func() {} },
+		halt: func(*testing.T, *harness.Namespace, *operator.Process) func() { return func() {} },
 		// Whoever comes first when nobody owns anything is given the rest.
 		keepers: []string{ownership.BeforeFirstApply},
 	},
@@ -59,9 +59,9 @@ var losses = map[string]loss{
 		lose: restoreCopy, children: true, halt: whileDown, keepers: []string{velero}, remade: true,
 	},
 	"first-apply-of-another": {
-		lose: func(t *testing.T, space *harness.Space, server string, part harness.Part) {
-			resetFields(t, space, server, part)
-			space.MustApply(t, team, part, server, false, map[string]any{
+		lose: func(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
+			resetFields(t, ns, server, part)
+			ns.MustApply(t, team, part, server, false, map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{foreignKey: "here"}},
 			})
 		},
@@ -70,21 +70,21 @@ var losses = map[string]loss{
 }
 
 // resetFields takes all claims away in the way that the API offers for it.
-func resetFields(t *testing.T, space *harness.Space, server string, part harness.Part) {
+func resetFields(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
 	t.Helper()
-	space.MustPatch(t, harness.Hand, part, server, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+	ns.MustPatch(t, harness.Hand, part, server, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 }
 
 // restoreCopy deletes an object and makes it anew from a copy, with labels, annotations and owner references.
-func restoreCopy(t *testing.T, space *harness.Space, server string, part harness.Part) {
+func restoreCopy(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
 	t.Helper()
-	restoreWith(t, space, server, part, func(*unstructured.Unstructured) {})
+	restoreWith(t, ns, server, part, func(*unstructured.Unstructured) {})
 }
 
 // restoreWith is restoreCopy with a change of the copy.
-func restoreWith(t *testing.T, space *harness.Space, server string, part harness.Part, change func(*unstructured.Unstructured)) {
+func restoreWith(t *testing.T, ns *harness.Namespace, server string, part harness.Part, change func(*unstructured.Unstructured)) {
 	t.Helper()
-	restored := space.MustObject(t, part, server)
+	restored := ns.MustObject(t, part, server)
 	name, background := restored.GetName(), metav1.DeletePropagationBackground
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
 		unstructured.RemoveNestedField(restored.Object, "metadata", field)
@@ -97,22 +97,22 @@ func restoreWith(t *testing.T, space *harness.Space, server string, part harness
 	change(restored)
 	harness.Eventually(t, "the copy is there", func(ctx context.Context) error {
 		// An operator at work may make the object anew before the copy is made. Then that goes as well.
-		err := space.Objects(part).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+		err := ns.Objects(part).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		_, err = space.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
+		_, err = ns.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
 		return err
 	})
 }
 
-func whileDown(t *testing.T, space *harness.Space, running *operator.Process) func() {
+func whileDown(t *testing.T, ns *harness.Namespace, running *operator.Process) func() {
 	t.Helper()
 	harness.Stop(t, running)
-	return func() { space.Operate(t) }
+	return func() { ns.Operate(t) }
 }
 
-func whileFrozen(t *testing.T, _ *harness.Space, running *operator.Process) func() {
+func whileFrozen(t *testing.T, _ *harness.Namespace, running *operator.Process) func() {
 	t.Helper()
 	if err := running.Pause(); err != nil {
 		t.Fatal(err)
@@ -131,28 +131,28 @@ func TestLostClaims(t *testing.T) {
 	for name, l := range losses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			running := space.Operate(t)
-			server := space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 2),
+			ns := env.Namespace(t)
+			running := ns.Operate(t)
+			server := ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 2),
 				harness.InlineAuthorization, harness.Environment("GONE", "1"), harness.Environment("KEPT", "2")))
-			space.AwaitSettled(t, name)
-			awaitCalm(t, space, name)
-			before := objectsOf(t, space, name)
+			ns.AwaitSettled(t, name)
+			awaitCalm(t, ns, name)
+			before := objectsOf(t, ns, name)
 			claims, unowned := allClaims(before), allOwnerless(t, before)
 
-			resume := l.halt(t, space, running)
-			mark := space.Mark(t)
+			resume := l.halt(t, ns, running)
+			mark := ns.Mark(t)
 			parts := harness.PartsOf(server)
 			if l.children {
 				parts = slices.DeleteFunc(parts, func(p harness.Part) bool { return p == harness.ServerItself })
 			}
 			for _, part := range parts {
-				l.lose(t, space, name, part)
+				l.lose(t, ns, name, part)
 			}
 			resume()
-			awaitClaims(t, space, name, claims)
-			awaitLostEvent(t, space, name)
-			space.AwaitSettled(t, name)
+			awaitClaims(t, ns, name, claims)
+			awaitLostEvent(t, ns, name)
+			ns.AwaitSettled(t, name)
 			// One edit for each writer and object.
 			want := harness.Cost{}
 			for _, part := range parts {
@@ -165,19 +165,19 @@ func TestLostClaims(t *testing.T) {
 			if l.remade {
 				want[string(harness.Proxy)]++
 			}
-			checkLossCost(t, space, name, mark, want)
-			l.check(t, space, name, claims, unowned)
+			checkLossCost(t, ns, name, mark, want)
+			l.check(t, ns, name, claims, unowned)
 
-			mark = space.Mark(t)
-			space.Edit(t, name, func(s *v1beta1.MCPServer) {
+			mark = ns.Mark(t)
+			ns.Edit(t, name, func(s *v1beta1.MCPServer) {
 				s.Spec.Image = repairedImage
 				s.Spec.Env = slices.DeleteFunc(s.Spec.Env, func(v v1beta1.EnvVar) bool { return v.Name == "GONE" })
 			})
-			space.AwaitSettled(t, name)
-			awaitNoConflict(t, space, name)
-			checkLossCost(t, space, name, mark, harness.Once("runconfig", "backend", "proxy"))
-			checkEdited(t, space, name)
-			l.check(t, space, name, nil, unowned)
+			ns.AwaitSettled(t, name)
+			awaitNoConflict(t, ns, name)
+			checkLossCost(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"))
+			checkEdited(t, ns, name)
+			l.check(t, ns, name, nil, unowned)
 			env.Numbers.Add("lost claims: objects to which they came back", len(parts))
 		})
 	}
@@ -186,10 +186,10 @@ func TestLostClaims(t *testing.T) {
 // check looks at who owns what: our writers what they had, if that is given, and in any case nothing but what they
 // claim; the keepers some of the rest, and no field nobody unless nobody owned it before.
 func (l loss) check(
-	t *testing.T, space *harness.Space, name string, claims map[harness.Part]map[string][]string, unowned map[harness.Part][]string,
+	t *testing.T, ns *harness.Namespace, name string, claims map[harness.Part]map[string][]string, unowned map[harness.Part][]string,
 ) {
 	t.Helper()
-	objects := objectsOf(t, space, name)
+	objects := objectsOf(t, ns, name)
 	if diff := cmp.Diff(claims, allClaims(objects)); claims != nil && diff != "" {
 		t.Errorf("what our writers own has changed (-before +after):\n%s", diff)
 	}
@@ -215,9 +215,9 @@ func (l loss) check(
 	}
 }
 
-func objectsOf(t *testing.T, space *harness.Space, name string) map[harness.Part]*unstructured.Unstructured {
+func objectsOf(t *testing.T, ns *harness.Namespace, name string) map[harness.Part]*unstructured.Unstructured {
 	t.Helper()
-	objects, err := space.ObjectsOf(t.Context(), name)
+	objects, err := ns.ObjectsOf(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,9 +225,9 @@ func objectsOf(t *testing.T, space *harness.Space, name string) map[harness.Part
 }
 
 // checkEdited looks whether the edit has reached the backend.
-func checkEdited(t *testing.T, space *harness.Space, name string) {
+func checkEdited(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
-	backend, err := env.Core.AppsV1().StatefulSets(space.Name).Get(t.Context(), name, metav1.GetOptions{})
+	backend, err := env.Core.AppsV1().StatefulSets(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +242,10 @@ func checkEdited(t *testing.T, space *harness.Space, name string) {
 }
 
 // awaitClaims waits until each of our writers owns just what it owned before.
-func awaitClaims(t *testing.T, space *harness.Space, name string, want map[harness.Part]map[string][]string) {
+func awaitClaims(t *testing.T, ns *harness.Namespace, name string, want map[harness.Part]map[string][]string) {
 	t.Helper()
 	harness.Eventually(t, "all writers own what they did", func(ctx context.Context) error {
-		objects, err := space.ObjectsOf(ctx, name)
+		objects, err := ns.ObjectsOf(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -257,10 +257,10 @@ func awaitClaims(t *testing.T, space *harness.Space, name string, want map[harne
 }
 
 // awaitLostEvent waits for the event that tells of the loss.
-func awaitLostEvent(t *testing.T, space *harness.Space, name string) {
+func awaitLostEvent(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
-		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -353,19 +353,19 @@ func allOwnerless(t *testing.T, objects map[harness.Part]*unstructured.Unstructu
 
 // checkLossCost holds the writes since the mark against what they should be. There may be an event for each of them,
 // and not more than three writes of the status.
-func checkLossCost(t *testing.T, space *harness.Space, name string, since audit.Mark, want harness.Cost) {
+func checkLossCost(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.Cost) {
 	t.Helper()
-	awaitCalm(t, space, name)
+	awaitCalm(t, ns, name)
 	edits := 0
 	for _, n := range want {
 		edits += n
 	}
-	cost := harness.CostOf(name, space.Writes(t, since))
+	cost := harness.CostOf(name, ns.Writes(t, since))
 	if cost["event"] > edits || cost["status"] > 3 {
 		t.Errorf("there were %d writes of events and %d of the status", cost["event"], cost["status"])
 	}
 	for part, count := range cost.Lost() {
-		if others := space.WritesByOthers(t, since, part, name); count > others {
+		if others := ns.WritesByOthers(t, since, part, name); count > others {
 			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
 		}
 	}

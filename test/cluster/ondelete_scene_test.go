@@ -31,12 +31,12 @@ const (
 
 // drivenScene is an MCPServer with three backend pods.
 type drivenScene struct {
-	*harness.Space
+	*harness.Namespace
 }
 
 func newDrivenScene(t *testing.T, annotations map[string]string) drivenScene {
 	t.Helper()
-	s := drivenScene{env.Space(t)}
+	s := drivenScene{env.Namespace(t)}
 	s.Create(t, harness.Server(driven, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 3), func(server *v1beta1.MCPServer) {
 		server.Annotations = annotations
 	}))
@@ -109,7 +109,7 @@ func (s drivenScene) checkReplaced(t *testing.T, since audit.Mark, before map[st
 			t.Errorf("pod %s is the old one", name)
 		}
 	}
-	checkOwnership(t, s.Space, driven)
+	checkOwnership(t, s.Namespace, driven)
 }
 
 // awaitHeld waits until the MCPServer tells what its rollout waits for.

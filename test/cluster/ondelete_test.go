@@ -94,7 +94,7 @@ func TestOnDeletePaused(t *testing.T) {
 	before, mark := s.pods(t), s.Mark(t)
 	s.roll(t, nextImage)
 	s.awaitHeld(t, "Paused", driven+"-0")
-	awaitCalm(t, s.Space, driven) // The proxy is rolled out as well.
+	awaitCalm(t, s.Namespace, driven) // The proxy is rolled out as well.
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := s.pods(t); !cmp.Equal(before, got) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
@@ -188,7 +188,7 @@ func TestOnDeleteComesAndGoes(t *testing.T) {
 	if writes := s.Writes(t, mark); len(writes) > 3 {
 		t.Errorf("the strategy took %d writes: %v", len(writes), writes)
 	}
-	checkOwnership(t, s.Space, driven)
+	checkOwnership(t, s.Namespace, driven)
 	if owners := ownership.Owners(s.MustObject(t, harness.Backend, driven), strategyKey+".type"); len(owners) != 1 || owners[0].Manager != managers.Backend {
 		t.Errorf("the strategy is of %v", owners)
 	}
@@ -203,7 +203,7 @@ func TestOnDeleteComesAndGoes(t *testing.T) {
 	if got := s.pods(t); !cmp.Equal(before, got) || len(s.evicted(t, mark)) > 0 {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
 	}
-	checkOwnership(t, s.Space, driven)
+	checkOwnership(t, s.Namespace, driven)
 }
 
 // TestOnDeleteOfUser leaves a strategy that somebody has set with kubectl to him, and his pods too.
@@ -217,7 +217,7 @@ func TestOnDeleteOfUser(t *testing.T) {
 	before, mark := s.pods(t), s.Mark(t)
 	s.roll(t, nextImage)
 	s.awaitHeld(t, "OnDelete", driven+"-0")
-	awaitCalm(t, s.Space, driven) // The proxy is rolled out as well.
+	awaitCalm(t, s.Namespace, driven) // The proxy is rolled out as well.
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := s.pods(t); !cmp.Equal(before, got) || len(s.evicted(t, mark)) > 0 {
 		t.Errorf("pods were replaced: %v, before %v", got, before)
@@ -273,7 +273,7 @@ func TestEvictionIsForbidden(t *testing.T) {
 	s.Expect(t, harness.Forbidden, s.Name)
 	s.Operate(t)
 	s.AwaitSettled(t, driven)
-	lift := denyIn(t, s.Space, admissionregistrationv1.RuleWithOperations{
+	lift := denyIn(t, s.Namespace, admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
 	}, admissionregistrationv1.Validation{Expression: "false", Message: "no evictions here"})

@@ -14,8 +14,8 @@ import (
 // is not needed is deleted, and no other is written that the edit does not concern.
 func TestOptionalChildren(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	cases := []struct {
 		name               string
 		without, with      harness.Change
@@ -48,22 +48,22 @@ func TestOptionalChildren(t *testing.T) {
 		},
 	}
 	for _, c := range cases {
-		space.Create(t, harness.Server(c.name, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization))
+		ns.Create(t, harness.Server(c.name, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization))
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, c.name)
-			awaitCalm(t, space, c.name)
+			ns.AwaitSettled(t, c.name)
+			awaitCalm(t, ns, c.name)
 			for _, step := range []struct {
 				change harness.Change
 				costs  harness.Cost
 			}{{c.without, c.removing}, {c.with, c.remaking}} {
-				mark := space.Mark(t)
-				space.Edit(t, c.name, step.change)
-				space.AwaitSettled(t, c.name)
-				if n := checkCost(t, space, c.name, mark, step.costs); n > mostStatuses {
+				mark := ns.Mark(t)
+				ns.Edit(t, c.name, step.change)
+				ns.AwaitSettled(t, c.name)
+				if n := checkCost(t, ns, c.name, mark, step.costs); n > mostStatuses {
 					t.Errorf("the status was written %d times", n)
 				}
-				checkOwnership(t, space, c.name) // It has the parts that its spec asks for, and no others.
+				checkOwnership(t, ns, c.name) // It has the parts that its spec asks for, and no others.
 			}
 		})
 	}

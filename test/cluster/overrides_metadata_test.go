@@ -72,7 +72,7 @@ func TestMetadataOverrides(t *testing.T) {
 	s.AwaitSettled(t, name)
 	s.settle(t)
 	s.checkOverrides(t, name)
-	checkOwnership(t, s.Space, name)
+	checkOwnership(t, s.Namespace, name)
 	sum := s.checksum(t, name)
 
 	// Others write to the objects as well.

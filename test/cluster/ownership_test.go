@@ -25,9 +25,9 @@ var claims = managers.Registry()
 // checkOwnership looks at who owns what of an MCPServer and its children: it has the parts that its spec asks for and
 // no others, each is owned by its writers, within their claims, and by nobody else but the control plane and the
 // author of the MCPServer.
-func checkOwnership(t *testing.T, space *harness.Space, name string) {
+func checkOwnership(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
-	objects, err := space.ObjectsOf(t.Context(), name)
+	objects, err := ns.ObjectsOf(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

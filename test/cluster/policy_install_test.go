@@ -30,10 +30,10 @@ const (
 	ownedFieldsPolicy   = "owned-fields"
 )
 
-// installPolicy installs a policy under a name of its own, for the namespace of a Space alone, until the test ends. It
+// installPolicy installs a policy under a name of its own, for one Namespace alone, until the test ends. It
 // returns that name, once the API server has found that the expressions fit the kinds that they are about. It takes
 // some moments more until the policy is asked.
-func installPolicy(t *testing.T, space *harness.Space, file string) string {
+func installPolicy(t *testing.T, ns *harness.Namespace, file string) string {
 	t.Helper()
 	text, err := policy.Manifests.ReadFile(file + ".yaml")
 	if err != nil {
@@ -51,9 +51,9 @@ func installPolicy(t *testing.T, space *harness.Space, file string) string {
 	); err != nil {
 		t.Fatal(err)
 	}
-	of.Name += "-" + space.Name
+	of.Name += "-" + ns.Name
 	binding.Name, binding.Spec.PolicyName = of.Name, of.Name
-	binding.Spec.MatchResources.NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: space.Name}
+	binding.Spec.MatchResources.NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: ns.Name}
 
 	client := env.Core.AdmissionregistrationV1()
 	if _, err := client.ValidatingAdmissionPolicies().Create(t.Context(), &of, metav1.CreateOptions{}); err != nil {
@@ -125,17 +125,17 @@ func (w *warnings) take(policy string) []string {
 	return found
 }
 
-// somebody is a user at work in the namespace of a Space.
+// somebody is a user at work in a Namespace.
 type somebody struct {
 	client   dynamic.Interface
-	space    *harness.Space
+	ns       *harness.Namespace
 	warnings *warnings
 }
 
 // as returns a user who sends requests by a configuration.
-func as(t *testing.T, space *harness.Space, config *restclient.Config) *somebody {
+func as(t *testing.T, ns *harness.Namespace, config *restclient.Config) *somebody {
 	t.Helper()
-	s := &somebody{space: space, warnings: &warnings{}}
+	s := &somebody{ns: ns, warnings: &warnings{}}
 	config = restclient.CopyConfig(config)
 	config.WarningHandler = s.warnings
 	var err error
@@ -146,14 +146,14 @@ func as(t *testing.T, space *harness.Space, config *restclient.Config) *somebody
 }
 
 // impersonate returns a user with all rights under another name.
-func impersonate(t *testing.T, space *harness.Space, name string, groups ...string) *somebody {
+func impersonate(t *testing.T, ns *harness.Namespace, name string, groups ...string) *somebody {
 	t.Helper()
 	config := restclient.CopyConfig(env.Config)
 	config.Impersonate = restclient.ImpersonationConfig{UserName: name, Groups: append([]string{"system:masters"}, groups...)}
-	return as(t, space, config)
+	return as(t, ns, config)
 }
 
 // objects is the client for the objects of a part.
 func (s *somebody) objects(part harness.Part) dynamic.ResourceInterface {
-	return s.client.Resource(harness.FormOf(part).Resource).Namespace(s.space.Name)
+	return s.client.Resource(harness.FormOf(part).Resource).Namespace(s.ns.Name)
 }

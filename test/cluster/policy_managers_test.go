@@ -86,18 +86,18 @@ func writesAs(ctx context.Context, s *somebody, part harness.Part, name, manager
 // TestPolicyFieldManagers writes under names that are the operator's, and under names that are not.
 func TestPolicyFieldManagers(t *testing.T) {
 	t.Parallel()
-	space, unbound := env.Space(t), env.Space(t)
+	ns, unbound := env.Namespace(t), env.Namespace(t)
 	const name, ours, theirs = "some", "freehold-proxy", "team-freehold-proxy"
-	for _, s := range []*harness.Space{space, unbound} {
+	for _, ns := range []*harness.Namespace{ns, unbound} {
 		for part := range fields {
 			options := metav1.ApplyOptions{FieldManager: theirs}
-			if _, err := as(t, s, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
+			if _, err := as(t, ns, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
 				t.Fatalf("%s: %v", part, err)
 			}
 		}
 	}
-	admin := as(t, space, env.Config)
-	bound := installPolicy(t, space, fieldManagersPolicy)
+	admin := as(t, ns, env.Config)
+	bound := installPolicy(t, ns, fieldManagersPolicy)
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
 		return refusedBy(bound, writesAs(ctx, admin, harness.RunConfig, name, ours)["create"])
 	})
@@ -124,18 +124,18 @@ func TestPolicyFieldManagers(t *testing.T) {
 // TestPolicyFieldManagersOfUserAgents writes without a field manager, so that the first part of the User-Agent is one.
 func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
+	ns := env.Namespace(t)
 	const name = "some"
 	for part := range fields {
 		options := metav1.ApplyOptions{FieldManager: "team"}
-		if _, err := as(t, space, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
+		if _, err := as(t, ns, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
 			t.Fatalf("%s: %v", part, err)
 		}
 	}
 	calling := func(agent string) *somebody {
 		config := restclient.CopyConfig(env.Config)
 		config.UserAgent = agent
-		return as(t, space, config)
+		return as(t, ns, config)
 	}
 	write := func(ctx context.Context, s *somebody, part harness.Part, options metav1.PatchOptions) error {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -150,7 +150,7 @@ func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
 	if err != nil || live.GetManagedFields()[1].Manager != "freehold-backend" {
 		t.Fatalf("the User-Agent should name the manager: %+v, %v", live.GetManagedFields(), err)
 	}
-	bound := installPolicy(t, space, fieldManagersPolicy)
+	bound := installPolicy(t, ns, fieldManagersPolicy)
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
 		return refusedBy(bound, write(ctx, imitator, harness.Proxy, metav1.PatchOptions{}))
 	})

@@ -25,22 +25,22 @@ import (
 // is refused anything: the operator, the control plane, an autoscaler, a user with labels of his own.
 func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	admin := as(t, space, env.Config)
-	imitators, runners, owned := installPolicy(t, space, fieldManagersPolicy), installPolicy(t, space, runnersPolicy),
-		installPolicy(t, space, ownedFieldsPolicy)
+	ns := env.Namespace(t)
+	admin := as(t, ns, env.Config)
+	imitators, runners, owned := installPolicy(t, ns, fieldManagersPolicy), installPolicy(t, ns, runnersPolicy),
+		installPolicy(t, ns, ownedFieldsPolicy)
 	harness.Eventually(t, "the policies are asked", func(ctx context.Context) error {
 		imitation := metav1.CreateOptions{FieldManager: managers.Proxy, DryRun: []string{metav1.DryRunAll}}
 		_, imitated := admin.objects(harness.RunConfig).Create(ctx, objectOf(harness.RunConfig, "any"), imitation)
-		runner := impersonate(t, space, "system:serviceaccount:"+space.Name+":any-proxy-runner")
+		runner := impersonate(t, ns, "system:serviceaccount:"+ns.Name+":any-proxy-runner")
 		_, wrote := runner.objects(harness.Backend).Create(ctx, objectOf(harness.Backend, "any"),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return errors.Join(refusedBy(imitators, imitated), refusedBy(runners, wrote))
 	})
 
 	// The third has nothing to warn of yet. What it says is looked at below.
-	mark := space.Mark(t)
-	space.Operate(t)
+	mark := ns.Mark(t)
+	ns.Operate(t)
 	const scaled, numbered, single = "scaled", "numbered", "single"
 	servers := []*v1beta1.MCPServer{
 		harness.Server(scaled, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization),
@@ -48,20 +48,20 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 		harness.Server(single, v1beta1.TransportStdio),
 	}
 	for _, server := range servers {
-		space.Create(t, server)
+		ns.Create(t, server)
 	}
 	for _, server := range servers {
-		space.AwaitSettled(t, server.Name)
+		ns.AwaitSettled(t, server.Name)
 	}
-	autoscale(t, space, scaled, 2)
-	awaitReplicas(t, space, harness.Proxy, scaled, 2)
+	autoscale(t, ns, scaled, 2)
+	awaitReplicas(t, ns, harness.Proxy, scaled, 2)
 	for _, server := range servers {
-		space.Edit(t, server.Name, image)
+		ns.Edit(t, server.Name, image)
 	}
-	space.Edit(t, numbered, func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = nil, nil })
-	space.Edit(t, scaled, func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = nil })
+	ns.Edit(t, numbered, func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = nil, nil })
+	ns.Edit(t, scaled, func(s *v1beta1.MCPServer) { s.Spec.AuthzConfig = nil })
 	for _, server := range servers {
-		space.AwaitSettled(t, server.Name)
+		ns.AwaitSettled(t, server.Name)
 	}
 
 	// A user with labels of his own, and one who meets the warning and settles the conflict.
@@ -72,10 +72,10 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	if texts := admin.warnings.take(owned); len(texts) > 0 {
 		t.Errorf("a label of a user's own is nothing to warn of: %q", texts)
 	}
-	space.MustPatch(t, harness.Hand, harness.Proxy, numbered, otherImage...)
-	awaitConflict(t, space, numbered, harness.Hand)
-	annotate(t, space, numbered, v1beta1.AnnotationTake, harness.Hand)
-	space.AwaitServer(t, numbered, "tells that the image was taken", func(server *v1beta1.MCPServer) error {
+	ns.MustPatch(t, harness.Hand, harness.Proxy, numbered, otherImage...)
+	awaitConflict(t, ns, numbered, harness.Hand)
+	annotate(t, ns, numbered, v1beta1.AnnotationTake, harness.Hand)
+	ns.AwaitServer(t, numbered, "tells that the image was taken", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {
 			return errors.New("condition FieldsTaken is not True")
 		}
@@ -91,17 +91,17 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	for i, propagation := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
 	} {
-		space.Delete(t, servers[i].Name, propagation)
+		ns.Delete(t, servers[i].Name, propagation)
 	}
 	for _, server := range servers {
-		space.AwaitGone(t, server.Name)
-		awaitNoChildren(t, space, server.Name)
+		ns.AwaitGone(t, server.Name)
+		awaitNoChildren(t, ns, server.Name)
 	}
-	checkNobodyRefused(t, space, mark)
+	checkNobodyRefused(t, ns, mark)
 }
 
 // autoscale makes a HorizontalPodAutoscaler for the proxy, which it holds at a number.
-func autoscale(t *testing.T, space *harness.Space, name string, minimum int32) {
+func autoscale(t *testing.T, ns *harness.Namespace, name string, minimum int32) {
 	t.Helper()
 	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -110,17 +110,17 @@ func autoscale(t *testing.T, space *harness.Space, name string, minimum int32) {
 			MinReplicas:    &minimum, MaxReplicas: minimum + 1,
 		},
 	}
-	client := space.Core.AutoscalingV2().HorizontalPodAutoscalers(space.Name)
+	client := ns.Core.AutoscalingV2().HorizontalPodAutoscalers(ns.Name)
 	if _, err := client.Create(t.Context(), autoscaler, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // awaitNoChildren waits until the garbage collector has done its work.
-func awaitNoChildren(t *testing.T, space *harness.Space, name string) {
+func awaitNoChildren(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	harness.Eventually(t, "the end of the children of "+name, func(ctx context.Context) error {
-		objects, err := space.ObjectsOf(ctx, name)
+		objects, err := ns.ObjectsOf(ctx, name)
 		if err == nil && len(objects) > 0 {
 			err = errors.New("some are there")
 		}
@@ -129,10 +129,10 @@ func awaitNoChildren(t *testing.T, space *harness.Space, name string) {
 }
 
 // checkNobodyRefused looks for writes in the namespace that were answered as a policy answers.
-func checkNobodyRefused(t *testing.T, space *harness.Space, since audit.Mark) {
+func checkNobodyRefused(t *testing.T, ns *harness.Namespace, since audit.Mark) {
 	t.Helper()
-	space.Mark(t)
-	events, _, err := space.Audit.Since(since, audit.Writes(), audit.Namespace(space.Name))
+	ns.Mark(t)
+	events, _, err := ns.Audit.Since(since, audit.Writes(), audit.Namespace(ns.Name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,14 +31,14 @@ type trial struct {
 	// subresource that is written.
 	subresource string
 	// by is who does it; nil is a user with all rights.
-	by func(t *testing.T, space *harness.Space) *somebody
+	by func(t *testing.T, ns *harness.Namespace) *somebody
 	// owner is whose field it is, as far as there is something to warn of.
 	owner string
 }
 
 func (e trial) do(ctx context.Context, s *somebody, server string) error {
 	client := s.objects(e.part)
-	name, err := s.space.NameOf(ctx, e.part, server)
+	name, err := s.ns.NameOf(ctx, e.part, server)
 	if err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (e trial) do(ctx context.Context, s *somebody, server string) error {
 func jsonPatch(operations ...harness.Operation) []harness.Operation { return operations }
 
 // component is a component of Kubernetes that does something.
-func component(name string, groups ...string) func(t *testing.T, space *harness.Space) *somebody {
-	return func(t *testing.T, space *harness.Space) *somebody {
+func component(name string, groups ...string) func(t *testing.T, ns *harness.Namespace) *somebody {
+	return func(t *testing.T, ns *harness.Namespace) *somebody {
 		t.Helper()
-		return impersonate(t, space, name, groups...)
+		return impersonate(t, ns, name, groups...)
 	}
 }
 
@@ -113,19 +113,19 @@ var trials = map[string]trial{
 // TestPolicyOwnedFields changes fields that are the operator's, and fields that are not. All of it is let pass.
 func TestPolicyOwnedFields(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name, foreign = "warned", "database"
 	server := harness.Server(name, v1beta1.TransportStreamableHTTP)
 	harness.Replicas(1, 1)(server)
-	space.Create(t, server)
-	space.AwaitSettled(t, name)
-	admin := as(t, space, env.Config)
+	ns.Create(t, server)
+	ns.AwaitSettled(t, name)
+	admin := as(t, ns, env.Config)
 	object := objectOf(harness.Proxy, foreign)
 	if _, err := admin.objects(harness.Proxy).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	bound := installPolicy(t, space, ownedFieldsPolicy)
+	bound := installPolicy(t, ns, ownedFieldsPolicy)
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
 		if err := trials["another image"].do(ctx, admin, name); err != nil {
 			return err
@@ -139,7 +139,7 @@ func TestPolicyOwnedFields(t *testing.T) {
 	for what, e := range trials {
 		somebody := admin
 		if e.by != nil {
-			somebody = e.by(t, space)
+			somebody = e.by(t, ns)
 		}
 		if err := e.do(t.Context(), somebody, name); err != nil {
 			t.Errorf("%s should be let pass: %v", what, err)
@@ -153,11 +153,11 @@ func TestPolicyOwnedFields(t *testing.T) {
 	if texts := admin.warnings.take(bound); len(texts) > 0 {
 		t.Errorf("a Deployment of nobody's: %q", texts)
 	}
-	said := space.Kubectl(t).Shell(t, "kubectl set image deployment/"+name+" toolhive=example.com/other:1 --dry-run=server 2>&1")
+	said := ns.Kubectl(t).Shell(t, "kubectl set image deployment/"+name+" toolhive=example.com/other:1 --dry-run=server 2>&1")
 	if !strings.Contains(said, "Warning: ") || !strings.Contains(said, bound) || !strings.Contains(said, "edit MCPServer "+name) {
 		t.Errorf("kubectl does not tell: %s", said)
 	}
-	if !audited(t, space, bound) {
+	if !audited(t, ns, bound) {
 		t.Error("the audit log does not tell of it")
 	}
 }
@@ -198,9 +198,9 @@ func checkWarning(t *testing.T, what string, e trial, server string, texts []str
 }
 
 // audited tells whether the audit log says of some request that a policy would have refused it.
-func audited(t *testing.T, space *harness.Space, policy string) bool {
+func audited(t *testing.T, ns *harness.Namespace, policy string) bool {
 	t.Helper()
-	space.Mark(t) // What was answered before is in the log now.
+	ns.Mark(t) // What was answered before is in the log now.
 	log, err := os.Open(env.Cluster.AuditLog())
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const legacyRunner = "toolhive-container-manager"
 var backendParts = []harness.Part{harness.Backend, harness.BackendService, harness.HeadlessService, harness.ProxyService}
 
 // grant gives ServiceAccounts all rights to StatefulSets and Services of the namespace, as ToolHive's own operator does.
-func grant(t *testing.T, space *harness.Space, accounts ...string) {
+func grant(t *testing.T, ns *harness.Namespace, accounts ...string) {
 	t.Helper()
 	all := []string{rbacv1.VerbAll}
 	role := &rbacv1.Role{
@@ -42,23 +42,23 @@ func grant(t *testing.T, space *harness.Space, accounts ...string) {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account})
 	}
 	client := env.Core.RbacV1()
-	_, err := client.Roles(space.Name).Create(t.Context(), role, metav1.CreateOptions{})
+	_, err := client.Roles(ns.Name).Create(t.Context(), role, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.RoleBindings(space.Name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := client.RoleBindings(ns.Name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // asAccount returns a user who has the token of a ServiceAccount.
-func asAccount(t *testing.T, space *harness.Space, account string) *somebody {
+func asAccount(t *testing.T, ns *harness.Namespace, account string) *somebody {
 	t.Helper()
-	config, err := env.Cluster.ServiceAccountConfig(t.Context(), space.Name, account)
+	config, err := env.Cluster.ServiceAccountConfig(t.Context(), ns.Name, account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return as(t, space, config)
+	return as(t, ns, config)
 }
 
 // takeOver are ways to write an object that is there.
@@ -111,21 +111,21 @@ func shapeOf(part harness.Part) harness.Part {
 // while they are there, of another MCPServer, and in place of a backend that was deleted.
 func TestPolicyRunners(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
+	ns := env.Namespace(t)
 	const name, other, foreign = "fenced", "neighbour", "database"
-	process := space.Operate(t)
+	process := ns.Operate(t)
 	for _, server := range []string{name, other} {
-		space.Create(t, harness.Server(server, v1beta1.TransportStreamableHTTP))
+		ns.Create(t, harness.Server(server, v1beta1.TransportStreamableHTTP))
 	}
-	space.AwaitSettled(t, name)
-	space.AwaitSettled(t, other)
+	ns.AwaitSettled(t, name)
+	ns.AwaitSettled(t, other)
 	const deployer = "deployer"
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: deployer}}
-	if _, err := env.Core.CoreV1().ServiceAccounts(space.Name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := env.Core.CoreV1().ServiceAccounts(ns.Name).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	grant(t, space, name+"-proxy-runner", deployer)
-	runner, user := asAccount(t, space, name+"-proxy-runner"), asAccount(t, space, deployer)
+	grant(t, ns, name+"-proxy-runner", deployer)
+	runner, user := asAccount(t, ns, name+"-proxy-runner"), asAccount(t, ns, deployer)
 	for _, part := range []harness.Part{harness.Backend, harness.BackendService} {
 		object := objectOf(shapeOf(part), foreign)
 		if _, err := runner.objects(part).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
@@ -143,7 +143,7 @@ func TestPolicyRunners(t *testing.T) {
 	for _, part := range backendParts {
 		passes("without the policy", takeOver(t.Context(), runner, part, harness.FormOf(part).Name(name), metav1.DryRunAll))
 	}
-	bound := installPolicy(t, space, runnersPolicy)
+	bound := installPolicy(t, ns, runnersPolicy)
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
 		return refusedBy(bound, runner.objects(harness.Backend).Delete(ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
 	})
@@ -157,7 +157,7 @@ func TestPolicyRunners(t *testing.T) {
 				}
 			}
 			passes("another ServiceAccount on "+object, takeOver(t.Context(), user, part, object, metav1.DryRunAll))
-			for _, entry := range space.MustObject(t, part, server).GetManagedFields() {
+			for _, entry := range ns.MustObject(t, part, server).GetManagedFields() {
 				if entry.Manager == legacyRunner {
 					t.Errorf("%s %s has fields of %s", part, object, entry.Manager)
 				}
@@ -179,14 +179,14 @@ func TestPolicyRunners(t *testing.T) {
 	harness.Stop(t, process)
 	for _, part := range backendParts {
 		object := harness.FormOf(part).Name(name)
-		if err := space.Objects(part).Delete(t.Context(), object, metav1.DeleteOptions{}); err != nil {
+		if err := ns.Objects(part).Delete(t.Context(), object, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		_, apply := runner.objects(part).Apply(t.Context(), object, objectOf(shapeOf(part), object),
 			metav1.ApplyOptions{FieldManager: legacyRunner, Force: true})
 		_, create := runner.objects(part).Create(t.Context(), objectOf(shapeOf(part), object), metav1.CreateOptions{})
 		owned := objectOf(shapeOf(part), "made-up")
-		owned.SetOwnerReferences([]metav1.OwnerReference{ownerOf(t, space, other)})
+		owned.SetOwnerReferences([]metav1.OwnerReference{ownerOf(t, ns, other)})
 		_, adopted := runner.objects(part).Create(t.Context(), owned, metav1.CreateOptions{})
 		for way, err := range map[string]error{"apply": apply, "create": create, "create for another": adopted} {
 			if err := refusedBy(bound, err); err != nil {
@@ -195,21 +195,21 @@ func TestPolicyRunners(t *testing.T) {
 		}
 	}
 	// The operator does, under the same policy.
-	space.Operate(t)
+	ns.Operate(t)
 	harness.Eventually(t, "the backend is there again", func(ctx context.Context) error {
 		var missing []error
 		for _, part := range backendParts {
-			_, err := space.Object(ctx, part, name)
+			_, err := ns.Object(ctx, part, name)
 			missing = append(missing, err)
 		}
 		return errors.Join(missing...)
 	})
-	space.AwaitSettled(t, name)
+	ns.AwaitSettled(t, name)
 }
 
-func ownerOf(t *testing.T, space *harness.Space, server string) metav1.OwnerReference {
+func ownerOf(t *testing.T, ns *harness.Namespace, server string) metav1.OwnerReference {
 	t.Helper()
-	object := space.MustObject(t, harness.ServerItself, server)
+	object := ns.MustObject(t, harness.ServerItself, server)
 	return metav1.OwnerReference{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(),
 	}

@@ -140,14 +140,14 @@ var storyCases = map[string]storyCase{
 // TestStories plays the known stories.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
-	history := recordHistory(t, space)
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	history := recordHistory(t, ns)
 	name := storyNames()
 	for what, c := range storyCases {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := &story{space: space, history: history, name: name()}
+			s := &story{ns: ns, history: history, name: name()}
 			if err := s.tell(t.Context(), harness.Server(s.name, c.transport), c.deeds); err != nil {
 				t.Fatalf("MCPServer %s: %v", s.name, err)
 			}

@@ -42,11 +42,11 @@ type contest struct {
 // A difference may be left to others because the author asked for that; or others own the field, and then condition
 // FieldsOwned has to tell; or it is in an object that its writer cannot write for such a reason.
 func (s *story) disagreements(ctx context.Context) (wrong []string, standing int, err error) {
-	objects, err := s.space.ObjectsOf(ctx, s.name)
+	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return nil, 0, err
 	}
-	server, err := s.space.Servers.Get(ctx, s.name, metav1.GetOptions{})
+	server, err := s.ns.Servers.Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -112,7 +112,7 @@ func (s *story) partNamed(
 		case object.GetName() == intent.Name:
 			return part, object, nil
 		case form.Digest && form.Manager == intent.Writer:
-			named, err := s.space.Objects(part).Get(ctx, intent.Name, metav1.GetOptions{})
+			named, err := s.ns.Objects(part).Get(ctx, intent.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return part, nil, nil
 			}

@@ -52,15 +52,15 @@ type history struct {
 }
 
 // recordHistory begins a history of the namespace. It goes on until the test ends.
-func recordHistory(t *testing.T, space *harness.Space) *history {
+func recordHistory(t *testing.T, ns *harness.Namespace) *history {
 	t.Helper()
 	h := &history{versions: map[string][]*unstructured.Unstructured{}}
 	for _, part := range recordedKinds {
-		list, err := space.Objects(part).List(t.Context(), metav1.ListOptions{})
+		list, err := ns.Objects(part).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := space.Objects(part).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		stream, err := ns.Objects(part).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func (h *history) of(resource schema.GroupResource, name string) ([]*unstructure
 
 // awaitPresent waits until the history of a story's objects goes up to what they are now.
 func (h *history) awaitPresent(ctx context.Context, s *story) error {
-	objects, err := s.space.ObjectsOf(ctx, s.name)
+	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return err
 	}

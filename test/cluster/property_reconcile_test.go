@@ -32,7 +32,7 @@ func (s *story) reconcile(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	objects, err := s.space.ObjectsOf(ctx, s.name)
+	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (s *story) reconcile(ctx context.Context) error {
 	if err := s.rest(ctx, deeds); err != nil {
 		return err
 	}
-	server, err := s.space.Servers.Get(ctx, s.name, metav1.GetOptions{})
+	server, err := s.ns.Servers.Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	fresh := &story{space: s.space, history: s.history, name: strings.Replace(s.name, "told", "anew", 1), begun: s.begun}
-	_, err = s.space.Servers.Create(ctx, &v1beta1.MCPServer{
+	fresh := &story{ns: s.ns, history: s.history, name: strings.Replace(s.name, "told", "anew", 1), begun: s.begun}
+	_, err = s.ns.Servers.Create(ctx, &v1beta1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: fresh.name}, Spec: server.Spec,
 	}, metav1.CreateOptions{FieldManager: harness.Author})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *story) reconcile(ctx context.Context) error {
 	if err := s.compare(ctx, fresh, server); err != nil {
 		return err
 	}
-	return s.space.Servers.Delete(ctx, fresh.name, metav1.DeleteOptions{})
+	return s.ns.Servers.Delete(ctx, fresh.name, metav1.DeleteOptions{})
 }
 
 // giveUp takes back what others did to an object. What they applied they give up by an empty apply, where the API server
@@ -79,12 +79,12 @@ func (s *story) giveUp(ctx context.Context, part harness.Part, object *unstructu
 			continue
 		}
 		writes++
-		if _, err := s.space.Apply(ctx, by, part, s.name, false, nil); err != nil && !apierrors.IsInvalid(err) {
+		if _, err := s.ns.Apply(ctx, by, part, s.name, false, nil); err != nil && !apierrors.IsInvalid(err) {
 			return writes, err
 		}
 	}
 	for {
-		object, err := s.space.Object(ctx, part, s.name)
+		object, err := s.ns.Object(ctx, part, s.name)
 		if err != nil {
 			return writes, err
 		}
@@ -98,7 +98,7 @@ func (s *story) giveUp(ctx context.Context, part harness.Part, object *unstructu
 		}
 		operations = append(operations, harness.Replace("/metadata/resourceVersion", object.GetResourceVersion()))
 		writes++
-		if _, err := s.space.Patch(ctx, harness.Hand, part, s.name, operations...); err != nil && !apierrors.IsConflict(err) {
+		if _, err := s.ns.Patch(ctx, harness.Hand, part, s.name, operations...); err != nil && !apierrors.IsConflict(err) {
 			return writes, err
 		}
 	}
@@ -129,11 +129,11 @@ func belongs(part harness.Part, entry *metav1.ManagedFieldsEntry) bool {
 // compare holds what is left of the story against a new MCPServer.
 func (s *story) compare(ctx context.Context, fresh *story, server *v1beta1.MCPServer) error {
 	var errs []error
-	objects, err := s.space.ObjectsOf(ctx, s.name)
+	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	newObjects, err := s.space.ObjectsOf(ctx, fresh.name)
+	newObjects, err := s.ns.ObjectsOf(ctx, fresh.name)
 	if err != nil {
 		return err
 	}

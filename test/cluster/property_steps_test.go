@@ -150,17 +150,17 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 	value := field.values[deed.Which%len(field.values)]
 	switch deed.Do {
 	case actMake:
-		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, value))
+		_, err := s.ns.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, value))
 		return err
 	case actScale:
 		return s.scale(ctx, deed.By, field.part, int32(1+deed.Which))
 	case actReset:
-		_, err := s.space.Patch(ctx, harness.Hand, field.part, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+		_, err := s.ns.Patch(ctx, harness.Hand, field.part, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 		return err
 	case actDelete:
-		return s.space.Objects(field.part).Delete(ctx, harness.FormOf(field.part).Name(s.name), metav1.DeleteOptions{})
+		return s.ns.Objects(field.part).Delete(ctx, harness.FormOf(field.part).Name(s.name), metav1.DeleteOptions{})
 	}
-	live, err := s.space.Object(ctx, field.part, s.name)
+	live, err := s.ns.Object(ctx, field.part, s.name)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 		if err := unstructured.SetNestedField(body, string(live.GetUID()), "metadata", "uid"); err != nil {
 			return err
 		}
-		_, err := s.space.Apply(ctx, deed.By, field.part, s.name, force, body)
+		_, err := s.ns.Apply(ctx, deed.By, field.part, s.name, force, body)
 		return err
 	}
 	switch {
@@ -179,10 +179,10 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 	case deed.Do == actGiveUp:
 		err = apply(false, map[string]any{})
 	case deed.Do == actSet:
-		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, at.set(value)...)
+		_, err = s.ns.Patch(ctx, deed.By, field.part, s.name, at.set(value)...)
 	case !found:
 	case deed.Do == actRemove:
-		_, err = s.space.Patch(ctx, deed.By, field.part, s.name, harness.Remove(at.pointer))
+		_, err = s.ns.Patch(ctx, deed.By, field.part, s.name, harness.Remove(at.pointer))
 	case deed.Do == actShare:
 		err = apply(false, bodyNaming(field.path, at.value))
 	default:
@@ -193,16 +193,16 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 
 func (s *story) scale(ctx context.Context, by string, part harness.Part, number int32) error {
 	scale := &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.space.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.ns.Name},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: number},
 	}
 	options := metav1.UpdateOptions{FieldManager: by}
-	workloads := s.space.Core.AppsV1()
+	workloads := s.ns.Core.AppsV1()
 	var err error
 	if part == harness.Backend {
-		_, err = workloads.StatefulSets(s.space.Name).UpdateScale(ctx, s.name, scale, options)
+		_, err = workloads.StatefulSets(s.ns.Name).UpdateScale(ctx, s.name, scale, options)
 	} else {
-		_, err = workloads.Deployments(s.space.Name).UpdateScale(ctx, s.name, scale, options)
+		_, err = workloads.Deployments(s.ns.Name).UpdateScale(ctx, s.name, scale, options)
 	}
 	return err
 }
@@ -259,12 +259,12 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 // edit changes the MCPServer as kubectl edit does.
 func (s *story) edit(ctx context.Context, change harness.Change) error {
 	for {
-		server, err := s.space.Servers.Get(ctx, s.name, metav1.GetOptions{})
+		server, err := s.ns.Servers.Get(ctx, s.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(server)
-		_, err = s.space.Servers.Update(ctx, server, metav1.UpdateOptions{FieldManager: harness.Author})
+		_, err = s.ns.Servers.Update(ctx, server, metav1.UpdateOptions{FieldManager: harness.Author})
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -35,7 +35,7 @@ const requestsPerStep = 30
 
 // story is one MCPServer and what happens to it.
 type story struct {
-	space   *harness.Space
+	ns      *harness.Namespace
 	history *history
 	name    string
 	// takes are all requests of the author to take fields.
@@ -68,11 +68,11 @@ func storyNames() func() string {
 //   - When the others give up what they claim, all is as it were without them: see reconcile.
 func (s *story) tell(ctx context.Context, server *v1beta1.MCPServer, deeds []storyDeed) error {
 	var err error
-	if s.begun, err = s.space.Cluster.AuditMark(ctx); err != nil {
+	if s.begun, err = s.ns.Cluster.AuditMark(ctx); err != nil {
 		return err
 	}
 	server.Name = s.name
-	if _, err = s.space.Servers.Create(ctx, server, metav1.CreateOptions{FieldManager: harness.Author}); err != nil {
+	if _, err = s.ns.Servers.Create(ctx, server, metav1.CreateOptions{FieldManager: harness.Author}); err != nil {
 		return err
 	}
 	if err := s.rest(ctx, 1); err != nil {
@@ -105,7 +105,7 @@ func (s *story) tell(ctx context.Context, server *v1beta1.MCPServer, deeds []sto
 	if err := s.reconcile(ctx); err != nil {
 		return fmt.Errorf("after all claims were given up: %w", err)
 	}
-	return s.space.Servers.Delete(ctx, s.name, metav1.DeleteOptions{})
+	return s.ns.Servers.Delete(ctx, s.name, metav1.DeleteOptions{})
 }
 
 // rest waits until the operator has answered to a number of deeds, and judges what it did.
@@ -137,12 +137,12 @@ func (s *story) rest(ctx context.Context, deeds int) error {
 func (s *story) calm(ctx context.Context, deeds int) error {
 	before := s.requests
 	for {
-		mark, err := s.space.Audit.Mark()
+		mark, err := s.ns.Audit.Mark()
 		if err != nil {
 			return err
 		}
 		brief, cancel := context.WithTimeout(ctx, storyCalm)
-		_, _, err = s.space.Audit.WaitFor(brief, mark, s.concerned, audit.Writes(), s.space.ByOperator())
+		_, _, err = s.ns.Audit.WaitFor(brief, mark, s.concerned, audit.Writes(), s.ns.ByOperator())
 		cancel()
 		over := errors.Is(err, context.DeadlineExceeded)
 		if err != nil && !over || ctx.Err() != nil {
@@ -169,11 +169,11 @@ func (s *story) concerned(events []*audit.Event) bool { return len(harness.CostO
 // writes are the writes, refused ones included, that the operator has made for the MCPServer.
 func (s *story) writes(ctx context.Context) ([]*audit.Event, error) {
 	// What was answered before our own request is in the log with it.
-	if _, err := s.space.Cluster.AuditMark(ctx); err != nil {
+	if _, err := s.ns.Cluster.AuditMark(ctx); err != nil {
 		return nil, err
 	}
 	mine := func(e *audit.Event) bool { return s.concerned([]*audit.Event{e}) }
-	events, _, err := s.space.Audit.Since(s.begun, audit.Writes(), s.space.ByOperator(), mine)
+	events, _, err := s.ns.Audit.Since(s.begun, audit.Writes(), s.ns.ByOperator(), mine)
 	return events, err
 }
 

@@ -52,9 +52,9 @@ func TestProperty(t *testing.T) {
 		}
 	}
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
-	history := recordHistory(t, space)
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	history := recordHistory(t, ns)
 	var all propertyTally
 	t.Cleanup(func() {
 		env.Numbers.Add("property test: random stories", all.checks)
@@ -72,7 +72,7 @@ func TestProperty(t *testing.T) {
 				// A story is about a few fields, so that several have to do with the same one.
 				disputed := rapid.SliceOfN(rapid.SampledFrom(storyFieldNames), 1, 3).Draw(r, "disputed")
 				drawn := rapid.SliceOfN(rapid.Custom(drawDeed(disputed)), 2, propertyLongest).Draw(r, "deeds")
-				s := &story{space: space, history: history, name: name()}
+				s := &story{ns: ns, history: history, name: name()}
 				if err := s.tell(r.Context(), harness.Server(s.name, transport), drawn); err != nil {
 					r.Fatalf("MCPServer %s: %v", s.name, err)
 				}

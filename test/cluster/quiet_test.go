@@ -37,50 +37,50 @@ const (
 // everything again.
 func TestQuiet(t *testing.T) {
 	idle := idleTime(t)
-	space := env.Space(t)
-	beginning := space.Mark(t)
-	first := space.Operate(t)
+	ns := env.Namespace(t)
+	beginning := ns.Mark(t)
+	first := ns.Operate(t)
 	fleet := harness.Fleet(fleetSize)
 	began := time.Now()
-	space.Launch(t, fleet)
-	space.AwaitAllSettled(t, len(fleet), fleetTimeout)
+	ns.Launch(t, fleet)
+	ns.AwaitAllSettled(t, len(fleet), fleetTimeout)
 	t.Logf("%d MCPServers settled in %v", len(fleet), time.Since(began).Round(time.Millisecond))
 	// So much for the work. The rest is waiting, which others can use.
 	t.Parallel()
 	awaitLooked(t, first, 0)
-	checkFleetOwnership(t, space)
-	checkInformers(t, space, beginning)
+	checkFleetOwnership(t, ns)
+	checkInformers(t, ns, beginning)
 
 	began = time.Now()
-	mark := space.Mark(t)
-	versions := space.Versions(t)
-	space.Quiet(t, mark, idle)
+	mark := ns.Mark(t)
+	versions := ns.Versions(t)
+	ns.Quiet(t, mark, idle)
 	t.Logf("%d MCPServers: no request in %v", len(fleet), time.Since(began).Round(time.Millisecond))
-	checkVersions(t, space, versions)
+	checkVersions(t, ns, versions)
 
 	looked := looksAt(t, first)
-	claimFleet(t, space, fleet)
+	claimFleet(t, ns, fleet)
 	awaitLooked(t, first, looked+len(fleet))
-	space.Quiet(t, mark, harness.Calm)
+	ns.Quiet(t, mark, harness.Calm)
 	t.Log("no request after others wrote to their fields")
 
-	joinGroup(t, space, fleet)
-	space.AwaitAllSettled(t, len(fleet), fleetTimeout)
+	joinGroup(t, ns, fleet)
+	ns.AwaitAllSettled(t, len(fleet), fleetTimeout)
 	awaitLooked(t, first, 0)
 	harness.Stop(t, first)
-	versions = space.Versions(t)
-	mark = space.Mark(t)
-	second := space.Operate(t, "--resync-period="+resync.String())
+	versions = ns.Versions(t)
+	mark = ns.Mark(t)
+	second := ns.Operate(t, "--resync-period="+resync.String())
 	awaitLooked(t, second, len(fleet))
 	looked = looksAt(t, second)
-	space.Quiet(t, mark, harness.Calm)
+	ns.Quiet(t, mark, harness.Calm)
 	t.Logf("no request after a restart, %d looks", looked)
 
 	awaitLooked(t, second, looked+2*len(fleet))
-	space.Quiet(t, mark, harness.Calm)
+	ns.Quiet(t, mark, harness.Calm)
 	t.Logf("no request after two resyncs, %d looks", looksAt(t, second))
-	checkVersions(t, space, versions)
-	checkFleetClaims(t, space, fleet)
+	checkVersions(t, ns, versions)
+	checkFleetClaims(t, ns, fleet)
 }
 
 // idleTime is the time for which the fleet is watched.
@@ -97,9 +97,9 @@ func idleTime(t *testing.T) time.Duration {
 	return idle
 }
 
-func checkVersions(t *testing.T, space *harness.Space, before map[string]string) {
+func checkVersions(t *testing.T, ns *harness.Namespace, before map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, space.Versions(t)); diff != "" {
+	if diff := cmp.Diff(before, ns.Versions(t)); diff != "" {
 		t.Errorf("objects have changed (-before +after):\n%s", diff)
 	}
 }
@@ -107,9 +107,9 @@ func checkVersions(t *testing.T, space *harness.Space, before map[string]string)
 // checkInformers looks at what an operator has read since the mark: each of its informers was filled by one stream of
 // events, which may have ended and gone on. There is one for MCPServers and each kind of child, one for the pods of proxies
 // and one for those of backends with stdio, and one for each ConfigMap that an MCPServer refers to.
-func checkInformers(t *testing.T, space *harness.Space, since audit.Mark) {
+func checkInformers(t *testing.T, ns *harness.Namespace, since audit.Mark) {
 	t.Helper()
-	events, _, err := env.Audit.Since(since, space.ByOperator(), audit.Succeeded(), audit.Not(audit.Writes()))
+	events, _, err := env.Audit.Since(since, ns.ByOperator(), audit.Succeeded(), audit.Not(audit.Writes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,21 +169,21 @@ const (
 
 // claimFleet lets others write to the children: a label on each Deployment, an annotation on each StatefulSet and each
 // proxy Service, and a value that is already so, applied by one who owns it from now on as well.
-func claimFleet(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+func claimFleet(t *testing.T, ns *harness.Namespace, fleet []*v1beta1.MCPServer) {
 	t.Helper()
 	harness.Each(t, fleet, func(server *v1beta1.MCPServer) error {
 		ctx := t.Context()
 		label := harness.Add("/metadata/labels/example.com~1foreign", "here")
-		if _, err := space.Patch(ctx, stranger, harness.Proxy, server.Name, label); err != nil {
+		if _, err := ns.Patch(ctx, stranger, harness.Proxy, server.Name, label); err != nil {
 			return err
 		}
 		annotation := harness.Add("/metadata/annotations/example.com~1foreign", "here")
 		for _, part := range []harness.Part{harness.Backend, harness.ProxyService} {
-			if _, err := space.Patch(ctx, stranger, part, server.Name, annotation); err != nil {
+			if _, err := ns.Patch(ctx, stranger, part, server.Name, annotation); err != nil {
 				return err
 			}
 		}
-		_, err := space.Apply(ctx, coOwner, harness.Proxy, server.Name, false, map[string]any{
+		_, err := ns.Apply(ctx, coOwner, harness.Proxy, server.Name, false, map[string]any{
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 				"serviceAccountName": server.Name + "-proxy-runner",
 			}}},
@@ -193,18 +193,18 @@ func claimFleet(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) 
 }
 
 // joinGroup edits each MCPServer in a way that concerns no child. Those stay what an earlier generation made them.
-func joinGroup(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+func joinGroup(t *testing.T, ns *harness.Namespace, fleet []*v1beta1.MCPServer) {
 	t.Helper()
 	harness.Each(t, fleet, func(server *v1beta1.MCPServer) error {
 		group := harness.Add("/spec/groupRef", map[string]any{"name": "another"})
-		_, err := space.Patch(t.Context(), harness.Author, harness.ServerItself, server.Name, group)
+		_, err := ns.Patch(t.Context(), harness.Author, harness.ServerItself, server.Name, group)
 		return err
 	})
 }
 
-func checkFleetClaims(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPServer) {
+func checkFleetClaims(t *testing.T, ns *harness.Namespace, fleet []*v1beta1.MCPServer) {
 	t.Helper()
-	all, err := space.AllObjects(t.Context())
+	all, err := ns.AllObjects(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +218,9 @@ func checkFleetClaims(t *testing.T, space *harness.Space, fleet []*v1beta1.MCPSe
 	}
 }
 
-func checkFleetOwnership(t *testing.T, space *harness.Space) {
+func checkFleetOwnership(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
-	all, err := space.AllObjects(t.Context())
+	all, err := ns.AllObjects(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 // awaitReplicas waits until a workload asks for a number of replicas that belongs to just these managers.
-func awaitReplicas(t *testing.T, space *harness.Space, part harness.Part, name string, number int64, owners ...string) {
+func awaitReplicas(t *testing.T, ns *harness.Namespace, part harness.Part, name string, number int64, owners ...string) {
 	t.Helper()
-	space.AwaitServer(t, name, fmt.Sprintf("%s is at %d, which is of %v", part, number, owners), func(*v1beta1.MCPServer) error {
-		object, err := space.Object(t.Context(), part, name)
+	ns.AwaitServer(t, name, fmt.Sprintf("%s is at %d, which is of %v", part, number, owners), func(*v1beta1.MCPServer) error {
+		object, err := ns.Object(t.Context(), part, name)
 		if err != nil {
 			return err
 		}
@@ -45,32 +45,32 @@ func awaitReplicas(t *testing.T, space *harness.Space, part harness.Part, name s
 // TestReplicasReleased takes the number out of the spec: it stays what it is, and is nobody's.
 func TestReplicasReleased(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "released"
 	server := harness.Server(name, v1beta1.TransportStreamableHTTP)
 	harness.Replicas(3, 2)(server)
-	space.Create(t, server)
-	space.AwaitSettled(t, name)
-	awaitReplicas(t, space, harness.Proxy, name, 3, managers.ProxyReplicas)
-	awaitReplicas(t, space, harness.Backend, name, 2, managers.BackendReplicas)
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = nil, nil })
-	awaitReplicas(t, space, harness.Proxy, name, 3)
-	awaitReplicas(t, space, harness.Backend, name, 2)
+	ns.Create(t, server)
+	ns.AwaitSettled(t, name)
+	awaitReplicas(t, ns, harness.Proxy, name, 3, managers.ProxyReplicas)
+	awaitReplicas(t, ns, harness.Backend, name, 2, managers.BackendReplicas)
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Replicas, s.Spec.BackendReplicas = nil, nil })
+	awaitReplicas(t, ns, harness.Proxy, name, 3)
+	awaitReplicas(t, ns, harness.Backend, name, 2)
 	// A write through the scale subresource to a field that nobody owns leaves no trace of its author.
-	scaleTo(4)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 4)
-	space.AwaitSettled(t, name)
+	scaleTo(4)(t, ns, name, harness.Proxy, nil)
+	awaitReplicas(t, ns, harness.Proxy, name, 4)
+	ns.AwaitSettled(t, name)
 	// So the number is set; the next time the author sets it again there are two who want it.
-	space.Edit(t, name, harness.Replicas(2, 2))
-	awaitReplicas(t, space, harness.Proxy, name, 2, managers.ProxyReplicas)
-	scaleTo(4)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 4, "kubectl")
-	awaitConflict(t, space, name, `"kubectl" with subresource "scale"`)
-	annotate(t, space, name, v1beta1.AnnotationTake, "deployment.apps/"+name+":.spec.replicas")
-	awaitReplicas(t, space, harness.Proxy, name, 2, managers.ProxyReplicas)
-	awaitNoConflict(t, space, name)
-	space.AwaitServer(t, name, "tells that the number was taken", func(server *v1beta1.MCPServer) error {
+	ns.Edit(t, name, harness.Replicas(2, 2))
+	awaitReplicas(t, ns, harness.Proxy, name, 2, managers.ProxyReplicas)
+	scaleTo(4)(t, ns, name, harness.Proxy, nil)
+	awaitReplicas(t, ns, harness.Proxy, name, 4, "kubectl")
+	awaitConflict(t, ns, name, `"kubectl" with subresource "scale"`)
+	annotate(t, ns, name, v1beta1.AnnotationTake, "deployment.apps/"+name+":.spec.replicas")
+	awaitReplicas(t, ns, harness.Proxy, name, 2, managers.ProxyReplicas)
+	awaitNoConflict(t, ns, name)
+	ns.AwaitServer(t, name, "tells that the number was taken", func(server *v1beta1.MCPServer) error {
 		if c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsTaken); c == nil || c.Status != metav1.ConditionTrue {
 			return fmt.Errorf("condition %+v", c)
 		}
@@ -79,67 +79,67 @@ func TestReplicasReleased(t *testing.T) {
 }
 
 // annotate sets an annotation of an MCPServer, as kubectl annotate does.
-func annotate(t *testing.T, space *harness.Space, name, key, value string) {
+func annotate(t *testing.T, ns *harness.Namespace, name, key, value string) {
 	t.Helper()
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) })
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) })
 }
 
 // TestReplicasOfStdioAreCapped scales from outside what may have one pod at most.
 func TestReplicasOfStdioAreCapped(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "capped"
-	space.Create(t, harness.Server(name, v1beta1.TransportStdio))
-	space.AwaitSettled(t, name)
-	scaleTo(3)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 1, managers.ProxyReplicas)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStdio))
+	ns.AwaitSettled(t, name)
+	scaleTo(3)(t, ns, name, harness.Proxy, nil)
+	awaitReplicas(t, ns, harness.Proxy, name, 1, managers.ProxyReplicas)
 	// The first time nobody owned the number, so nobody knows who that was.
-	scaleTo(3)(t, space, name, harness.Proxy, nil)
-	awaitReplicas(t, space, harness.Proxy, name, 1, managers.ProxyReplicas)
-	space.AwaitServer(t, name, "tells who scaled", func(server *v1beta1.MCPServer) error {
+	scaleTo(3)(t, ns, name, harness.Proxy, nil)
+	awaitReplicas(t, ns, harness.Proxy, name, 1, managers.ProxyReplicas)
+	ns.AwaitServer(t, name, "tells who scaled", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"kubectl" with subresource "scale"`) {
 			return fmt.Errorf("condition %+v", c)
 		}
 		return nil
 	})
-	space.AwaitSettled(t, name)
+	ns.AwaitSettled(t, name)
 }
 
 // TestYield leaves a field to others: its value stays, and whoever sets it meets no conflict.
 func TestYield(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "yields"
-	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
-	space.AwaitSettled(t, name)
-	space.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
-	awaitConflict(t, space, name, harness.Hand)
-	annotate(t, space, name, v1beta1.AnnotationYield, `.spec.template.spec.containers[name="toolhive"].image`)
-	awaitNoConflict(t, space, name)
-	space.AwaitSettled(t, name)
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Annotations = nil })
-	awaitConflict(t, space, name, harness.Hand)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, name)
+	ns.MustPatch(t, harness.Hand, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
+	awaitConflict(t, ns, name, harness.Hand)
+	annotate(t, ns, name, v1beta1.AnnotationYield, `.spec.template.spec.containers[name="toolhive"].image`)
+	awaitNoConflict(t, ns, name)
+	ns.AwaitSettled(t, name)
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Annotations = nil })
+	awaitConflict(t, ns, name, harness.Hand)
 }
 
 // TestManagedFieldsReset takes all claims away, as tools do that do not know better.
 func TestManagedFieldsReset(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "reset"
 	server := harness.Server(name, v1beta1.TransportStreamableHTTP)
 	harness.Replicas(2, 1)(server)
-	space.Create(t, server)
-	space.AwaitSettled(t, name)
+	ns.Create(t, server)
+	ns.AwaitSettled(t, name)
 	for _, part := range harness.PartsOf(server) {
-		space.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+		ns.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 	}
-	space.AwaitServer(t, name, "owns what it lost", func(*v1beta1.MCPServer) error {
+	ns.AwaitServer(t, name, "owns what it lost", func(*v1beta1.MCPServer) error {
 		for _, part := range harness.PartsOf(server) {
-			object, err := space.Object(t.Context(), part, name)
+			object, err := ns.Object(t.Context(), part, name)
 			if err != nil {
 				return err
 			}
@@ -152,9 +152,9 @@ func TestManagedFieldsReset(t *testing.T) {
 		}
 		return nil
 	})
-	space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
-	space.AwaitSettled(t, name)
-	awaitNoConflict(t, space, name)
-	space.Delete(t, name, metav1.DeletePropagationBackground)
-	space.AwaitGone(t, name)
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
+	ns.AwaitSettled(t, name)
+	awaitNoConflict(t, ns, name)
+	ns.Delete(t, name, metav1.DeletePropagationBackground)
+	ns.AwaitGone(t, name)
 }

@@ -59,15 +59,15 @@ func (r replicasTier) asks(number int32) harness.Change {
 }
 
 // scale sets the number through the scale subresource.
-func (r replicasTier) scale(ctx context.Context, space *harness.Space, server string, number int32) error {
+func (r replicasTier) scale(ctx context.Context, ns *harness.Namespace, server string, number int32) error {
 	body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, number)
-	_, err := space.Objects(r.part).Patch(ctx, server, types.MergePatchType, body, metav1.PatchOptions{FieldManager: scaler}, "scale")
+	_, err := ns.Objects(r.part).Patch(ctx, server, types.MergePatchType, body, metav1.PatchOptions{FieldManager: scaler}, "scale")
 	return err
 }
 
-func (r replicasTier) mustScale(t *testing.T, space *harness.Space, server string, number int32) {
+func (r replicasTier) mustScale(t *testing.T, ns *harness.Namespace, server string, number int32) {
 	t.Helper()
-	if err := r.scale(t.Context(), space, server, number); err != nil {
+	if err := r.scale(t.Context(), ns, server, number); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,27 +103,27 @@ var replicasSteps = map[string]replicasStep{
 // A number that is not asked for any more stays what it is, and one that somebody else holds is left to them.
 func TestReplicasOfTiers(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for tierName, tier := range replicasTiers {
 		for stepName, step := range replicasSteps {
 			name := tierName + "-" + stepName
-			space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, tier.asks(step.from), sharedSessions))
+			ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, tier.asks(step.from), sharedSessions))
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				space.AwaitSettled(t, name)
+				ns.AwaitSettled(t, name)
 				if step.scaled > 0 {
-					tier.mustScale(t, space, name, step.scaled)
+					tier.mustScale(t, ns, name, step.scaled)
 					if step.from > 0 {
-						awaitConflict(t, space, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
-						space.AwaitWorkloads(t, name) // It is not Ready while the conflict stands.
+						awaitConflict(t, ns, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
+						ns.AwaitWorkloads(t, name) // It is not Ready while the conflict stands.
 					} else {
-						space.AwaitSettled(t, name)
+						ns.AwaitSettled(t, name)
 					}
 				}
-				awaitCalm(t, space, name)
-				mark := space.Mark(t)
-				space.Edit(t, name, tier.asks(step.to))
+				awaitCalm(t, ns, name)
+				mark := ns.Mark(t)
+				ns.Edit(t, name, tier.asks(step.to))
 				var owners []string
 				if step.theirs {
 					owners = append(owners, scaler)
@@ -131,12 +131,12 @@ func TestReplicasOfTiers(t *testing.T) {
 				if step.ours {
 					owners = append([]string{tier.owner}, owners...)
 				}
-				awaitReplicas(t, space, tier.part, name, step.want, owners...)
+				awaitReplicas(t, ns, tier.part, name, step.want, owners...)
 				if step.conflict {
-					awaitConflict(t, space, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
+					awaitConflict(t, ns, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
 				} else {
-					awaitNoConflict(t, space, name)
-					space.AwaitSettled(t, name)
+					awaitNoConflict(t, ns, name)
+					ns.AwaitSettled(t, name)
 				}
 				want := harness.Cost{}
 				for item, n := range map[string]int{
@@ -147,8 +147,8 @@ func TestReplicasOfTiers(t *testing.T) {
 						want[item] = n
 					}
 				}
-				checkTierCost(t, space, name, mark, want, step.conflict)
-				awaitReplicas(t, space, tier.part, name, step.want, owners...)
+				checkTierCost(t, ns, name, mark, want, step.conflict)
+				awaitReplicas(t, ns, tier.part, name, step.want, owners...)
 				env.Numbers.Add("replicas: changes with and without a scaler, on both tiers", 1)
 			})
 		}
@@ -156,16 +156,16 @@ func TestReplicasOfTiers(t *testing.T) {
 }
 
 // checkTierCost is checkCost where a refused write may be what is wanted, and where an event may be the price.
-func checkTierCost(t *testing.T, space *harness.Space, name string, since audit.Mark, want harness.Cost, conflict bool) {
+func checkTierCost(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.Cost, conflict bool) {
 	t.Helper()
 	if !conflict {
-		if n := checkCost(t, space, name, since, want); n > 3 {
+		if n := checkCost(t, ns, name, since, want); n > 3 {
 			t.Errorf("the status was written %d times", n)
 		}
 		return
 	}
-	awaitCalm(t, space, name)
-	cost := harness.CostOf(name, space.Writes(t, since))
+	awaitCalm(t, ns, name)
+	cost := harness.CostOf(name, ns.Writes(t, since))
 	if cost["status"] > 2 {
 		t.Errorf("the status was written %d times", cost["status"])
 	}
@@ -177,10 +177,10 @@ func checkTierCost(t *testing.T, space *harness.Space, name string, since audit.
 // awaitCondition waits until a condition has a status and reason, at the present generation, and its message names what
 // is to be named.
 func awaitCondition(
-	t *testing.T, space *harness.Space, name, condition string, status metav1.ConditionStatus, reason string, named ...string,
+	t *testing.T, ns *harness.Namespace, name, condition string, status metav1.ConditionStatus, reason string, named ...string,
 ) {
 	t.Helper()
-	space.AwaitServer(t, name, fmt.Sprintf("has condition %s %s %s", condition, status, reason), func(s *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, name, fmt.Sprintf("has condition %s %s %s", condition, status, reason), func(s *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(s.Status.Conditions, condition)
 		if c == nil || c.Status != status || c.Reason != reason || c.ObservedGeneration != s.Generation {
 			return fmt.Errorf("it is %+v", c)
@@ -197,22 +197,22 @@ func awaitCondition(
 // TestStdioCapOfSpec asks for more pods than a server with transport stdio can have.
 func TestStdioCapOfSpec(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for tierName, tier := range replicasTiers {
-		space.Create(t, harness.Server(tierName, v1beta1.TransportStdio, tier.asks(5)))
+		ns.Create(t, harness.Server(tierName, v1beta1.TransportStdio, tier.asks(5)))
 		t.Run(tierName, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, tierName)
-			awaitReplicas(t, space, tier.part, tierName, 1, tier.owner)
-			awaitCondition(t, space, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1", "5")
-			awaitCondition(t, space, tierName, v1beta1.ConditionSessionStorageWarning, metav1.ConditionFalse, "SessionStorageWarningNotApplicable")
+			ns.AwaitSettled(t, tierName)
+			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1", "5")
+			awaitCondition(t, ns, tierName, v1beta1.ConditionSessionStorageWarning, metav1.ConditionFalse, "SessionStorageWarningNotApplicable")
 			// With another transport there may be as many as the spec says.
-			space.Edit(t, tierName, func(s *v1beta1.MCPServer) {
+			ns.Edit(t, tierName, func(s *v1beta1.MCPServer) {
 				s.Spec.Transport, s.Spec.MCPPort = v1beta1.TransportStreamableHTTP, 9000
 			})
-			awaitReplicas(t, space, tier.part, tierName, 5, tier.owner)
-			awaitCondition(t, space, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
+			awaitReplicas(t, ns, tier.part, tierName, 5, tier.owner)
+			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
 		})
 	}
 }
@@ -221,38 +221,38 @@ func TestStdioCapOfSpec(t *testing.T) {
 // have another transport: the number is nobody's again.
 func TestStdioCapOfLive(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for tierName, tier := range replicasTiers {
-		space.Create(t, harness.Server(tierName, v1beta1.TransportStdio))
+		ns.Create(t, harness.Server(tierName, v1beta1.TransportStdio))
 		t.Run(tierName, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, tierName)
-			awaitReplicas(t, space, tier.part, tierName, 1)
-			tier.mustScale(t, space, tierName, 3)
-			awaitReplicas(t, space, tier.part, tierName, 1, tier.owner)
-			tier.mustScale(t, space, tierName, 3)
-			awaitReplicas(t, space, tier.part, tierName, 1, tier.owner)
-			awaitCondition(t, space, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1",
+			ns.AwaitSettled(t, tierName)
+			awaitReplicas(t, ns, tier.part, tierName, 1)
+			tier.mustScale(t, ns, tierName, 3)
+			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			tier.mustScale(t, ns, tierName, 3)
+			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1",
 				fmt.Sprintf("%q with subresource \"scale\"", scaler), tier.kind+"/"+tierName)
-			awaitScalerEvent(t, space, tierName)
-			space.Edit(t, tierName, func(s *v1beta1.MCPServer) {
+			awaitScalerEvent(t, ns, tierName)
+			ns.Edit(t, tierName, func(s *v1beta1.MCPServer) {
 				s.Spec.Transport, s.Spec.MCPPort = v1beta1.TransportStreamableHTTP, 9000
 			})
-			awaitReplicas(t, space, tier.part, tierName, 1)
-			awaitCondition(t, space, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
-			tier.mustScale(t, space, tierName, 3)
-			space.AwaitSettled(t, tierName)
-			awaitReplicas(t, space, tier.part, tierName, 3)
+			awaitReplicas(t, ns, tier.part, tierName, 1)
+			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
+			tier.mustScale(t, ns, tierName, 3)
+			ns.AwaitSettled(t, tierName)
+			awaitReplicas(t, ns, tier.part, tierName, 3)
 		})
 	}
 }
 
 // awaitScalerEvent waits for the event about a cap that names the scaler.
-func awaitScalerEvent(t *testing.T, space *harness.Space, name string) {
+func awaitScalerEvent(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	harness.Eventually(t, "an event names the scaler", func(ctx context.Context) error {
-		list, err := env.Core.EventsV1().Events(space.Name).List(ctx, metav1.ListOptions{})
+		list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -280,24 +280,24 @@ const (
 // TestStdioCapAgainstScaler has a scaler that sets the number again whenever it was set back.
 func TestStdioCapAgainstScaler(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for tierName, tier := range replicasTiers {
-		space.Create(t, harness.Server(tierName, v1beta1.TransportStdio))
+		ns.Create(t, harness.Server(tierName, v1beta1.TransportStdio))
 		t.Run(tierName, func(t *testing.T) {
 			t.Parallel()
-			space.AwaitSettled(t, tierName)
-			awaitCalm(t, space, tierName)
-			mark, pushes := space.Mark(t), 0
+			ns.AwaitSettled(t, tierName)
+			awaitCalm(t, ns, tierName)
+			mark, pushes := ns.Mark(t), 0
 			ctx, cancel := context.WithTimeout(t.Context(), pushing)
 			defer cancel()
 			for ticker := time.NewTicker(harness.Poll); ctx.Err() == nil; {
-				object, err := space.Object(t.Context(), tier.part, tierName)
+				object, err := ns.Object(t.Context(), tier.part, tierName)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if number, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); number == 1 {
-					tier.mustScale(t, space, tierName, 3)
+					tier.mustScale(t, ns, tierName, 3)
 					pushes++
 				}
 				select {
@@ -309,12 +309,12 @@ func TestStdioCapAgainstScaler(t *testing.T) {
 			if pushes < 3 || pushes > mostCaps+1 {
 				t.Errorf("the scaler had to push %d times", pushes)
 			}
-			cost := harness.CostOf(tierName, space.Writes(t, mark))
+			cost := harness.CostOf(tierName, ns.Writes(t, mark))
 			t.Logf("%d pushes in %v: %v", pushes, pushing, cost)
 			// To set back costs an edit of managedFields and an apply. Each edit may lose a race against the workload's
 			// controller and be made again.
 			part := string(tier.part)
-			others := space.WritesByOthers(t, mark, tier.part, tierName)
+			others := ns.WritesByOthers(t, mark, tier.part, tierName)
 			if cost[part+" replicas"] > mostCaps || cost[part] > mostCaps || cost[part+" (409)"]+cost[part+" replicas (409)"] > others {
 				t.Errorf("a scaler that pushes %d times costs %v, with %d writes by others", pushes, cost, others)
 			}

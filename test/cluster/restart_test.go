@@ -31,12 +31,12 @@ const (
 
 // restartScene is an MCPServer with three proxies that has all it needs.
 type restartScene struct {
-	*harness.Space
+	*harness.Namespace
 }
 
 func newRestartScene(t *testing.T) restartScene {
 	t.Helper()
-	s := restartScene{env.Space(t)}
+	s := restartScene{env.Namespace(t)}
 	s.Create(t, harness.Server(restartServer, v1beta1.TransportStreamableHTTP, harness.Replicas(3, 1), sharedSessions))
 	return s
 }
@@ -52,7 +52,7 @@ func (s restartScene) request(t *testing.T, annotations map[string]string) audit
 
 func (s restartScene) settle(t *testing.T) {
 	t.Helper()
-	awaitCalm(t, s.Space, restartServer)
+	awaitCalm(t, s.Namespace, restartServer)
 	s.AwaitSettled(t, restartServer)
 }
 
@@ -100,7 +100,7 @@ func (s restartScene) checkUsers(t *testing.T, want map[string]string) {
 			t.Errorf("the annotation %s is of %v", key, owners)
 		}
 	}
-	checkOwnership(t, s.Space, restartServer)
+	checkOwnership(t, s.Namespace, restartServer)
 }
 
 // at is a time as it is written in a request.
@@ -112,11 +112,11 @@ func TestRestartRolling(t *testing.T) {
 	s := newRestartScene(t)
 	running := s.Operate(t)
 	s.settle(t)
-	before, old := generationsOf(t, s.Space, restartServer), s.proxies(t)
+	before, old := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 
 	first := map[string]string{v1beta1.AnnotationRestartedAt: at(time.Now()), foreignKey: "here"}
 	mark := s.request(t, first)
-	if n := checkCost(t, s.Space, restartServer, mark, harness.Once("proxy")); n > 6 {
+	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 6 {
 		t.Errorf("the status was written %d times", n)
 	}
 	s.checkRestarted(t, before.after([]harness.Part{harness.Proxy}), old)
@@ -124,7 +124,7 @@ func TestRestartRolling(t *testing.T) {
 		t.Errorf("pods of a rollout were deleted: %v", names)
 	}
 	s.checkUsers(t, first)
-	once, young := generationsOf(t, s.Space, restartServer), s.proxies(t)
+	once, young := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 
 	// Neither another annotation, nor a new operator, nor the end of the request, nor the same once more is a restart.
 	explicit := maps.Clone(first)
@@ -151,13 +151,13 @@ func TestRestartRolling(t *testing.T) {
 func (s restartScene) checkRestarted(t *testing.T, want generations, old map[string]time.Time) {
 	t.Helper()
 	harness.Eventually(t, "the restart", func(context.Context) error {
-		if got := generationsOf(t, s.Space, restartServer); !cmp.Equal(want, got) {
+		if got := generationsOf(t, s.Namespace, restartServer); !cmp.Equal(want, got) {
 			return fmt.Errorf("generations of pods are %v, want %v", got, want)
 		}
 		return nil
 	})
 	s.settle(t)
-	if diff := cmp.Diff(want, generationsOf(t, s.Space, restartServer)); diff != "" {
+	if diff := cmp.Diff(want, generationsOf(t, s.Namespace, restartServer)); diff != "" {
 		t.Errorf("generations of pods (-want +got):\n%s", diff)
 	}
 	now := s.proxies(t)
@@ -173,7 +173,7 @@ func (s restartScene) checkRestarted(t *testing.T, want generations, old map[str
 
 func (s restartScene) checkNotRestarted(t *testing.T, want generations, pods map[string]time.Time) {
 	t.Helper()
-	if diff := cmp.Diff(want, generationsOf(t, s.Space, restartServer)); diff != "" {
+	if diff := cmp.Diff(want, generationsOf(t, s.Namespace, restartServer)); diff != "" {
 		t.Errorf("generations of pods (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(pods, s.proxies(t)); diff != "" {
@@ -188,7 +188,7 @@ func TestRestartImmediate(t *testing.T) {
 	s := newRestartScene(t)
 	running := s.Operate(t)
 	s.settle(t)
-	before, old := generationsOf(t, s.Space, restartServer), s.proxies(t)
+	before, old := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 
 	// The pods are some seconds old: the suite has waited for calm.
 	immediate := map[string]string{v1beta1.AnnotationRestartedAt: at(time.Now()), v1beta1.AnnotationRestartStrategy: "immediate"}
@@ -196,12 +196,12 @@ func TestRestartImmediate(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(old)), s.deleted(t, mark)); diff != "" {
 		t.Errorf("deleted pods (-all that there were +got):\n%s", diff)
 	}
-	if n := checkCost(t, s.Space, restartServer, mark, harness.Once("proxy")); n > 8 {
+	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 8 {
 		t.Errorf("the status was written %d times", n)
 	}
 	s.checkRestarted(t, before.after([]harness.Part{harness.Proxy}), old)
 	s.checkUsers(t, immediate)
-	once, young := generationsOf(t, s.Space, restartServer), s.proxies(t)
+	once, young := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 
 	mark = s.Mark(t)
 	harness.Stop(t, running)
@@ -234,7 +234,7 @@ func TestKubectlRolloutRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settle(t)
-	before, old := generationsOf(t, s.Space, restartServer), s.proxies(t)
+	before, old := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 	mark := s.Mark(t)
 	for _, object := range []string{"deployment/" + restartServer, "statefulset/" + restartServer} {
 		restart := exec.CommandContext(t.Context(), kubectl, "--kubeconfig="+env.Cluster.Kubeconfig(), "-n", s.Name, "rollout", "restart", object)
@@ -243,7 +243,7 @@ func TestKubectlRolloutRestart(t *testing.T) {
 		}
 	}
 	s.settle(t)
-	checkCost(t, s.Space, restartServer, mark, harness.Cost{})
+	checkCost(t, s.Namespace, restartServer, mark, harness.Cost{})
 	s.checkRestarted(t, before.after(both), old)
 	marks := s.kubectlMarks(t)
 
@@ -252,7 +252,7 @@ func TestKubectlRolloutRestart(t *testing.T) {
 		server.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: at(time.Now())}
 	})
 	s.settle(t)
-	awaitNoConflict(t, s.Space, restartServer)
+	awaitNoConflict(t, s.Namespace, restartServer)
 	if diff := cmp.Diff(marks, s.kubectlMarks(t)); diff != "" {
 		t.Errorf("what kubectl wrote has changed (-before +after):\n%s", diff)
 	}

@@ -47,24 +47,24 @@ func inMemory(s *v1beta1.MCPServer) {
 // TestSessionStorageWarning also looks at the time that pods are given to end.
 func TestSessionStorageWarning(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	for name := range sessionCases {
-		space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, sessionCases[name].change))
+		ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, sessionCases[name].change))
 	}
 	for name, c := range sessionCases {
 		t.Run(name, func(t *testing.T) {
-			space.AwaitReady(t, name)
-			awaitCondition(t, space, name, v1beta1.ConditionSessionStorageWarning, c.status, c.reason)
+			ns.AwaitReady(t, name)
+			awaitCondition(t, ns, name, v1beta1.ConditionSessionStorageWarning, c.status, c.reason)
 			for _, part := range []harness.Part{harness.Proxy, harness.Backend} {
-				object := space.MustObject(t, part, name)
+				object := ns.MustObject(t, part, name)
 				grace, _, _ := unstructured.NestedInt64(object.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")
 				if grace != 30 {
 					t.Errorf("pods of %s have %d s to end", part, grace)
 				}
 			}
 			const path = ".spec.template.spec.terminationGracePeriodSeconds"
-			proxy := allClaims(map[harness.Part]*unstructured.Unstructured{harness.Proxy: space.MustObject(t, harness.Proxy, name)})
+			proxy := allClaims(map[harness.Part]*unstructured.Unstructured{harness.Proxy: ns.MustObject(t, harness.Proxy, name)})
 			if !slices.Contains(proxy[harness.Proxy][managers.Proxy+" Apply "], path) {
 				t.Errorf("the proxy's %s is nobody's", path)
 			}
@@ -77,20 +77,20 @@ func TestSessionStorageWarning(t *testing.T) {
 func TestRedisPassword(t *testing.T) {
 	t.Parallel()
 	const name, password = "sessions", "correct-horse-battery"
-	space := env.Space(t)
-	_, err := env.Core.CoreV1().Secrets(space.Name).Create(t.Context(), &corev1.Secret{
+	ns := env.Namespace(t)
+	_, err := env.Core.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "store"}, StringData: map[string]string{"key": password},
 	}, metav1.CreateOptions{FieldManager: harness.Author})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := space.Mark(t)
-	space.Operate(t)
-	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, sharedSessions, func(s *v1beta1.MCPServer) {
+	mark := ns.Mark(t)
+	ns.Operate(t)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, sharedSessions, func(s *v1beta1.MCPServer) {
 		s.Spec.SessionStorage.PasswordRef = &v1beta1.SecretKeyRef{Name: "store", Key: "key"}
 	}))
-	space.AwaitSettled(t, name)
-	proxy, err := env.Core.AppsV1().Deployments(space.Name).Get(t.Context(), name, metav1.GetOptions{})
+	ns.AwaitSettled(t, name)
+	proxy, err := env.Core.AppsV1().Deployments(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +104,15 @@ func TestRedisPassword(t *testing.T) {
 	if diff := cmp.Diff(want, refs); diff != "" {
 		t.Errorf("references to the password (-want +got):\n%s", diff)
 	}
-	awaitCalm(t, space, name)
-	writes := space.Writes(t, mark)
+	awaitCalm(t, ns, name)
+	writes := ns.Writes(t, mark)
 	for _, e := range writes {
 		if strings.Contains(string(e.Body), password) {
 			t.Errorf("the password was written: %v", e)
 		}
 	}
 	documents := 0
-	for part, object := range objectsOf(t, space, name) {
+	for part, object := range objectsOf(t, ns, name) {
 		text, err := object.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestRedisPassword(t *testing.T) {
 	if documents != 1 || len(writes) == 0 {
 		t.Errorf("the RunConfig does not name the store, or nothing was written: %d, %d", documents, len(writes))
 	}
-	events, _, err := env.Audit.Since(mark, space.ByOperator(), audit.Resource("", "secrets"))
+	events, _, err := env.Audit.Since(mark, ns.ByOperator(), audit.Resource("", "secrets"))
 	if err != nil || len(events) > 0 {
 		t.Errorf("the operator asked for Secrets: %v, %v", events, err)
 	}

@@ -39,15 +39,15 @@ const heldBackImage = "example.com/mcp:held-back"
 
 func holdBack(t *testing.T, part harness.Part, creation bool) {
 	t.Helper()
-	space := env.Space(t)
-	versions, known := record(t, space), specs{}
-	proxy := space.Proxy(t, faultproxy.Options{})
-	space.OperateThrough(t, proxy)
+	ns := env.Namespace(t)
+	versions, known := record(t, ns), specs{}
+	proxy := ns.Proxy(t, faultproxy.Options{})
+	ns.OperateThrough(t, proxy)
 	const name = "web"
 	resource := harness.FormOf(part).Resource
 	server := httpServer(name, harness.Environment(editedVariable, "0"), harness.Replicas(1, 1))
 	edit := func(image string) int64 {
-		edited := space.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = image })
+		edited := ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = image })
 		known.add(edited)
 		return edited.Generation
 	}
@@ -55,10 +55,10 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 	if creation {
 		hold = proxy.Hold(faultproxy.Patches(resource.Group, resource.Resource))
 		server.Spec.Image = heldBackImage
-		known.add(space.Create(t, server))
+		known.add(ns.Create(t, server))
 	} else {
-		known.add(space.Create(t, server))
-		space.AwaitSettled(t, name)
+		known.add(ns.Create(t, server))
+		ns.AwaitSettled(t, name)
 		hold = proxy.Hold(faultproxy.Patches(resource.Group, resource.Resource))
 		edit(heldBackImage)
 	}
@@ -68,9 +68,9 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 		t.Fatal("the operator does not write")
 	}
 	newer := edit(repairedImage)
-	space.Operate(t)
+	ns.Operate(t)
 	harness.Eventually(t, "the other operator carries the later edit out", func(ctx context.Context) error {
-		object, err := space.Object(ctx, part, name)
+		object, err := ns.Object(ctx, part, name)
 		if err != nil {
 			return err
 		}
@@ -89,9 +89,9 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 	if answers := hold.Answers(); slices.ContainsFunc(answers, func(code int) bool { return code != http.StatusConflict }) {
 		t.Errorf("what was held was answered with %v", answers)
 	}
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name) // Both operators write the status, the slower one in vain.
-	space.Quiet(t, space.Mark(t), harness.Calm)
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name) // Both operators write the status, the slower one in vain.
+	ns.Quiet(t, ns.Mark(t), harness.Calm)
 	versions.check(t, known)
 	all, _ := versions.look()
 	for _, v := range all {
@@ -105,37 +105,37 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 // the new one is far from, but of another MCPServer, and are written.
 func TestStaleLeftovers(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	const name = "phoenix"
 	before := httpServer(name, harness.Environment(editedVariable, "0"), harness.Replicas(2, 2))
-	space.Create(t, before)
-	space.AwaitSettled(t, name)
+	ns.Create(t, before)
+	ns.AwaitSettled(t, name)
 	var last *v1beta1.MCPServer
 	for i := range 5 {
-		last = space.Edit(t, name, func(s *v1beta1.MCPServer) {
+		last = ns.Edit(t, name, func(s *v1beta1.MCPServer) {
 			s.Spec.Image = fmt.Sprintf("example.com/mcp:old-%d", i)
 			harness.Replicas(1+int32(i%2), 1+int32(i%2))(s)
 		})
 	}
-	space.AwaitSettled(t, name)
+	ns.AwaitSettled(t, name)
 	parts := []harness.Part{harness.RunConfig, harness.Backend, harness.Proxy}
 	old := map[harness.Part]metav1.Object{}
 	for _, part := range parts {
-		old[part] = space.MustObject(t, part, name)
+		old[part] = ns.MustObject(t, part, name)
 		for key, source := range sourcesOf(part, old[part]) {
 			if source.UID != last.UID || source.Generation < 2 {
 				t.Fatalf("%s tells by %s that it is from %v, not from a late generation of %s", part, key, source, last.UID)
 			}
 		}
 	}
-	space.Delete(t, name, metav1.DeletePropagationOrphan)
-	space.AwaitGone(t, name)
+	ns.Delete(t, name, metav1.DeletePropagationOrphan)
+	ns.AwaitGone(t, name)
 
-	again := space.Create(t, httpServer(name, harness.Environment(editedVariable, "new"), harness.Replicas(2, 2)))
-	space.AwaitSettled(t, name)
+	again := ns.Create(t, httpServer(name, harness.Environment(editedVariable, "new"), harness.Replicas(2, 2)))
+	ns.AwaitSettled(t, name)
 	for _, part := range parts {
-		object := space.MustObject(t, part, name)
+		object := ns.MustObject(t, part, name)
 		// Another RunConfig is another object.
 		if part != harness.RunConfig && object.GetUID() != old[part].GetUID() {
 			t.Errorf("%s was not left behind", part)
@@ -146,7 +146,7 @@ func TestStaleLeftovers(t *testing.T) {
 			}
 		}
 	}
-	checkOwnership(t, space, name)
+	checkOwnership(t, ns, name)
 }
 
 // sourcesOf returns what an object tells of where it is from, by annotation.

@@ -50,7 +50,7 @@ type recorder struct {
 }
 
 // record watches the namespace until the test ends. Nothing of what is watched may exist yet.
-func record(t *testing.T, space *harness.Space) *recorder {
+func record(t *testing.T, ns *harness.Namespace) *recorder {
 	t.Helper()
 	r := &recorder{observed: map[string]int64{}}
 	ctx, stop := context.WithCancel(t.Context())
@@ -58,12 +58,12 @@ func record(t *testing.T, space *harness.Space) *recorder {
 		stop()
 		r.watchers.Wait()
 	})
-	core, apps := space.Core.CoreV1(), space.Core.AppsV1()
+	core, apps := ns.Core.CoreV1(), ns.Core.AppsV1()
 	for part, begin := range map[harness.Part]func(context.Context, metav1.ListOptions) (watch.Interface, error){
-		harness.ServerItself: space.Servers.Watch,
-		harness.RunConfig:    core.ConfigMaps(space.Name).Watch,
-		harness.Backend:      apps.StatefulSets(space.Name).Watch,
-		harness.Proxy:        apps.Deployments(space.Name).Watch,
+		harness.ServerItself: ns.Servers.Watch,
+		harness.RunConfig:    core.ConfigMaps(ns.Name).Watch,
+		harness.Backend:      apps.StatefulSets(ns.Name).Watch,
+		harness.Proxy:        apps.Deployments(ns.Name).Watch,
 	} {
 		w, err := begin(ctx, metav1.ListOptions{})
 		if err != nil {

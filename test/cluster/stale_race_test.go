@@ -41,17 +41,17 @@ const (
 // generation, and in the end everything is as the last edits want it.
 func TestStaleRace(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	versions := record(t, space)
-	race := newRace(t, space)
-	mark := space.Mark(t)
-	prompt := space.Operate(t)
-	late := space.OperateThrough(t, race.proxy)
+	ns := env.Namespace(t)
+	versions := record(t, ns)
+	race := newRace(t, ns)
+	mark := ns.Mark(t)
+	prompt := ns.Operate(t)
+	late := ns.OperateThrough(t, race.proxy)
 
 	for i := range staleServers {
 		server := httpServer(fmt.Sprintf("race-%d", i), harness.Environment(editedVariable, "0"))
 		race.names = append(race.names, server.Name)
-		race.known.add(space.Create(t, server))
+		race.known.add(ns.Create(t, server))
 	}
 	began := time.Now()
 	for race.edited < staleEdits {
@@ -59,13 +59,13 @@ func TestStaleRace(t *testing.T) {
 	}
 	took := time.Since(began).Round(time.Second)
 	race.lag.Store(0)
-	space.AwaitAllSettled(t, staleServers, harness.Timeout)
-	(&stage{space}).awaitCalm(t)
-	space.Quiet(t, space.Mark(t), harness.Calm)
+	ns.AwaitAllSettled(t, staleServers, harness.Timeout)
+	(&stage{ns}).awaitCalm(t)
+	ns.Quiet(t, ns.Mark(t), harness.Calm)
 
 	count := versions.check(t, race.known)
-	race.checkEnd(t, space)
-	writes, refused, turns := race.tally(t, space.Writes(t, mark))
+	race.checkEnd(t, ns)
+	writes, refused, turns := race.tally(t, ns.Writes(t, mark))
 	env.Numbers.Add("race of two operators, one far behind: edits of MCPServers", race.edited)
 	env.Numbers.Add("race of two operators, one far behind: turns in the order of their requests", turns)
 	env.Numbers.Add("race of two operators, one far behind: versions of objects, none of an older generation than the one before", count)
@@ -78,7 +78,7 @@ func TestStaleRace(t *testing.T) {
 
 // race is what two operators are up against.
 type race struct {
-	space  *harness.Space
+	ns     *harness.Namespace
 	proxy  *faultproxy.Proxy
 	lag    atomic.Int64
 	seed   uint64
@@ -92,11 +92,11 @@ type race struct {
 	late map[string]bool
 }
 
-func newRace(t *testing.T, space *harness.Space) *race {
+func newRace(t *testing.T, ns *harness.Namespace) *race {
 	t.Helper()
-	r := &race{space: space, seed: uint64(time.Now().UnixNano()), known: specs{}, late: map[string]bool{}}
+	r := &race{ns: ns, seed: uint64(time.Now().UnixNano()), known: specs{}, late: map[string]bool{}}
 	r.random = rand.New(rand.NewPCG(r.seed, 0)) //nolint:gosec // a game, and it is to be played again
-	r.proxy = space.Proxy(t, faultproxy.Options{
+	r.proxy = ns.Proxy(t, faultproxy.Options{
 		Lags: []faultproxy.Lag{{
 			Match: faultproxy.Watches(managers.MCPServer.Group, "mcpservers"),
 			By:    func() time.Duration { return time.Duration(r.lag.Load()) },
@@ -153,7 +153,7 @@ func (r *race) edit(t *testing.T, name string) *v1beta1.MCPServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := r.space.Servers.Patch(t.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: harness.Author})
+	server, err := r.ns.Servers.Patch(t.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: harness.Author})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,23 +170,23 @@ func (r *race) replicas() any {
 }
 
 // checkEnd fails the test unless the children are as the MCPServers want them now.
-func (r *race) checkEnd(t *testing.T, space *harness.Space) {
+func (r *race) checkEnd(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
-	core, apps := space.Core.CoreV1(), space.Core.AppsV1()
+	core, apps := ns.Core.CoreV1(), ns.Core.AppsV1()
 	for _, name := range r.names {
-		server, err := space.Servers.Get(t.Context(), name, metav1.GetOptions{})
+		server, err := ns.Servers.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		runConfig, err := core.ConfigMaps(space.Name).Get(t.Context(), space.MustNameOf(t, harness.RunConfig, name), metav1.GetOptions{})
+		runConfig, err := core.ConfigMaps(ns.Name).Get(t.Context(), ns.MustNameOf(t, harness.RunConfig, name), metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		backend, err := apps.StatefulSets(space.Name).Get(t.Context(), name, metav1.GetOptions{})
+		backend, err := apps.StatefulSets(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		proxy, err := apps.Deployments(space.Name).Get(t.Context(), name, metav1.GetOptions{})
+		proxy, err := apps.Deployments(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

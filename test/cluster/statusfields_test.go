@@ -20,19 +20,19 @@ import (
 
 // statusScene is an MCPServer whose status somebody changes by kubectl.
 type statusScene struct {
-	*harness.Space
+	*harness.Namespace
 	kubectl *harness.Kubectl
 	name    string
 }
 
 func newStatusScene(t *testing.T, name string) *statusScene {
 	t.Helper()
-	space := env.Space(t)
-	space.Operate(t)
-	space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
-	space.AwaitSettled(t, name)
-	awaitCalm(t, space, name)
-	return &statusScene{space, space.Kubectl(t), name}
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, name)
+	awaitCalm(t, ns, name)
+	return &statusScene{ns, ns.Kubectl(t), name}
 }
 
 // patch is kubectl patch --subresource=status.
@@ -80,8 +80,8 @@ func TestHeldStatusMessage(t *testing.T) {
 	mark := s.Mark(t)
 	s.patch(t, "merge", `{"status":{"message":"mine"}}`)
 	s.await(t, "tells whose the message is", metav1.ConditionFalse, `"kubectl-patch" with subresource "status" holds .status.message`, messageIs("mine"))
-	watchStanding(t, s.Space, s.name, mark)
-	oneConflictEvent(t, s.Space, s.name)
+	watchStanding(t, s.Namespace, s.name, mark)
+	oneConflictEvent(t, s.Namespace, s.name)
 	if cost := harness.CostOf(s.name, s.Writes(t, mark)); cost["status"] != 1 || len(cost.Without("status", "event")) > 0 {
 		t.Errorf("a held message cost %v, want one write of the status", cost)
 	}
@@ -94,7 +94,7 @@ func TestHeldStatusMessage(t *testing.T) {
 		}
 		return messageIs("mine")(status)
 	})
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	s.patch(t, "json", `[{"op":"remove","path":"/status/message"}]`)
 	s.await(t, "has a message again", metav1.ConditionTrue, "", messageIsOurs)
 }
@@ -156,7 +156,7 @@ func TestHeldCondition(t *testing.T) {
 				}
 				return nil
 			})
-			awaitSilence(t, s.Space)
+			awaitSilence(t, s.Namespace)
 			s.takeByCommand(t)
 			s.AwaitServer(t, s.name, "has its condition again", func(server *v1beta1.MCPServer) error {
 				ready := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionReady)
@@ -197,11 +197,11 @@ func TestTakeOfTheStatus(t *testing.T) {
 	s := newStatusScene(t, "taken")
 	s.patch(t, "merge", `{"status":{"message":"mine"}}`)
 	s.await(t, "tells whose the message is", metav1.ConditionFalse, ".status.message", messageIs("mine"))
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	mark := s.Mark(t)
 	s.takeByCommand(t)
 	s.AwaitServer(t, s.name, "has a message", func(server *v1beta1.MCPServer) error { return messageIsOurs(&server.Status) })
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	if got := countByManager(s.Writes(t, mark)); got[managers.Requests] != 1 || got[managers.Ownership] != 1 || got[managers.Status] != 1 {
 		t.Errorf("writes by manager: %v", got)
 	}
@@ -211,7 +211,7 @@ func TestTakeOfTheStatus(t *testing.T) {
 		s.patch(t, "merge", fmt.Sprintf(`{"status":{"message":"mine %d"}}`, i))
 		s.await(t, "tells of it again", metav1.ConditionFalse, ".status.message", messageIs(fmt.Sprintf("mine %d", i)))
 	}
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	if got := countByManager(s.Writes(t, mark)); got[managers.Requests] != 0 || got[managers.Ownership] != 0 {
 		t.Errorf("writes by manager after it was set again: %v", got)
 	}

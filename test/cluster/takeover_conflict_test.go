@@ -41,7 +41,7 @@ func TestTakeoverContested(t *testing.T) {
 	}
 	s.Operate(t)
 	for name, waits := range waits {
-		awaitConflict(t, s.Space, name, human, `.spec.template.spec.containers[name="mcp"].image`, "statefulset.apps/"+name)
+		awaitConflict(t, s.Namespace, name, human, `.spec.template.spec.containers[name="mcp"].image`, "statefulset.apps/"+name)
 		server := s.AwaitServer(t, name, "tells how far it is", func(server *v1beta1.MCPServer) error {
 			if condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver); condition == nil ||
 				(condition.Status == metav1.ConditionFalse) != waits {
@@ -51,9 +51,9 @@ func TestTakeoverContested(t *testing.T) {
 		})
 		s.awaitRolledOut(t, name)
 		s.settle(t)
-		watchStanding(t, s.Space, name, mark)
-		oneConflictEvent(t, s.Space, name)
-		objects := objectsOf(t, s.Space, name)
+		watchStanding(t, s.Namespace, name, mark)
+		oneConflictEvent(t, s.Namespace, name)
+		objects := objectsOf(t, s.Namespace, name)
 		if got := managersOf(objects[harness.Backend], `.spec.template.spec.containers[name="mcp"].image`); !slices.Equal(got, []string{human}) {
 			t.Errorf("the image of %s is owned by %v", name, got)
 		}
@@ -69,11 +69,11 @@ func TestTakeoverContested(t *testing.T) {
 	}
 	for name := range waits {
 		s.awaitTakenOver(t, name)
-		awaitNoConflict(t, s.Space, name)
+		awaitNoConflict(t, s.Namespace, name)
 	}
 	s.settle(t)
 	for name := range waits {
-		checkOwnership(t, s.Space, name)
+		checkOwnership(t, s.Namespace, name)
 	}
 }
 
@@ -96,7 +96,7 @@ type upstream struct {
 func (s *installation) beside(t *testing.T, name string) *upstream {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	u := &upstream{installation: s, name: name, want: objectsOf(t, s.Space, name), stop: stop}
+	u := &upstream{installation: s, name: name, want: objectsOf(t, s.Namespace, name), stop: stop}
 	u.done.Go(func() {
 		ticker := time.NewTicker(harness.Poll)
 		defer ticker.Stop()
@@ -192,7 +192,7 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 			s.Expect(t, harness.Forbidden, s.Name)
 			mark := s.Mark(t)
 			s.Operate(t)
-			awaitConflict(t, s.Space, takenName, managers.ToolHiveOperator)
+			awaitConflict(t, s.Namespace, takenName, managers.ToolHiveOperator)
 			s.AwaitWorkloads(t, takenName)
 			s.settle(t)
 			ours, theirs := s.Writes(t, mark), s.writesOfToolHive(t, mark)
@@ -201,7 +201,7 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 				t.Errorf("we have written %d times, and ToolHive %d times", len(ours), theirs)
 			}
 			t.Logf("we have written %d times, and ToolHive %d times", len(ours), theirs)
-			watchStanding(t, s.Space, takenName, mark)
+			watchStanding(t, s.Namespace, takenName, mark)
 			if more := s.writesOfToolHive(t, mark) - theirs; more > 0 {
 				t.Errorf("ToolHive has written %d times more", more)
 			}
@@ -211,9 +211,9 @@ func TestTakeoverBesideToolHive(t *testing.T) {
 				server.Annotations = map[string]string{v1beta1.AnnotationTake: managers.ToolHiveOperator}
 			})
 			s.awaitTakenOver(t, takenName)
-			awaitNoConflict(t, s.Space, takenName)
+			awaitNoConflict(t, s.Namespace, takenName)
 			s.settle(t)
-			checkOwnership(t, s.Space, takenName)
+			checkOwnership(t, s.Namespace, takenName)
 		})
 	}
 }

@@ -64,7 +64,7 @@ func crashAfter(t *testing.T, of string, n int, mayBeDone, rolls bool, want map[
 	t.Helper()
 	s := newInstallation(t)
 	s.install(t, of, takenName)
-	before := objectsOf(t, s.Space, takenName)
+	before := objectsOf(t, s.Namespace, takenName)
 	first, answered := s.operateUntil(t, n)
 	harness.Eventually(t, "the operator has written so often", func(ctx context.Context) error {
 		select {
@@ -90,7 +90,7 @@ func crashAfter(t *testing.T, of string, n int, mayBeDone, rolls bool, want map[
 	if diff := cmp.Diff(want, s.end(t)); diff != "" {
 		t.Errorf("what became of it (-without a crash +with one):\n%s", diff)
 	}
-	s.checkRolls(t, takenName, before, objectsOf(t, s.Space, takenName), rolls)
+	s.checkRolls(t, takenName, before, objectsOf(t, s.Namespace, takenName), rolls)
 }
 
 // TestTakeoverByMany kills each operator after two writes, which is the least that gets it on: as long as there are
@@ -108,7 +108,7 @@ func TestTakeoverByMany(t *testing.T) {
 			whole.Operate(t)
 			whole.awaitTakenOver(t, takenName)
 			whole.settle(t)
-			before, lives := objectsOf(t, broken.Space, takenName), 0
+			before, lives := objectsOf(t, broken.Namespace, takenName), 0
 			for ; broken.writesTwice(t); lives++ {
 				if lives > mostLives {
 					t.Fatal("there is no end to it")
@@ -121,7 +121,7 @@ func TestTakeoverByMany(t *testing.T) {
 			if diff := cmp.Diff(whole.end(t), broken.end(t)); diff != "" {
 				t.Errorf("what became of it (-without a crash +with many):\n%s", diff)
 			}
-			broken.checkRolls(t, takenName, before, objectsOf(t, broken.Space, takenName), false)
+			broken.checkRolls(t, takenName, before, objectsOf(t, broken.Namespace, takenName), false)
 		})
 	}
 }
@@ -158,7 +158,7 @@ func (s *installation) writesTwice(t *testing.T) bool {
 // end is the state of the MCPServer and its children in words that are the same in each namespace, see neutral.
 func (s *installation) end(t *testing.T) map[harness.Part]map[string]string {
 	t.Helper()
-	objects := objectsOf(t, s.Space, takenName)
+	objects := objectsOf(t, s.Namespace, takenName)
 	server := serverOf(t, objects)
 	found := map[harness.Part]map[string]string{}
 	for part := range objects {

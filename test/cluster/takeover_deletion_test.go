@@ -65,7 +65,7 @@ func TestTakeoverDeletion(t *testing.T) {
 				s.Operate(t, "--takeover="+c.mode)
 			}
 			s.AwaitGone(t, name)
-			awaitNothing(t, s.Space, name)
+			awaitNothing(t, s.Namespace, name)
 		})
 	}
 }

@@ -288,7 +288,7 @@ func TestRecordingsComeToLife(t *testing.T) {
 			t.Parallel()
 			s, recorded := newInstallation(t), readRecording(t, of)
 			s.install(t, of, "again")
-			objects := objectsOf(t, s.Space, "again")
+			objects := objectsOf(t, s.Namespace, "again")
 			if len(objects) != len(recorded) {
 				t.Errorf("there are %d objects, and %d were recorded", len(objects), len(recorded))
 			}

@@ -33,7 +33,7 @@ type left struct {
 func (s *installation) leave(t *testing.T, of, name string) *left {
 	t.Helper()
 	s.install(t, of, name)
-	return &left{installation: s, name: name, before: objectsOf(t, s.Space, name), since: s.Mark(t)}
+	return &left{installation: s, name: name, before: objectsOf(t, s.Namespace, name), since: s.Mark(t)}
 }
 
 // awaitTold waits for the condition, sees that it is all that was written, and that it is told once, and returns it.
@@ -66,7 +66,7 @@ func (l *left) awaitTold(t *testing.T, reason string) metav1.Condition {
 // checkTold sees that the condition is all that was ever written, and that it was told once.
 func (l *left) checkTold(t *testing.T, reason string) {
 	t.Helper()
-	after := objectsOf(t, l.Space, l.name)
+	after := objectsOf(t, l.Namespace, l.name)
 	for part, object := range l.before {
 		if part != harness.ServerItself && after[part].GetResourceVersion() != object.GetResourceVersion() {
 			t.Errorf("%s was written to: %s", part, cmp.Diff(object.Object, after[part].Object))
@@ -149,7 +149,7 @@ func TestTakeoverManual(t *testing.T) {
 	s.Kubectl(t).Shell(t, "kubectl annotate "+command)
 	s.awaitTakenOver(t, one.name)
 	s.settle(t)
-	after := objectsOf(t, s.Space, one.name)
+	after := objectsOf(t, s.Namespace, one.name)
 	s.checkRolls(t, one.name, one.before, after, false)
 	for _, e := range s.Writes(t, mark) {
 		if e.Resource != "events" && len(harness.CostOf(other.name, []*audit.Event{e})) > 0 {
@@ -182,7 +182,7 @@ func TestTakeoverOff(t *testing.T) {
 	if condition := meta.FindStatusCondition(ours.Status.Conditions, v1beta1.ConditionTakenOver); condition != nil {
 		t.Errorf("nobody had it before: %+v", condition)
 	}
-	checkOwnership(t, s.Space, "ours")
+	checkOwnership(t, s.Namespace, "ours")
 	s.settle(t)
 	for _, e := range s.Writes(t, mark) {
 		if len(harness.CostOf("theirs", []*audit.Event{e}))+len(harness.CostOf("deleted", []*audit.Event{e})) > 0 {
@@ -210,5 +210,5 @@ func TestTakeoverImpossible(t *testing.T) {
 	s.Edit(t, l.name, func(server *v1beta1.MCPServer) { server.Spec.OIDCConfigRef = nil })
 	s.awaitTakenOver(t, l.name)
 	s.settle(t)
-	checkOwnership(t, s.Space, l.name)
+	checkOwnership(t, s.Namespace, l.name)
 }

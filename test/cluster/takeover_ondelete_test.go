@@ -21,7 +21,7 @@ func TestTakeoverOnDelete(t *testing.T) {
 	t.Parallel()
 	s := newInstallation(t)
 	s.install(t, "plain", driven)
-	pods := drivenScene{s.Space}
+	pods := drivenScene{s.Namespace}
 	s.Edit(t, driven, func(server *v1beta1.MCPServer) {
 		server.Annotations = map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete", v1beta1.AnnotationBackendRollout: "paused"}
 	})
@@ -34,8 +34,8 @@ func TestTakeoverOnDelete(t *testing.T) {
 	if gate != render.ClosedGate {
 		t.Errorf("the gate is %s", gate)
 	}
-	checkOwnership(t, s.Space, driven)
-	awaitCalm(t, s.Space, driven)
+	checkOwnership(t, s.Namespace, driven)
+	awaitCalm(t, s.Namespace, driven)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if got := pods.pods(t); !cmp.Equal(before, got) {
 		t.Errorf("pods were replaced: %v, before %v", got, before)

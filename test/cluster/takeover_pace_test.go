@@ -57,7 +57,7 @@ func TestTakeoverPace(t *testing.T) {
 		s.checkPace(t, mark, all)
 	}
 	for _, name := range held {
-		awaitConflict(t, large.Space, name, kubectlSet)
+		awaitConflict(t, large.Namespace, name, kubectlSet)
 		server := large.AwaitServer(t, name, "is there", func(*v1beta1.MCPServer) error { return nil })
 		condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 		if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != "TakingOver" {

@@ -48,7 +48,7 @@ func TestTakeoverReplicas(t *testing.T) {
 			s.awaitRolledOut(t, name)
 		}
 	}
-	h := recordHistory(t, s.Space)
+	h := recordHistory(t, s.Namespace)
 	s.Operate(t)
 	for name, c := range cases {
 		s.awaitTakenOver(t, name)
@@ -83,6 +83,6 @@ func TestTakeoverReplicas(t *testing.T) {
 		if got, _, _ := unstructured.NestedInt64(s.MustObject(t, harness.Proxy, name).Object, "spec", "replicas"); got != more {
 			t.Errorf("%s was scaled to %d, and has %d replicas", name, more, got)
 		}
-		awaitNoConflict(t, s.Space, name)
+		awaitNoConflict(t, s.Namespace, name)
 	}
 }

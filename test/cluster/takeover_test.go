@@ -41,7 +41,7 @@ func TestTakeover(t *testing.T) {
 	}
 	for of := range covered {
 		s.awaitRolledOut(t, of)
-		before[of] = objectsOf(t, s.Space, of)
+		before[of] = objectsOf(t, s.Namespace, of)
 	}
 	began := s.Mark(t)
 	first := s.Operate(t)
@@ -51,7 +51,7 @@ func TestTakeover(t *testing.T) {
 	s.settle(t)
 	writes := s.Writes(t, began)
 	for of, rolls := range covered {
-		after := objectsOf(t, s.Space, of)
+		after := objectsOf(t, s.Namespace, of)
 		for _, wrong := range strayOwnersButScalers(serverOf(t, after), after) {
 			t.Error(wrong)
 		}

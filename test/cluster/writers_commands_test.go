@@ -104,16 +104,16 @@ func TestCommandsOfTheCondition(t *testing.T) {
 	for name, settlement := range settlements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			space := env.Space(t)
-			process := space.Operate(t)
-			s := &scene{Space: space, kubectl: space.Kubectl(t), server: name, part: settlement.part}
-			space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, settlement.spec...))
-			space.AwaitSettled(t, name)
-			awaitSilence(t, space)
+			ns := env.Namespace(t)
+			process := ns.Operate(t)
+			s := &scene{Namespace: ns, kubectl: ns.Kubectl(t), server: name, part: settlement.part}
+			ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, settlement.spec...))
+			ns.AwaitSettled(t, name)
+			awaitSilence(t, ns)
 			begin(t, s, &settlement.otherWriter)
 			disagreeing := map[string]otherWriter{name: settlement.otherWriter}
-			awaitSilence(t, space)
-			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
+			awaitSilence(t, ns)
+			ns.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)
 
 			settle(t, s, process, &settlement)
@@ -122,9 +122,9 @@ func TestCommandsOfTheCondition(t *testing.T) {
 				return
 			}
 			settlement.write(t, s)
-			awaitConflict(t, space, name, "kubectl-set", v1beta1.AnnotationTake+"- && kubectl annotate")
-			awaitSilence(t, space)
-			space.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
+			awaitConflict(t, ns, name, "kubectl-set", v1beta1.AnnotationTake+"- && kubectl annotate")
+			awaitSilence(t, ns)
+			ns.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)
 			settle(t, s, process, &settlement)
 		})
@@ -139,7 +139,7 @@ func settle(t *testing.T, s *scene, process *operator.Process, w *settlement) {
 	}
 	mark := s.Mark(t)
 	s.kubectl.Shell(t, s.command(t, w.command))
-	awaitNoConflict(t, s.Space, s.server)
+	awaitNoConflict(t, s.Namespace, s.server)
 	s.await(t, w.path, &w.lastly)
 	s.AwaitServer(t, s.server, "tells what was done", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, w.condition)
@@ -149,7 +149,7 @@ func settle(t *testing.T, s *scene, process *operator.Process, w *settlement) {
 		return nil
 	})
 	s.AwaitSettled(t, s.server)
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	s.Quiet(t, s.Mark(t), harness.Calm)
 	if diff := cmp.Diff(w.trail, s.trail(t, mark)); diff != "" {
 		t.Errorf("it was not settled as it should have been (-want +got):\n%s", diff)

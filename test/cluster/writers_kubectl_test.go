@@ -143,7 +143,7 @@ var kubectlCommands = map[string]otherWriter{
 		}, owners: []string{"kubectl-patch Update"}},
 		class: managers.ClassKubectl,
 		end: func(t *testing.T, s *scene) {
-			putBack("rules")(t, s.Space, s.server, s.part, s.before)
+			putBack("rules")(t, s.Namespace, s.server, s.part, s.before)
 		},
 		lastly: standings{value: unchanged, owners: []string{"freehold-access Apply", "kubectl-edit Update"}},
 	},

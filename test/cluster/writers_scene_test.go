@@ -30,7 +30,7 @@ const (
 
 // scene is where another writer writes: an object of an MCPServer that nobody else writes to.
 type scene struct {
-	*harness.Space
+	*harness.Namespace
 	kubectl *harness.Kubectl
 	server  string
 	part    harness.Part
@@ -80,12 +80,12 @@ func asks(changes ...harness.Change) step {
 }
 
 // awaitSilence waits until operators have written nothing in the namespace for a while.
-func awaitSilence(t *testing.T, space *harness.Space) {
+func awaitSilence(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
 	some := func(events []*audit.Event) bool { return len(events) > 0 }
-	for mark := space.Mark(t); ; {
+	for mark := ns.Mark(t); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Calm)
-		_, end, err := space.Audit.WaitFor(ctx, mark, some, audit.Writes(), space.ByOperator())
+		_, end, err := ns.Audit.WaitFor(ctx, mark, some, audit.Writes(), ns.ByOperator())
 		cancel()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && t.Context().Err() == nil:

@@ -26,13 +26,13 @@ const autoscalerUser = "system:serviceaccount:kube-system:horizontal-pod-autosca
 // stdioServer makes an MCPServer that can have one pod at most, and asks for it.
 func stdioServer(t *testing.T, name string) *scene {
 	t.Helper()
-	space := env.Space(t)
-	space.Operate(t)
+	ns := env.Namespace(t)
+	ns.Operate(t)
 	one := int32(1)
-	space.Create(t, harness.Server(name, v1beta1.TransportStdio, func(s *v1beta1.MCPServer) { s.Spec.Replicas = &one }))
-	space.AwaitSettled(t, name)
-	awaitSilence(t, space)
-	return &scene{Space: space, server: name, part: harness.Proxy, before: space.MustObject(t, harness.Proxy, name)}
+	ns.Create(t, harness.Server(name, v1beta1.TransportStdio, func(s *v1beta1.MCPServer) { s.Spec.Replicas = &one }))
+	ns.AwaitSettled(t, name)
+	awaitSilence(t, ns)
+	return &scene{Namespace: ns, server: name, part: harness.Proxy, before: ns.MustObject(t, harness.Proxy, name)}
 }
 
 // atOne is how things stand when the number was set back.
@@ -87,10 +87,10 @@ func TestStdioAgainstAutoscaler(t *testing.T) {
 	s.await(t, replicasPath, &atOne)
 	s.awaitCapped(t, `"kube-controller-manager" with subresource "scale"`)
 	s.AwaitSettled(t, s.server)
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 	s.checkCaps(t, mark, pushes)
 	s.checkEvents(t, []string{"StdioTransportCapAt1"})
-	awaitNoConflict(t, s.Space, s.server)
+	awaitNoConflict(t, s.Namespace, s.server)
 }
 
 func isScale(e *audit.Event) bool { return e.Resource == "deployments" && e.Subresource == "scale" }
@@ -112,7 +112,7 @@ func TestStdioAgainstHaste(t *testing.T) {
 			if len(pushed) == times {
 				return nil
 			}
-			scaleTo(3)(t, s.Space, s.server, s.part, nil)
+			scaleTo(3)(t, s.Namespace, s.server, s.part, nil)
 			pushed = append(pushed, time.Now())
 		}
 		return errors.New("not yet")
@@ -120,7 +120,7 @@ func TestStdioAgainstHaste(t *testing.T) {
 	s.await(t, replicasPath, &atOne)
 	s.awaitCapped(t, `"kubectl" with subresource "scale"`)
 	s.AwaitSettled(t, s.server)
-	awaitSilence(t, s.Space)
+	awaitSilence(t, s.Namespace)
 
 	var capped []time.Time
 	for _, e := range s.Writes(t, mark) {

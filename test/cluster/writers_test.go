@@ -81,23 +81,23 @@ func otherWriters() map[string]otherWriter {
 // once, and then there is silence, until both want the same or one of them gives the field up.
 func TestOtherWriters(t *testing.T) {
 	t.Parallel()
-	space := env.Space(t)
-	process := space.Operate(t)
-	kubectl := space.Kubectl(t)
+	ns := env.Namespace(t)
+	process := ns.Operate(t)
+	kubectl := ns.Kubectl(t)
 	writers := otherWriters()
 	// Those who take their time go first.
 	env.Numbers.Add("other writers: cases of kubectl, autoscalers and other appliers", len(writers))
 	names := slices.Concat(slices.Sorted(maps.Keys(autoscalers)), slices.Sorted(maps.Keys(kubectlCommands)),
 		slices.Sorted(maps.Keys(kubectlAppliers)), slices.Sorted(maps.Keys(appliers)))
 	for _, name := range names {
-		space.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, writers[name].spec...))
+		ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, writers[name].spec...))
 	}
 	scenes := map[string]*scene{}
 	for _, name := range names {
-		space.AwaitSettled(t, name)
-		scenes[name] = &scene{Space: space, kubectl: kubectl, server: name, part: writers[name].part}
+		ns.AwaitSettled(t, name)
+		scenes[name] = &scene{Namespace: ns, kubectl: kubectl, server: name, part: writers[name].part}
 	}
-	awaitSilence(t, space)
+	awaitSilence(t, ns)
 	phase := func(title string, act func(t *testing.T, s *scene, w *otherWriter)) {
 		if t.Failed() {
 			return
@@ -113,24 +113,24 @@ func TestOtherWriters(t *testing.T) {
 		})
 	}
 
-	beginning := space.Mark(t)
+	beginning := ns.Mark(t)
 	phase("write", begin)
-	awaitSilence(t, space)
-	space.Quiet(t, space.Mark(t), standing)
+	awaitSilence(t, ns)
+	ns.Quiet(t, ns.Mark(t), standing)
 	phase("stand", func(t *testing.T, s *scene, w *otherWriter) { stand(t, s, w, beginning) })
 	checkGauge(t, process, writers)
 
-	end := space.Mark(t)
+	end := ns.Mark(t)
 	phase("end", func(t *testing.T, s *scene, w *otherWriter) {
 		w.end(t, s)
-		awaitNoConflict(t, space, s.server)
-		space.AwaitSettled(t, s.server)
+		awaitNoConflict(t, ns, s.server)
+		ns.AwaitSettled(t, s.server)
 		s.await(t, w.path, &w.lastly)
 	})
-	awaitSilence(t, space)
+	awaitSilence(t, ns)
 	phase("peace", func(t *testing.T, s *scene, w *otherWriter) { peace(t, s, w, end) })
 	checkGauge(t, process, nil)
-	requests := len(space.Writes(t, beginning))
+	requests := len(ns.Writes(t, beginning))
 	t.Logf("%d other writers, %d disagreements, %d writes of the operator in all", len(names), disagreements(writers), requests)
 }
 
@@ -151,7 +151,7 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.part).Kind}, w.path) {
 			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
 		}
-		awaitConflict(t, s.Space, s.server, told...)
+		awaitConflict(t, s.Namespace, s.server, told...)
 	} else {
 		s.AwaitSettled(t, s.server)
 	}
@@ -165,7 +165,7 @@ func stand(t *testing.T, s *scene, w *otherWriter, since audit.Mark) {
 		item, _ := w.item()
 		cost, news = harness.Once(item+" (409)", "event"), []string{"FieldManagerConflict"}
 	} else {
-		awaitNoConflict(t, s.Space, s.server)
+		awaitNoConflict(t, s.Namespace, s.server)
 	}
 	s.await(t, w.path, &w.then)
 	s.checkCost(t, since, cost)
@@ -180,7 +180,7 @@ func peace(t *testing.T, s *scene, w *otherWriter, since audit.Mark) {
 		item, _ := w.item()
 		cost = harness.Once(item)
 	}
-	awaitNoConflict(t, s.Space, s.server)
+	awaitNoConflict(t, s.Namespace, s.server)
 	s.await(t, w.path, &w.lastly)
 	s.checkCost(t, since, cost)
 }

@@ -67,7 +67,7 @@ func checkClaims(t *testing.T, obj metav1.Object, want map[claim][]string) {
 
 // checkOperatorBeside proves that the operator works on the MCPServer and leaves the others' fields alone: none of its
 // managers owns anything of the spec or the condition, and no write since the mark has named them.
-func checkOperatorBeside(t *testing.T, space *harness.Space, since audit.Mark, obj metav1.Object, condition string) {
+func checkOperatorBeside(t *testing.T, ns *harness.Namespace, since audit.Mark, obj metav1.Object, condition string) {
 	t.Helper()
 	owns := 0
 	eachEntry(t, obj, func(c claim, fields *fieldpath.Set) {
@@ -85,7 +85,7 @@ func checkOperatorBeside(t *testing.T, space *harness.Space, since audit.Mark, o
 		t.Error("the operator owns nothing of the MCPServer: has it worked on it at all?")
 	}
 	wrote := 0
-	for _, e := range space.Writes(t, since) {
+	for _, e := range ns.Writes(t, since) {
 		if e.Resource != "mcpservers" || e.Name != obj.GetName() {
 			continue
 		}

@@ -27,7 +27,7 @@ const greeterUser = "greeter"
 
 // greetingScene is examples/configmap-controller at work.
 type greetingScene struct {
-	space   *harness.Space
+	ns      *harness.Namespace
 	kubectl *harness.Kubectl
 	program *harness.Program
 	begin   audit.Mark
@@ -36,8 +36,8 @@ type greetingScene struct {
 func newGreetingScene(t *testing.T) *greetingScene {
 	t.Helper()
 	binary := build(t, "configmap-controller")
-	space := env.Space(t)
-	s := &greetingScene{space: space, kubectl: space.Kubectl(t), begin: space.Mark(t)}
+	ns := env.Namespace(t)
+	s := &greetingScene{ns: ns, kubectl: ns.Kubectl(t), begin: ns.Mark(t)}
 	s.kubectl.Run(t, "apply", "--server-side", "-f", filepath.Join("..", "..", "examples", "configmap-controller", "crd.yaml"))
 	s.kubectl.Run(t, "wait", "--for=condition=Established", "crd/greetings.example.com")
 	// The program does what its own rights allow: those of a Role, not those of an administrator.
@@ -50,11 +50,11 @@ func newGreetingScene(t *testing.T) *greetingScene {
 		]}`})
 	s.kubectl.Run(t, "create", "rolebinding", "greeter", "--role=greeter", "--user="+greeterUser)
 	s.kubectl.Run(t, "create", "rolebinding", "greetings", "--role=greetings", "--user="+greeterUser)
-	kubeconfig, err := space.Cluster.UserKubeconfig(greeterUser)
+	kubeconfig, err := ns.Cluster.UserKubeconfig(greeterUser)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.program = start(t, space, binary, "--kubeconfig="+kubeconfig)
+	s.program = start(t, ns, binary, "--kubeconfig="+kubeconfig)
 	return s
 }
 
@@ -70,7 +70,7 @@ func (s *greetingScene) greet(t *testing.T, name, text string) {
 func (s *greetingScene) await(t *testing.T, name, greeting string, problem ...string) (configMap *corev1.ConfigMap) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%s says %q, problem %q", name, greeting, problem), func(ctx context.Context) (err error) {
-		configMap, err = s.space.Core.CoreV1().ConfigMaps(s.space.Name).Get(ctx, name, metav1.GetOptions{})
+		configMap, err = s.ns.Core.CoreV1().ConfigMaps(s.ns.Name).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -94,8 +94,8 @@ func (s *greetingScene) await(t *testing.T, name, greeting string, problem ...st
 // writes returns what the program has written to ConfigMaps since a mark, refused writes included.
 func (s *greetingScene) writes(t *testing.T, since audit.Mark) []*audit.Event {
 	t.Helper()
-	s.space.Mark(t)
-	events, _, err := s.space.Audit.Since(since, audit.Writes(), audit.User(greeterUser), audit.Namespace(s.space.Name), audit.Resource("", "configmaps"))
+	s.ns.Mark(t)
+	events, _, err := s.ns.Audit.Since(since, audit.Writes(), audit.User(greeterUser), audit.Namespace(s.ns.Name), audit.Resource("", "configmaps"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestLibrary(t *testing.T) {
 	checkClaims(t, created, map[claim][]string{applied("greeter"): owned})
 
 	// Others have what is theirs, and the program has nothing to do with it.
-	mark := s.space.Mark(t)
+	mark := s.ns.Mark(t)
 	s.kubectl.Run(t, "label", "configmap", "hello", "team=front")
 	s.kubectl.Run(t, "patch", "configmap", "hello", "--type=merge", `-p={"data":{"farewell":"Bye"}}`)
 	s.greet(t, "hello", "Good evening")
@@ -130,7 +130,7 @@ func TestLibrary(t *testing.T) {
 	}
 
 	// kubectl takes the key: that is reported, tried once and not again, and not forced.
-	mark = s.space.Mark(t)
+	mark = s.ns.Mark(t)
 	s.kubectl.Run(t, "patch", "configmap", "hello", "--type=merge", `-p={"data":{"greeting":"Hands off"}}`, "--field-manager=kubectl-edit")
 	s.await(t, "hello", "Hands off", "kubectl-edit", ".data.greeting")
 	s.kubectl.Run(t, "annotate", "greeting", "hello", "example.com/look=again")

@@ -79,27 +79,27 @@ func testParts(t *testing.T, e example) {
 	t.Helper()
 	name, condition := e.server, e.condition
 	binary := build(t, e.directory)
-	space := env.Space(t)
-	begin := space.Mark(t)
-	space.Operate(t)
-	p := start(t, space, binary, "--name="+name)
+	ns := env.Namespace(t)
+	begin := ns.Mark(t)
+	ns.Operate(t)
+	p := start(t, ns, binary, "--name="+name)
 
 	p.Await(t, "attested "+name, harness.Timeout)
 	// The policy came after the creation, so it is generation 2 that the operator has to follow.
-	p.Await(t, "ready at generation 2: http://mcp-"+name+"-proxy."+space.Name, harness.Timeout)
-	server := space.AwaitSettled(t, name)
+	p.Await(t, "ready at generation 2: http://mcp-"+name+"-proxy."+ns.Name, harness.Timeout)
+	server := ns.AwaitSettled(t, name)
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, condition) {
 		t.Errorf("the condition of the program is not there: %v", server.Status.Conditions)
 	}
 	checkClaims(t, server, e.claims)
-	checkOperatorBeside(t, space, begin, server, condition)
-	if text := fmt.Sprint(space.MustObject(t, harness.InlineAuthz, name).Object["data"]); !strings.Contains(text, "weather") {
+	checkOperatorBeside(t, ns, begin, server, condition)
+	if text := fmt.Sprint(ns.MustObject(t, harness.InlineAuthz, name).Object["data"]); !strings.Contains(text, "weather") {
 		t.Errorf("the operator has not followed the policy: %s", text)
 	}
 
 	interrupt(t, p)
 	p.Await(t, "released "+name, harness.Timeout)
-	released := space.AwaitServer(t, name, "is Ready without the policy", func(server *v1beta1.MCPServer) error {
+	released := ns.AwaitServer(t, name, "is Ready without the policy", func(server *v1beta1.MCPServer) error {
 		if server.Generation != 3 || server.Status.ObservedGeneration != 3 {
 			return fmt.Errorf("generation %d, observed %d", server.Generation, server.Status.ObservedGeneration)
 		}
@@ -112,9 +112,9 @@ func testParts(t *testing.T, e example) {
 		t.Errorf("the program has left something behind: %v, %v", released.Spec.AuthzConfig, released.Status.Conditions)
 	}
 	checkClaims(t, released, map[claim][]string{e.author: e.claims[e.author]})
-	checkOperatorBeside(t, space, begin, released, condition)
+	checkOperatorBeside(t, ns, begin, released, condition)
 	// Its ConfigMap stays for the revision of the proxy that the author may go back to.
-	proxy := space.MustObject(t, harness.Proxy, name)
+	proxy := ns.MustObject(t, harness.Proxy, name)
 	if volumes := fmt.Sprint(proxy.Object["spec"]); strings.Contains(volumes, "-authz-inline") {
 		t.Errorf("the proxy still reads the policy: %s", volumes)
 	}
@@ -126,16 +126,16 @@ func TestGeneratedClientsRefused(t *testing.T) {
 	t.Parallel()
 	const name, other = "contested", "other-policy"
 	binary := build(t, "consumer")
-	space := env.Space(t)
-	theirs := toolhivev1beta1ac.MCPServer(name, space.Name).WithSpec(toolhivev1beta1ac.MCPServerSpec().
+	ns := env.Namespace(t)
+	theirs := toolhivev1beta1ac.MCPServer(name, ns.Name).WithSpec(toolhivev1beta1ac.MCPServerSpec().
 		WithImage("example.com/mcp:1").WithTransport(v1beta1.TransportStreamableHTTP).
 		WithAuthzConfig(toolhivev1beta1ac.AuthzConfigRef().WithType(v1beta1.AuthzConfigTypeInline).
 			WithInline(toolhivev1beta1ac.InlineAuthzConfig().WithPolicies("forbid(principal, action, resource);"))))
-	before, err := space.Servers.Apply(t.Context(), theirs, metav1.ApplyOptions{FieldManager: other})
+	before, err := ns.Servers.Apply(t.Context(), theirs, metav1.ApplyOptions{FieldManager: other})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, space, binary, "--name="+name)
+	p := start(t, ns, binary, "--name="+name)
 	select {
 	case <-p.Ended:
 	case <-time.After(harness.Timeout):
@@ -144,7 +144,7 @@ func TestGeneratedClientsRefused(t *testing.T) {
 	if p.Err == nil || !strings.Contains(p.Said(), "somebody else has a say in this") || !strings.Contains(p.Said(), other) {
 		t.Errorf("the program has ended with %v", p.Err)
 	}
-	after, err := space.Servers.Get(t.Context(), name, metav1.GetOptions{})
+	after, err := ns.Servers.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

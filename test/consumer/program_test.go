@@ -28,9 +28,9 @@ func build(t *testing.T, example string) (binary string) {
 }
 
 // start runs an example in the namespace until the test ends or it is interrupted.
-func start(t *testing.T, space *harness.Space, binary string, args ...string) *harness.Program {
+func start(t *testing.T, ns *harness.Namespace, binary string, args ...string) *harness.Program {
 	t.Helper()
-	args = append([]string{"--kubeconfig=" + space.Cluster.Kubeconfig(), "--namespace=" + space.Name}, args...)
+	args = append([]string{"--kubeconfig=" + ns.Cluster.Kubeconfig(), "--namespace=" + ns.Name}, args...)
 	return harness.StartProgram(t, exec.Command(binary, args...)) //nolint:noctx // It ends by a signal.
 }
 

@@ -27,13 +27,13 @@ const web = "web"
 
 // reader is somebody who follows a document, in a namespace.
 type reader struct {
-	*harness.Space
+	*harness.Namespace
 	kubectl *harness.Kubectl
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{Space: env.Space(t)}
+	r := &reader{Namespace: env.Namespace(t)}
 	r.kubectl = r.Kubectl(t)
 	return r
 }

@@ -34,11 +34,11 @@ func (e *Env) Proxy(t *testing.T, options faultproxy.Options) *faultproxy.Proxy 
 }
 
 // OperateThrough is Operate for an operator all of whose requests go through the proxy.
-func (s *Space) OperateThrough(t *testing.T, proxy *faultproxy.Proxy, args ...string) *operator.Process {
+func (ns *Namespace) OperateThrough(t *testing.T, proxy *faultproxy.Proxy, args ...string) *operator.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := proxy.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return s.Operate(t, append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
+	return ns.Operate(t, append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
 }

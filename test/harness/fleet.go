@@ -111,16 +111,16 @@ var fleetConfigMaps = []*corev1.ConfigMap{
 }
 
 // Launch makes the MCPServers of a Fleet, and what they refer to.
-func (s *Space) Launch(t *testing.T, fleet []*v1beta1.MCPServer) {
+func (ns *Namespace) Launch(t *testing.T, fleet []*v1beta1.MCPServer) {
 	t.Helper()
 	for _, configMap := range fleetConfigMaps {
-		_, err := s.Core.CoreV1().ConfigMaps(s.Name).Create(t.Context(), configMap, metav1.CreateOptions{})
+		_, err := ns.Core.CoreV1().ConfigMaps(ns.Name).Create(t.Context(), configMap, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	Each(t, fleet, func(server *v1beta1.MCPServer) error {
-		_, err := s.Servers.Create(t.Context(), server, metav1.CreateOptions{FieldManager: Author})
+		_, err := ns.Servers.Create(t.Context(), server, metav1.CreateOptions{FieldManager: Author})
 		return err
 	})
 }

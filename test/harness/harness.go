@@ -109,8 +109,8 @@ func (e *Env) Close() error {
 	return err
 }
 
-// Namespace makes a namespace that is deleted when the test ends.
-func (e *Env) Namespace(t *testing.T) string {
+// createNamespace creates a namespace, and deletes it when the test ends.
+func (e *Env) createNamespace(t *testing.T) string {
 	t.Helper()
 	namespace, err := e.Core.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})

@@ -53,13 +53,13 @@ type History struct {
 }
 
 // Record starts a history of the namespace. It ends with the test.
-func (s *Space) Record(t *testing.T, resource schema.GroupVersionResource) *History {
+func (ns *Namespace) Record(t *testing.T, resource schema.GroupVersionResource) *History {
 	t.Helper()
-	client, err := dynamic.NewForConfig(s.Config)
+	client, err := dynamic.NewForConfig(ns.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &History{objects: client.Resource(resource).Namespace(s.Name)}
+	h := &History{objects: client.Resource(resource).Namespace(ns.Name)}
 	list, err := h.objects.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

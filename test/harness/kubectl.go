@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Kubectl is the real kubectl, with all rights, in the namespace of a Space.
+// Kubectl is the real kubectl, with all rights, in a Namespace.
 type Kubectl struct {
 	// dir is where the program is, so that a shell finds it.
 	dir string
@@ -25,14 +25,14 @@ type Kubectl struct {
 }
 
 // Kubectl returns the kubectl of the version that the cluster has. It is built if it is not there.
-func (s *Space) Kubectl(t *testing.T) *Kubectl {
+func (ns *Namespace) Kubectl(t *testing.T) *Kubectl {
 	t.Helper()
-	path, err := s.Cluster.KubectlPath(t.Context())
+	path, err := ns.Cluster.KubectlPath(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	home, kubeconfig := t.TempDir(), filepath.Join(t.TempDir(), "kubeconfig")
-	content, err := os.ReadFile(s.Cluster.Kubeconfig())
+	content, err := os.ReadFile(ns.Cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func (s *Space) Kubectl(t *testing.T) *Kubectl {
 		"PATH=" + k.dir + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + kubeconfig,
 	}
-	k.Run(t, "config", "set-context", "--current", "--namespace="+s.Name)
+	k.Run(t, "config", "set-context", "--current", "--namespace="+ns.Name)
 	return k
 }
 
-// Environment is what a command line runs in: kubectl on the PATH, and in KUBECONFIG the namespace of the Space.
+// Environment is what a command line runs in: kubectl on the PATH, and in KUBECONFIG the Namespace.
 func (k *Kubectl) Environment() []string { return slices.Clone(k.environment) }
 
 // Call is one run of kubectl.

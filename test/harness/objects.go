@@ -19,27 +19,27 @@ import (
 )
 
 // Objects is the client for the objects of a part, those of all MCPServers.
-func (s *Space) Objects(part Part) dynamic.ResourceInterface {
-	return s.dynamic.Resource(FormOf(part).Resource).Namespace(s.Name)
+func (ns *Namespace) Objects(part Part) dynamic.ResourceInterface {
+	return ns.dynamic.Resource(FormOf(part).Resource).Namespace(ns.Name)
 }
 
 // Object returns the object that is a part of an MCPServer.
-func (s *Space) Object(ctx context.Context, part Part, server string) (*unstructured.Unstructured, error) {
-	name, err := s.NameOf(ctx, part, server)
+func (ns *Namespace) Object(ctx context.Context, part Part, server string) (*unstructured.Unstructured, error) {
+	name, err := ns.NameOf(ctx, part, server)
 	if err != nil {
 		return nil, err
 	}
-	return s.Objects(part).Get(ctx, name, metav1.GetOptions{})
+	return ns.Objects(part).Get(ctx, name, metav1.GetOptions{})
 }
 
 // NameOf returns the name of the object that is a part of an MCPServer. Where it tells the content, that is the one that
 // the proxy's Deployment names, or else the newest.
-func (s *Space) NameOf(ctx context.Context, part Part, server string) (string, error) {
+func (ns *Namespace) NameOf(ctx context.Context, part Part, server string) (string, error) {
 	form := FormOf(part)
 	if !form.Digest {
 		return form.Name(server), nil
 	}
-	objects, err := s.ObjectsOf(ctx, server)
+	objects, err := ns.ObjectsOf(ctx, server)
 	if err != nil || objects[part] == nil {
 		return form.Name(server), err
 	}
@@ -47,9 +47,9 @@ func (s *Space) NameOf(ctx context.Context, part Part, server string) (string, e
 }
 
 // MustNameOf is NameOf for a test that cannot go on without.
-func (s *Space) MustNameOf(t *testing.T, part Part, server string) string {
+func (ns *Namespace) MustNameOf(t *testing.T, part Part, server string) string {
 	t.Helper()
-	name, err := s.NameOf(t.Context(), part, server)
+	name, err := ns.NameOf(t.Context(), part, server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +85,9 @@ func supersedes(object, other *unstructured.Unstructured, named []string) bool {
 }
 
 // MustObject is Object for one that must be there.
-func (s *Space) MustObject(t *testing.T, part Part, server string) *unstructured.Unstructured {
+func (ns *Namespace) MustObject(t *testing.T, part Part, server string) *unstructured.Unstructured {
 	t.Helper()
-	object, err := s.Object(t.Context(), part, server)
+	object, err := ns.Object(t.Context(), part, server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func (s *Space) MustObject(t *testing.T, part Part, server string) *unstructured
 
 // ObjectsOf returns the objects that an MCPServer has in the namespace, itself included. They are told by their
 // names.
-func (s *Space) ObjectsOf(ctx context.Context, server string) (map[Part]*unstructured.Unstructured, error) {
-	all, err := s.AllObjects(ctx)
+func (ns *Namespace) ObjectsOf(ctx context.Context, server string) (map[Part]*unstructured.Unstructured, error) {
+	all, err := ns.AllObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +109,11 @@ func (s *Space) ObjectsOf(ctx context.Context, server string) (map[Part]*unstruc
 
 // AllObjects returns the objects that the MCPServers of the namespace have, by MCPServer and part. They are told by
 // their names; an object that may be of several MCPServers counts for each.
-func (s *Space) AllObjects(ctx context.Context) (map[string]map[Part]*unstructured.Unstructured, error) {
+func (ns *Namespace) AllObjects(ctx context.Context) (map[string]map[Part]*unstructured.Unstructured, error) {
 	found := map[string]map[Part]*unstructured.Unstructured{}
 	// The workloads tell which of several ConfigMaps is meant.
 	for _, form := range slices.Backward(forms) {
-		list, err := s.Objects(form.Part).List(ctx, metav1.ListOptions{})
+		list, err := ns.Objects(form.Part).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -153,26 +153,26 @@ func Replace(path string, value any) Operation {
 func Add(path string, value any) Operation { return Operation{Op: "add", Path: path, Value: value} }
 
 // Patch changes an object in place of its operator, as a field manager that knows nothing of server-side apply.
-func (s *Space) Patch(
+func (ns *Namespace) Patch(
 	ctx context.Context, manager string, part Part, server string, operations ...Operation,
 ) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
 	}
-	name, err := s.NameOf(ctx, part, server)
+	name, err := ns.NameOf(ctx, part, server)
 	if err != nil {
 		return nil, err
 	}
-	return s.Objects(part).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
+	return ns.Objects(part).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
 }
 
 // MustPatch is Patch that must succeed.
-func (s *Space) MustPatch(
+func (ns *Namespace) MustPatch(
 	t *testing.T, manager string, part Part, server string, operations ...Operation,
 ) *unstructured.Unstructured {
 	t.Helper()
-	patched, err := s.Patch(t.Context(), manager, part, server, operations...)
+	patched, err := ns.Patch(t.Context(), manager, part, server, operations...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,27 +180,27 @@ func (s *Space) MustPatch(
 }
 
 // Apply applies fields to a part of an MCPServer as another field manager would that knows server-side apply.
-func (s *Space) Apply(
+func (ns *Namespace) Apply(
 	ctx context.Context, manager string, part Part, server string, force bool, fields map[string]any,
 ) (*unstructured.Unstructured, error) {
 	form := FormOf(part)
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	maps.Copy(object.Object, fields)
 	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
-	name, err := s.NameOf(ctx, part, server)
+	name, err := ns.NameOf(ctx, part, server)
 	if err != nil {
 		return nil, err
 	}
 	object.SetName(name)
-	return s.Objects(part).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
+	return ns.Objects(part).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
 }
 
 // MustApply is Apply that must succeed.
-func (s *Space) MustApply(
+func (ns *Namespace) MustApply(
 	t *testing.T, manager string, part Part, server string, force bool, fields map[string]any,
 ) *unstructured.Unstructured {
 	t.Helper()
-	applied, err := s.Apply(t.Context(), manager, part, server, force, fields)
+	applied, err := ns.Apply(t.Context(), manager, part, server, force, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,9 +208,9 @@ func (s *Space) MustApply(
 }
 
 // Versions returns the resourceVersions of all parts of all MCPServers.
-func (s *Space) Versions(t *testing.T) map[string]string {
+func (ns *Namespace) Versions(t *testing.T) map[string]string {
 	t.Helper()
-	all, err := s.AllObjects(t.Context())
+	all, err := ns.AllObjects(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // operator does not end well. Its log is shown when the test has failed.
 //
 // Two operators at work in one namespace refuse each other nothing but get in each other's way. So a parallel test
-// names the namespaces to watch, see Space.Operate; one that does not must run alone.
+// names the namespaces to watch, see Namespace.Operate; one that does not must run alone.
 func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
 	t.Helper()
 	p, _ := e.Logged(t, args...)

@@ -34,18 +34,18 @@ func ready(server *v1beta1.MCPServer) error {
 }
 
 // AwaitReady waits until an MCPServer is Ready at its present generation.
-func (s *Space) AwaitReady(t *testing.T, name string) *v1beta1.MCPServer {
+func (ns *Namespace) AwaitReady(t *testing.T, name string) *v1beta1.MCPServer {
 	t.Helper()
-	return s.AwaitServer(t, name, "is Ready", ready)
+	return ns.AwaitServer(t, name, "is Ready", ready)
 }
 
 // AwaitServer waits until an MCPServer is as the check wants it.
-func (s *Space) AwaitServer(
+func (ns *Namespace) AwaitServer(
 	t *testing.T, name, what string, check func(*v1beta1.MCPServer) error,
 ) (server *v1beta1.MCPServer) {
 	t.Helper()
 	Eventually(t, "MCPServer "+name+" "+what, func(ctx context.Context) (err error) {
-		if server, err = s.Servers.Get(ctx, name, metav1.GetOptions{}); err != nil {
+		if server, err = ns.Servers.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
 		return check(server)
@@ -55,37 +55,37 @@ func (s *Space) AwaitServer(
 
 // AwaitSettled waits until an MCPServer is Ready and nothing is under way any more that could change its status:
 // rollouts are over, and the status knows of all proxy pods.
-func (s *Space) AwaitSettled(t *testing.T, name string) *v1beta1.MCPServer {
+func (ns *Namespace) AwaitSettled(t *testing.T, name string) *v1beta1.MCPServer {
 	t.Helper()
-	return s.AwaitServer(t, name, "has settled", func(server *v1beta1.MCPServer) error {
-		deployment, err := s.Core.AppsV1().Deployments(s.Name).Get(t.Context(), name, metav1.GetOptions{})
+	return ns.AwaitServer(t, name, "has settled", func(server *v1beta1.MCPServer) error {
+		deployment, err := ns.Core.AppsV1().Deployments(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		statefulSet, err := s.Core.AppsV1().StatefulSets(s.Name).Get(t.Context(), name, metav1.GetOptions{})
+		statefulSet, err := ns.Core.AppsV1().StatefulSets(ns.Name).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if err := settled(server, deployment, statefulSet); err != nil || server.Spec.Transport != v1beta1.TransportStdio {
 			return err
 		}
-		return s.attached(t.Context(), deployment)
+		return ns.attached(t.Context(), deployment)
 	})
 }
 
 // AwaitWorkloads waits until the pods of both workloads are as these ask for, whatever becomes of the MCPServer. One that
 // does not exist has none.
-func (s *Space) AwaitWorkloads(t *testing.T, name string) {
+func (ns *Namespace) AwaitWorkloads(t *testing.T, name string) {
 	t.Helper()
 	Eventually(t, "the workloads of MCPServer "+name+" have settled", func(ctx context.Context) error {
-		deployment, err := s.Core.AppsV1().Deployments(s.Name).Get(ctx, name, metav1.GetOptions{})
+		deployment, err := ns.Core.AppsV1().Deployments(ns.Name).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			err = settledDeployment(name, deployment)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		statefulSet, err := s.Core.AppsV1().StatefulSets(s.Name).Get(ctx, name, metav1.GetOptions{})
+		statefulSet, err := ns.Core.AppsV1().StatefulSets(ns.Name).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			err = settledStatefulSet(name, statefulSet)
 		}
@@ -98,8 +98,8 @@ func (s *Space) AwaitWorkloads(t *testing.T, name string) {
 
 // attached tells whether the proxy of an MCPServer with transport stdio was made for the pod that its backend has. Where
 // it has none nothing is to be waited for.
-func (s *Space) attached(ctx context.Context, deployment *appsv1.Deployment) error {
-	pod, err := s.Core.CoreV1().Pods(s.Name).Get(ctx, render.OnlyBackendPod(deployment.Name), metav1.GetOptions{})
+func (ns *Namespace) attached(ctx context.Context, deployment *appsv1.Deployment) error {
+	pod, err := ns.Core.CoreV1().Pods(ns.Name).Get(ctx, render.OnlyBackendPod(deployment.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -114,20 +114,20 @@ func (s *Space) attached(ctx context.Context, deployment *appsv1.Deployment) err
 }
 
 // AwaitAllSettled waits for a number of MCPServers, which may take its time.
-func (s *Space) AwaitAllSettled(t *testing.T, count int, timeout time.Duration) {
+func (ns *Namespace) AwaitAllSettled(t *testing.T, count int, timeout time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	eventually(ctx, t, fmt.Sprintf("%d MCPServers have settled", count), fleetPoll, func(ctx context.Context) error {
-		servers, err := s.Servers.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		servers, err := ns.Servers.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}
-		deployments, err := s.Core.AppsV1().Deployments(s.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		deployments, err := ns.Core.AppsV1().Deployments(ns.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}
-		statefulSets, err := s.Core.AppsV1().StatefulSets(s.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		statefulSets, err := ns.Core.AppsV1().StatefulSets(ns.Name).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}

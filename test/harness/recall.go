@@ -32,7 +32,7 @@ var partsInOrder = []Part{
 
 // Recall makes an MCPServer and all its objects as they were recorded of ToolHive, with the same owners of the same fields.
 // What there is to recall are the files of test/cluster/testdata/toolhive.
-func (s *Space) Recall(t *testing.T, of, name string) {
+func (ns *Namespace) Recall(t *testing.T, of, name string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(recordings, of+".yaml"))
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Space) Recall(t *testing.T, of, name string) {
 			documents[Part(part)] = text
 		}
 	}
-	values := []string{"${NAME}", name, "${NAMESPACE}", s.Name}
+	values := []string{"${NAME}", name, "${NAMESPACE}", ns.Name}
 	for _, part := range partsInOrder {
 		if documents[part] == "" {
 			continue
@@ -57,7 +57,7 @@ func (s *Space) Recall(t *testing.T, of, name string) {
 		if err := recorded.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
-		made := s.recall(t, part, recorded)
+		made := ns.recall(t, part, recorded)
 		switch part {
 		case ServerItself:
 			values = append(values, "${SERVER_UID}", string(made.GetUID()))
@@ -68,9 +68,9 @@ func (s *Space) Recall(t *testing.T, of, name string) {
 }
 
 // recall makes one object: its values first, then its status, and then who owns what of it.
-func (s *Space) recall(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
+func (ns *Namespace) recall(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	client, ctx := s.Objects(part), t.Context()
+	client, ctx := ns.Objects(part), t.Context()
 	first := recorded.DeepCopy()
 	first.SetManagedFields(nil)
 	first.SetGeneration(0)
@@ -97,11 +97,11 @@ func (s *Space) recall(t *testing.T, part Part, recorded *unstructured.Unstructu
 			t.Fatal(err)
 		}
 	}
-	return s.Own(t, part, live, recorded.GetManagedFields())
+	return ns.Own(t, part, live, recorded.GetManagedFields())
 }
 
 // Own makes the entries those of an object's managedFields.
-func (s *Space) Own(t *testing.T, part Part, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+func (ns *Namespace) Own(t *testing.T, part Part, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
 	entries = slices.Clone(entries)
@@ -112,7 +112,7 @@ func (s *Space) Own(t *testing.T, part Part, live *unstructured.Unstructured, en
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := s.Objects(part).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Author})
+	made, err := ns.Objects(part).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Author})
 	if err != nil {
 		t.Fatal(err)
 	}

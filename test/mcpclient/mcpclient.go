@@ -66,9 +66,9 @@ func To(server *v1beta1.MCPServer) []string {
 
 // AwaitRoute waits until the Service of an MCPServer's proxy leads somewhere. The rules of kube-proxy come a moment
 // after the pods are Ready.
-func AwaitRoute(t *testing.T, s *harness.Space, machine *node.Node, server string) {
+func AwaitRoute(t *testing.T, ns *harness.Namespace, machine *node.Node, server string) {
 	t.Helper()
-	service, err := s.Core.CoreV1().Services(s.Name).Get(t.Context(), "mcp-"+server+"-proxy", metav1.GetOptions{})
+	service, err := ns.Core.CoreV1().Services(ns.Name).Get(t.Context(), "mcp-"+server+"-proxy", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,9 @@ func AwaitRoute(t *testing.T, s *harness.Space, machine *node.Node, server strin
 }
 
 // Start starts the MCP client in a pod, with the arguments, and returns the pod's name.
-func Start(t *testing.T, s *harness.Space, args ...string) (pod string) {
+func Start(t *testing.T, ns *harness.Namespace, args ...string) (pod string) {
 	t.Helper()
-	created, err := s.Core.CoreV1().Pods(s.Name).Create(t.Context(), &corev1.Pod{
+	created, err := ns.Core.CoreV1().Pods(ns.Name).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "client-"},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
@@ -99,9 +99,9 @@ func Start(t *testing.T, s *harness.Space, args ...string) (pod string) {
 }
 
 // Await waits until a client has ended, and returns what it told.
-func Await(t *testing.T, s *harness.Space, pod string) []Step {
+func Await(t *testing.T, ns *harness.Namespace, pod string) []Step {
 	t.Helper()
-	pods := s.Core.CoreV1().Pods(s.Name)
+	pods := ns.Core.CoreV1().Pods(ns.Name)
 	harness.Eventually(t, "the end of "+pod, func(ctx context.Context) error {
 		live, err := pods.Get(ctx, pod, metav1.GetOptions{})
 		if err != nil {
@@ -112,7 +112,7 @@ func Await(t *testing.T, s *harness.Space, pod string) []Step {
 		}
 		return nil
 	})
-	steps, remarks, err := read(t.Context(), s, pod)
+	steps, remarks, err := read(t.Context(), ns, pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +123,14 @@ func Await(t *testing.T, s *harness.Space, pod string) []Step {
 }
 
 // Told returns what a client has told so far.
-func Told(ctx context.Context, s *harness.Space, pod string) (steps []Step, err error) {
-	steps, _, err = read(ctx, s, pod)
+func Told(ctx context.Context, ns *harness.Namespace, pod string) (steps []Step, err error) {
+	steps, _, err = read(ctx, ns, pod)
 	return steps, err
 }
 
 // read returns the steps that a client has told, and its remarks: why it ended is told in a line without JSON.
-func read(ctx context.Context, s *harness.Space, pod string) (steps []Step, remarks []string, err error) {
-	output, err := s.Core.CoreV1().Pods(s.Name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+func read(ctx context.Context, ns *harness.Namespace, pod string) (steps []Step, remarks []string, err error) {
+	output, err := ns.Core.CoreV1().Pods(ns.Name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,32 +152,32 @@ func read(ctx context.Context, s *harness.Space, pod string) (steps []Step, rema
 }
 
 // Call runs the MCP client in a pod with the arguments, and returns what it told when it has ended.
-func Call(t *testing.T, s *harness.Space, args ...string) []Step {
+func Call(t *testing.T, ns *harness.Namespace, args ...string) []Step {
 	t.Helper()
-	return Await(t, s, Start(t, s, args...))
+	return Await(t, ns, Start(t, ns, args...))
 }
 
 // Answers checks that a client in a pod gets a session with the MCPServer, the tools of the test server, and an answer
 // to a number of calls. It waits until the MCPServer's Service leads somewhere.
-func Answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) {
+func Answers(t *testing.T, ns *harness.Namespace, machine *node.Node, server *v1beta1.MCPServer, calls int) {
 	t.Helper()
-	for _, problem := range answers(t, s, machine, server, calls) {
+	for _, problem := range answers(t, ns, machine, server, calls) {
 		t.Error(problem)
 	}
 }
 
 // AwaitAnswers waits until a client gets what Answers checks. ToolHive's own proxies may restart at any moment.
-func AwaitAnswers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) {
+func AwaitAnswers(t *testing.T, ns *harness.Namespace, machine *node.Node, server *v1beta1.MCPServer, calls int) {
 	t.Helper()
 	harness.Eventually(t, "answers of "+server.Name, func(context.Context) error {
-		return errors.Join(answers(t, s, machine, server, calls)...)
+		return errors.Join(answers(t, ns, machine, server, calls)...)
 	})
 }
 
-func answers(t *testing.T, s *harness.Space, machine *node.Node, server *v1beta1.MCPServer, calls int) (problems []error) {
+func answers(t *testing.T, ns *harness.Namespace, machine *node.Node, server *v1beta1.MCPServer, calls int) (problems []error) {
 	t.Helper()
-	AwaitRoute(t, s, machine, server.Name)
-	steps := Call(t, s, append(To(server), "-text=hello", fmt.Sprintf("-repeat=%d", calls))...)
+	AwaitRoute(t, ns, machine, server.Name)
+	steps := Call(t, ns, append(To(server), "-text=hello", fmt.Sprintf("-repeat=%d", calls))...)
 	want := append([]string{"initialize", "tools/list"}, slices.Repeat([]string{"tools/call"}, calls)...)
 	var names []string
 	for _, told := range steps {

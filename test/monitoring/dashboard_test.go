@@ -24,38 +24,38 @@ var quiet = map[string]bool{"Failing writes, by writer": true, "Fields that chan
 // replicas, somebody has set OnDelete, and a pod does not fit on any node: every query of the dashboard has data, and every alert can be evaluated.
 func TestPrometheus(t *testing.T) {
 	allowReviews(t)
-	s := env.Space(t)
-	bearer := token(t, s.Name, "prometheus")
-	allowReading(t, s.Name, "prometheus")
-	process := s.Operate(t, "--metrics-secure", "--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
+	ns := env.Namespace(t)
+	bearer := token(t, ns.Name, "prometheus")
+	allowReading(t, ns.Name, "prometheus")
+	process := ns.Operate(t, "--metrics-secure", "--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
 	p := startPrometheus(t, process.MetricsAddress(), bearer)
 	harness.Eventually(t, "Prometheus scrapes the operator", func(ctx context.Context) error {
 		return p.one(ctx, `up{job="freehold-metrics"}`, "1")
 	})
 
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
-	s.AwaitSettled(t, "web")
-	scale, err := env.Core.AppsV1().Deployments(s.Name).GetScale(t.Context(), "web", metav1.GetOptions{})
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
+	ns.AwaitSettled(t, "web")
+	scale, err := env.Core.AppsV1().Deployments(ns.Name).GetScale(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	scale.Spec.Replicas = 2
-	if _, err := env.Core.AppsV1().Deployments(s.Name).UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{FieldManager: "keda"}); err != nil {
+	if _, err := env.Core.AppsV1().Deployments(ns.Name).UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{FieldManager: "keda"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := env.Core.AppsV1().StatefulSets(s.Name).Patch(t.Context(), "web", types.MergePatchType,
+	if _, err := env.Core.AppsV1().StatefulSets(ns.Name).Patch(t.Context(), "web", types.MergePatchType,
 		[]byte(`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`), metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
 		t.Fatal(err)
 	}
 
-	s.Create(t, harness.Server("homeless", v1beta1.TransportStreamableHTTP,
+	ns.Create(t, harness.Server("homeless", v1beta1.TransportStreamableHTTP,
 		harness.PodTemplate(`{"spec": {"nodeSelector": {"example.com/there": "never"}, "containers": [{"name": "mcp"}]}}`)))
 
 	for expr, want := range map[string]string{
-		fmt.Sprintf(`freehold_stuck_rollouts{namespace=%q, mcpserver="homeless", tier="backend", reason="Unschedulable"}`, s.Name):           "1",
+		fmt.Sprintf(`freehold_stuck_rollouts{namespace=%q, mcpserver="homeless", tier="backend", reason="Unschedulable"}`, ns.Name):          "1",
 		`leader_election_master_status{job="freehold-metrics", name="freehold"}`:                                                             "1",
 		`freehold_field_conflicts{writer="freehold-proxy-replicas", kind="Deployment", manager_class="scaler", namespace="freehold-system"}`: "1",
-		fmt.Sprintf(`freehold_ondelete_backends{namespace=%q, statefulset="web"}`, s.Name):                                                   "1",
+		fmt.Sprintf(`freehold_ondelete_backends{namespace=%q, statefulset="web"}`, ns.Name):                                                  "1",
 		`freehold_takeovers{state="active"}`: "0",
 	} {
 		harness.Eventually(t, expr, func(ctx context.Context) error { return p.one(ctx, expr, want) })
@@ -85,7 +85,7 @@ func TestPrometheus(t *testing.T) {
 	checkRules(t, p)
 
 	// The strategy is told as long as it is so.
-	if _, err := env.Core.AppsV1().StatefulSets(s.Name).Patch(t.Context(), "web", types.MergePatchType,
+	if _, err := env.Core.AppsV1().StatefulSets(ns.Name).Patch(t.Context(), "web", types.MergePatchType,
 		[]byte(`{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`), metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
 		t.Fatal(err)
 	}

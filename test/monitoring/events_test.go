@@ -25,8 +25,8 @@ import (
 const resyncs = 4
 
 // conflictEvents are those about a conflict.
-func conflictEvents(ctx context.Context, s *harness.Space) ([]eventsv1.Event, error) {
-	list, err := env.Core.EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
+func conflictEvents(ctx context.Context, ns *harness.Namespace) ([]eventsv1.Event, error) {
+	list, err := env.Core.EventsV1().Events(ns.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func conflictEvents(ctx context.Context, s *harness.Space) ([]eventsv1.Event, er
 }
 
 // eventWrites are the requests about events of the MCPServer's, as verb and API.
-func eventWrites(t *testing.T, s *harness.Space, since audit.Mark) []string {
+func eventWrites(t *testing.T, ns *harness.Namespace, since audit.Mark) []string {
 	t.Helper()
 	var requests []string
-	for _, e := range s.Writes(t, since) {
+	for _, e := range ns.Writes(t, since) {
 		if e.Resource == "events" {
 			requests = append(requests, fmt.Sprintf("%s %s/%s %d", e.Verb, e.Group, e.Version, e.Code))
 		}
@@ -46,10 +46,10 @@ func eventWrites(t *testing.T, s *harness.Space, since audit.Mark) []string {
 }
 
 // dispute makes somebody set the image of the proxy, until the MCPServer tells of it.
-func dispute(t *testing.T, s *harness.Space) {
+func dispute(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
-	s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
-	s.AwaitServer(t, "web", "tells of the conflict", owned(metav1.ConditionFalse))
+	ns.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
+	ns.AwaitServer(t, "web", "tells of the conflict", owned(metav1.ConditionFalse))
 }
 
 // owned wants the condition FieldsOwned to have a status.
@@ -67,17 +67,17 @@ func owned(status metav1.ConditionStatus) func(*v1beta1.MCPServer) error {
 // A conflict is one event of events.k8s.io/v1, however often it is looked at while it stands. When it is over and comes
 // again the same event becomes a series, and the third time costs no request at once.
 func TestEvents(t *testing.T) {
-	s := env.Space(t)
-	_, log := s.OperateLogged(t, "--resync-period=1s")
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
-	s.AwaitSettled(t, "web")
-	settled := s.Mark(t)
-	ours := image(t, s)
+	ns := env.Namespace(t)
+	_, log := ns.OperateLogged(t, "--resync-period=1s")
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, "web")
+	settled := ns.Mark(t)
+	ours := image(t, ns)
 
-	dispute(t, s)
+	dispute(t, ns)
 	var first eventsv1.Event
 	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
-		found, err := conflictEvents(ctx, s)
+		found, err := conflictEvents(ctx, ns)
 		if err == nil && len(found) != 1 {
 			err = fmt.Errorf("there are %d", len(found))
 		}
@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the event is %+v", first)
 	}
 
-	looked := s.Mark(t)
+	looked := ns.Mark(t)
 	before := strings.Count(log(), `class="Conflict"`)
 	harness.Eventually(t, "looks at the conflict that stands", func(context.Context) error {
 		if looks := strings.Count(log(), `class="Conflict"`) - before; looks < resyncs {
@@ -100,23 +100,23 @@ func TestEvents(t *testing.T) {
 		}
 		return nil
 	})
-	s.Quiet(t, looked, time.Second)
+	ns.Quiet(t, looked, time.Second)
 
 	for range 2 {
-		s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, ours))
-		s.AwaitServer(t, "web", "tells of no conflict", owned(metav1.ConditionTrue))
-		dispute(t, s)
+		ns.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, ours))
+		ns.AwaitServer(t, "web", "tells of no conflict", owned(metav1.ConditionTrue))
+		dispute(t, ns)
 	}
 	harness.Eventually(t, "the event has become a series", func(ctx context.Context) error {
-		found, err := conflictEvents(ctx, s)
+		found, err := conflictEvents(ctx, ns)
 		if err == nil && (len(found) != 1 || found[0].UID != first.UID || found[0].Series == nil || found[0].Series.Count != 2) {
 			err = fmt.Errorf("events %+v", found)
 		}
 		return err
 	})
-	s.Quiet(t, s.Mark(t), harness.Calm)
+	ns.Quiet(t, ns.Mark(t), harness.Calm)
 	want := []string{"create events.k8s.io/v1 201", "patch events.k8s.io/v1 200"}
-	if got := eventWrites(t, s, settled); !slices.Equal(got, want) {
+	if got := eventWrites(t, ns, settled); !slices.Equal(got, want) {
 		t.Errorf("three times the same news cost %v, want %v", got, want)
 	}
 }
@@ -124,19 +124,19 @@ func TestEvents(t *testing.T) {
 // A conflict about so many fields that an event has no room for them all is told nevertheless, with whole commands: they name
 // what is above the fields.
 func TestEventOfALongConflict(t *testing.T) {
-	s := env.Space(t)
-	s.Operate(t)
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
-	s.AwaitSettled(t, "web")
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, "web")
 	operations := []harness.Operation{harness.Replace(proxyImage, otherImage)}
 	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
 		for _, field := range []string{"periodSeconds", "timeoutSeconds", "failureThreshold", "initialDelaySeconds"} {
 			operations = append(operations, harness.Replace("/spec/template/spec/containers/0/"+probe+"/"+field, 77))
 		}
 	}
-	s.MustPatch(t, harness.Hand, harness.Proxy, "web", operations...)
+	ns.MustPatch(t, harness.Hand, harness.Proxy, "web", operations...)
 	message := ""
-	s.AwaitServer(t, "web", "tells of a long conflict", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, "web", "tells of a long conflict", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
 		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "(+8 more fields)") {
 			return fmt.Errorf("condition %+v", c)
@@ -145,7 +145,7 @@ func TestEventOfALongConflict(t *testing.T) {
 		return nil
 	})
 	harness.Eventually(t, "there is an event", func(ctx context.Context) error {
-		found, err := conflictEvents(ctx, s)
+		found, err := conflictEvents(ctx, ns)
 		if err == nil && (len(found) != 1 || found[0].Note != message) {
 			err = fmt.Errorf("events %+v", found)
 		}
@@ -154,9 +154,9 @@ func TestEventOfALongConflict(t *testing.T) {
 }
 
 // image is that of the proxy.
-func image(t *testing.T, s *harness.Space) string {
+func image(t *testing.T, ns *harness.Namespace) string {
 	t.Helper()
-	deployment, err := env.Core.AppsV1().Deployments(s.Name).Get(t.Context(), "web", metav1.GetOptions{})
+	deployment, err := env.Core.AppsV1().Deployments(ns.Name).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

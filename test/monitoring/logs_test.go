@@ -31,15 +31,15 @@ type entry struct {
 }
 
 // story lets an operator create an MCPServer, meet a conflict and see the MCPServer deleted, and returns its whole log.
-func story(t *testing.T, s *harness.Space, args ...string) string {
+func story(t *testing.T, ns *harness.Namespace, args ...string) string {
 	t.Helper()
 	args = append(args, "--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
-	process, log := s.OperateLogged(t, args...)
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
-	s.AwaitSettled(t, "web")
-	dispute(t, s)
-	s.Delete(t, "web", metav1.DeletePropagationBackground)
-	s.AwaitGone(t, "web")
+	process, log := ns.OperateLogged(t, args...)
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, "web")
+	dispute(t, ns)
+	ns.Delete(t, "web", metav1.DeletePropagationBackground)
+	ns.AwaitGone(t, "web")
 	harness.Stop(t, process)
 	return log()
 }
@@ -75,8 +75,8 @@ func TestLogInJSON(t *testing.T) {
 	// The spans are sent ten times a second, and each time in vain.
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "100")
-	s := env.Space(t)
-	log := story(t, s, "--logging-format=json", "--tracing-endpoint="+closedAddress(t))
+	ns := env.Namespace(t)
+	log := story(t, ns, "--logging-format=json", "--tracing-endpoint="+closedAddress(t))
 	if told := strings.Count(log, "Traces are not delivered"); told != 1 {
 		t.Errorf("it is told %d times that traces are not delivered", told)
 	}
@@ -100,7 +100,7 @@ func TestLogInJSON(t *testing.T) {
 		}
 		entries = append(entries, one)
 	}
-	checkStory(t, entries, s.Name+"/web")
+	checkStory(t, entries, ns.Name+"/web")
 }
 
 // closedAddress is one where nobody listens.
@@ -124,9 +124,9 @@ var (
 
 // Each line of a log as text has the head that klog's have, and values by their names.
 func TestLogAsText(t *testing.T) {
-	s := env.Space(t)
+	ns := env.Namespace(t)
 	var entries []entry
-	for line := range strings.Lines(story(t, s)) {
+	for line := range strings.Lines(story(t, ns)) {
 		found := headed.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if found == nil {
 			t.Errorf("a line without a head: %s", line)
@@ -141,5 +141,5 @@ func TestLogAsText(t *testing.T) {
 		}
 		entries = append(entries, one)
 	}
-	checkStory(t, entries, s.Name+"/web")
+	checkStory(t, entries, ns.Name+"/web")
 }

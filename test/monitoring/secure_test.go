@@ -70,10 +70,10 @@ func read(ctx context.Context, address, bearer string) (int, string, error) {
 // With the rights of the option, and no more, the operator knows who may read its metrics and who may not.
 func TestOnlyWhoMayReadsMetrics(t *testing.T) {
 	allowReviews(t)
-	s := env.Space(t)
-	reader, stranger := token(t, s.Name, "reader"), token(t, s.Name, "stranger")
-	allowReading(t, s.Name, "reader")
-	p := s.Operate(t, "--metrics-secure")
+	ns := env.Namespace(t)
+	reader, stranger := token(t, ns.Name, "reader"), token(t, ns.Name, "stranger")
+	allowReading(t, ns.Name, "reader")
+	p := ns.Operate(t, "--metrics-secure")
 
 	// RBAC's caches may be a moment behind, and a refusal holds for ten seconds.
 	harness.Eventually(t, "who may read does", func(ctx context.Context) error {

@@ -33,42 +33,42 @@ const (
 )
 
 // written are the writes of an operator in a namespace, without events.
-func written(t *testing.T, s *harness.Space, since audit.Mark) []*audit.Event {
+func written(t *testing.T, ns *harness.Namespace, since audit.Mark) []*audit.Event {
 	t.Helper()
-	return slices.DeleteFunc(s.Writes(t, since), func(e *audit.Event) bool { return e.Resource == "events" })
+	return slices.DeleteFunc(ns.Writes(t, since), func(e *audit.Event) bool { return e.Resource == "events" })
 }
 
 // A collector gets one span for each look at an MCPServer, and below it one for each request that the API server got, no
 // more and no fewer. The API server goes on with the trace, and its own spans say which entries of the audit log they are.
 func TestTraces(t *testing.T) {
-	s := env.Space(t)
+	ns := env.Namespace(t)
 	const secret = "hunter2-hunter2"
-	start := s.Mark(t)
-	process := s.Operate(t, "--tracing-endpoint="+traces.address)
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
+	start := ns.Mark(t)
+	process := ns.Operate(t, "--tracing-endpoint="+traces.address)
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
 		server.Spec.Env = []v1beta1.EnvVar{{Name: "TOKEN", Value: secret}}
 	}))
-	s.AwaitSettled(t, "web")
-	s.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
-	s.AwaitWrites(t, start, "the refused apply", func(events []*audit.Event) bool {
+	ns.AwaitSettled(t, "web")
+	ns.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
+	ns.AwaitWrites(t, start, "the refused apply", func(events []*audit.Event) bool {
 		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Code == http.StatusConflict && e.FieldManager == managers.Proxy })
 	})
-	s.Edit(t, "web", func(server *v1beta1.MCPServer) {
+	ns.Edit(t, "web", func(server *v1beta1.MCPServer) {
 		server.Annotations = map[string]string{v1beta1.AnnotationTake: "deployment.apps/web:.spec.template"}
 	})
-	s.AwaitServer(t, "web", "has its field again", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, "web", "has its field again", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsTaken) {
 			return fmt.Errorf("conditions %v", server.Status.Conditions)
 		}
 		return nil
 	})
-	s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio }) // It has a Service less.
-	s.AwaitSettled(t, "web")
+	ns.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio }) // It has a Service less.
+	ns.AwaitSettled(t, "web")
 	harness.Stop(t, process) // The last spans are sent before its end.
 
 	passes := map[string]span{}
 	var requests []span
-	for _, one := range traces.of(s.Name) {
+	for _, one := range traces.of(ns.Name) {
 		if strings.Contains(one.String(), secret) {
 			t.Errorf("a secret is in %v", one)
 		}
@@ -84,7 +84,7 @@ func TestTraces(t *testing.T) {
 			t.Errorf("a pass of which is told: %v", one)
 		}
 	}
-	writes := written(t, s, start)
+	writes := written(t, ns, start)
 	if len(requests) != len(writes) || len(writes) < 12 {
 		t.Errorf("%d spans for %d requests", len(requests), len(writes))
 	}
@@ -203,13 +203,13 @@ func TestCollectorThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	s := env.Space(t)
-	process, log := s.OperateLogged(t, "--tracing-endpoint="+listener.Addr().String(), "--logging-format=json",
+	ns := env.Namespace(t)
+	process, log := ns.OperateLogged(t, "--tracing-endpoint="+listener.Addr().String(), "--logging-format=json",
 		"--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
-	s.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
-	s.AwaitSettled(t, "web")
+	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, "web")
 
-	ending := s.Mark(t)
+	ending := ns.Mark(t)
 	began := time.Now()
 	harness.Stop(t, process)
 	ended := time.Now()

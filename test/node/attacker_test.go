@@ -67,10 +67,10 @@ func runnerPod(account, config, generation string, args ...string) corev1.PodSpe
 // attack runs proxyrunners as ToolHive's own operator would have left them behind: under the old ServiceAccount, with a
 // configuration of their own that names an old image, and with the gate open, since generation 0 is to apply always. The
 // pods are no proxies of the MCPServer: no Service leads to them.
-func attack(t *testing.T, s *harness.Space, server, image string, pods int32) {
+func attack(t *testing.T, ns *harness.Namespace, server, image string, pods int32) {
 	t.Helper()
-	besieged.Store(s.Name, struct{}{})
-	document, _, err := unstructured.NestedString(s.MustObject(t, harness.RunConfig, server).Object, "data", "runconfig.json")
+	besieged.Store(ns.Name, struct{}{})
+	document, _, err := unstructured.NestedString(ns.MustObject(t, harness.RunConfig, server).Object, "data", "runconfig.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func attack(t *testing.T, s *harness.Space, server, image string, pods int32) {
 		t.Fatal(err)
 	}
 	meta, labels := metav1.ObjectMeta{Name: legacy}, map[string]string{"app": legacy}
-	_, err = s.Core.CoreV1().ConfigMaps(s.Name).Create(t.Context(),
+	_, err = ns.Core.CoreV1().ConfigMaps(ns.Name).Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"runconfig.json": string(old)}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	patch := fmt.Sprintf(`{"metadata":{},"spec":{"containers":[],"serviceAccountName":"%s-sa"}}`, server)
-	_, err = s.Core.AppsV1().Deployments(s.Name).Create(t.Context(), &appsv1.Deployment{
+	_, err = ns.Core.AppsV1().Deployments(ns.Name).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &pods,
@@ -122,16 +122,16 @@ func (r request) String() string { return fmt.Sprintf("%v by %s: %s", r.Event, r
 
 // requestsOf returns what the pods of the namespace have asked for since the mark; none but proxyrunners ask for
 // anything. Only the log itself tells the pod.
-func requestsOf(t *testing.T, s *harness.Space, since audit.Mark) []request {
+func requestsOf(t *testing.T, ns *harness.Namespace, since audit.Mark) []request {
 	t.Helper()
-	s.Mark(t) // What has been answered is in the log now.
-	prefix := "system:serviceaccount:" + s.Name + ":"
-	events, _, err := s.Audit.Since(since, func(e *audit.Event) bool { return strings.HasPrefix(e.User, prefix) })
+	ns.Mark(t) // What has been answered is in the log now.
+	prefix := "system:serviceaccount:" + ns.Name + ":"
+	events, _, err := ns.Audit.Since(since, func(e *audit.Event) bool { return strings.HasPrefix(e.User, prefix) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	more := map[string]request{}
-	file, err := os.Open(s.Cluster.AuditLog())
+	file, err := os.Open(ns.Cluster.AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,15 +196,15 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // grant gives rights to a ServiceAccount of the namespace, on top of those that it has.
-func grant(t *testing.T, s *harness.Space, account string, rules ...rbacv1.PolicyRule) {
+func grant(t *testing.T, ns *harness.Namespace, account string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "more-for-" + account}
-	client := s.Core.RbacV1()
-	_, err := client.Roles(s.Name).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	client := ns.Core.RbacV1()
+	_, err := client.Roles(ns.Name).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.RoleBindings(s.Name).Create(t.Context(), &rbacv1.RoleBinding{
+	_, err = client.RoleBindings(ns.Name).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account}},
@@ -215,15 +215,15 @@ func grant(t *testing.T, s *harness.Space, account string, rules ...rbacv1.Polic
 }
 
 // mayWrite tells whether RBAC lets a ServiceAccount patch StatefulSets and Services.
-func mayWrite(ctx context.Context, s *harness.Space, account string) (bool, error) {
+func mayWrite(ctx context.Context, ns *harness.Namespace, account string) (bool, error) {
 	for _, resource := range []authorizationv1.ResourceAttributes{
-		{Namespace: s.Name, Verb: "patch", Group: "apps", Resource: "statefulsets"},
-		{Namespace: s.Name, Verb: "patch", Resource: "services"},
+		{Namespace: ns.Name, Verb: "patch", Group: "apps", Resource: "statefulsets"},
+		{Namespace: ns.Name, Verb: "patch", Resource: "services"},
 	} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:" + s.Name + ":" + account, ResourceAttributes: &resource,
+			User: "system:serviceaccount:" + ns.Name + ":" + account, ResourceAttributes: &resource,
 		}}
-		reviewed, err := s.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		reviewed, err := ns.Core.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil || !reviewed.Status.Allowed {
 			return false, err
 		}
@@ -233,12 +233,12 @@ func mayWrite(ctx context.Context, s *harness.Space, account string) (bool, erro
 
 // grantUpstreamRole gives the proxyrunners of an MCPServer the rights that they have with ToolHive's own operator, and
 // returns when they have them.
-func grantUpstreamRole(t *testing.T, s *harness.Space, server string) {
+func grantUpstreamRole(t *testing.T, ns *harness.Namespace, server string) {
 	t.Helper()
-	besieged.Store(s.Name, struct{}{})
-	grant(t, s, runnerAccount(server), upstreamRole...)
+	besieged.Store(ns.Name, struct{}{})
+	grant(t, ns, runnerAccount(server), upstreamRole...)
 	harness.Eventually(t, "the runner's rights", func(ctx context.Context) error {
-		if may, err := mayWrite(ctx, s, runnerAccount(server)); err != nil || !may {
+		if may, err := mayWrite(ctx, ns, runnerAccount(server)); err != nil || !may {
 			return errors.Join(err, errors.New("it may not write"))
 		}
 		return nil
@@ -247,7 +247,7 @@ func grantUpstreamRole(t *testing.T, s *harness.Space, server string) {
 
 // installPolicies installs deploy/policy under names of its own, for the namespace alone, until the test ends. It
 // returns what the name of the policy against proxyrunners is, once that refuses what one of them asks for.
-func installPolicies(t *testing.T, s *harness.Space, server string) string {
+func installPolicies(t *testing.T, ns *harness.Namespace, server string) string {
 	t.Helper()
 	files, err := policy.Manifests.ReadDir(".")
 	if err != nil {
@@ -265,8 +265,8 @@ func installPolicies(t *testing.T, s *harness.Space, server string) string {
 		}
 		objects = append(objects, found...)
 	}
-	own := func(name string) string { return name + "-" + s.Name }
-	here := map[string]any{corev1.LabelMetadataName: s.Name}
+	own := func(name string) string { return name + "-" + ns.Name }
+	here := map[string]any{corev1.LabelMetadataName: ns.Name}
 	for _, object := range objects {
 		object.SetName(own(object.GetName()))
 		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
@@ -278,7 +278,7 @@ func installPolicies(t *testing.T, s *harness.Space, server string) string {
 			}
 		}
 	}
-	client := s.Core.AdmissionregistrationV1()
+	client := ns.Core.AdmissionregistrationV1()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		for _, object := range objects {
@@ -291,14 +291,14 @@ func installPolicies(t *testing.T, s *harness.Space, server string) string {
 			}
 		}
 	})
-	if err := operator.Apply(t.Context(), s.Config, s.Name, objects); err != nil {
+	if err := operator.Apply(t.Context(), ns.Config, ns.Name, objects); err != nil {
 		t.Fatal(err)
 	}
 
 	// With all rights, but under the name of the runner, so that nothing else can refuse it.
-	config := rest.CopyConfig(s.Config)
+	config := rest.CopyConfig(ns.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + s.Name + ":" + runnerAccount(server), Groups: []string{"system:masters"},
+		UserName: "system:serviceaccount:" + ns.Name + ":" + runnerAccount(server), Groups: []string{"system:masters"},
 	}
 	runner, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -306,7 +306,7 @@ func installPolicies(t *testing.T, s *harness.Space, server string) string {
 	}
 	name := own("freehold-runners")
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
-		err := runner.AppsV1().StatefulSets(s.Name).Delete(ctx, server, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		err := runner.AppsV1().StatefulSets(ns.Name).Delete(ctx, server, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			return fmt.Errorf("not refused by %s: %w", name, errors.Join(err, errors.New("dry run")))
 		}

@@ -14,13 +14,13 @@ import (
 type step = mcpclient.Step
 
 // routed waits until the Service of an MCPServer's proxy leads somewhere.
-func routed(t *testing.T, s *harness.Space, server string) {
+func routed(t *testing.T, ns *harness.Namespace, server string) {
 	t.Helper()
-	mcpclient.AwaitRoute(t, s, machine, server)
+	mcpclient.AwaitRoute(t, ns, machine, server)
 }
 
 // client runs the MCP client in a pod with the arguments, and returns what it told when it has ended.
-func client(t *testing.T, s *harness.Space, args ...string) []step {
+func client(t *testing.T, ns *harness.Namespace, args ...string) []step {
 	t.Helper()
-	return mcpclient.Call(t, s, args...)
+	return mcpclient.Call(t, ns, args...)
 }

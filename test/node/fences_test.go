@@ -40,21 +40,21 @@ func TestFenceGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := env.Space(t)
-			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			mark, backend := s.Mark(t), recordBackend(t, s)
-			server := s.Create(t, harness.Server(served, tc.transport, func(server *v1beta1.MCPServer) {
+			ns := env.Namespace(t)
+			ns.Operate(t, "--runner-image="+images.ProxyRunner)
+			mark, backend := ns.Mark(t), recordBackend(t, ns)
+			server := ns.Create(t, harness.Server(served, tc.transport, func(server *v1beta1.MCPServer) {
 				server.Spec.Image = images.Server
 				server.Spec.Replicas = &tc.proxies
 			}))
-			grantUpstreamRole(t, s, served)
-			s.AwaitSettled(t, served)
+			grantUpstreamRole(t, ns, served)
+			ns.AwaitSettled(t, served)
 			for range tc.restarts {
-				s.Kubectl(t).Run(t, "rollout", "restart", "deployment/"+served)
-				s.AwaitSettled(t, served)
+				ns.Kubectl(t).Run(t, "rollout", "restart", "deployment/"+served)
+				ns.AwaitSettled(t, served)
 			}
 
-			requests, looked := requestsOf(t, s, mark), map[string]bool{}
+			requests, looked := requestsOf(t, ns, mark), map[string]bool{}
 			for _, r := range requests {
 				if r.Verb == "get" && r.Resource == "statefulsets" {
 					looked[r.pod] = true
@@ -69,7 +69,7 @@ func TestFenceGate(t *testing.T) {
 			}
 			versions := checkBackend(t, backend, server)
 			t.Logf("%d runners that may write have looked at the gate, and none has tried; %d versions of the backend", len(looked), versions)
-			checkAnswers(t, s, "1")
+			checkAnswers(t, ns, "1")
 		})
 	}
 }
@@ -97,61 +97,61 @@ func TestFencesWithoutGate(t *testing.T) {
 	t.Parallel()
 	t.Run("the Role alone", func(t *testing.T) {
 		t.Parallel()
-		s, server, backend := fenced(t)
-		if may, err := mayWrite(t.Context(), s, runnerAccount(served)); err != nil || may {
+		ns, server, backend := fenced(t)
+		if may, err := mayWrite(t.Context(), ns, runnerAccount(served)); err != nil || may {
 			t.Fatalf("the runner's Role lets it write (%v)", err)
 		}
-		stopped(t, s, server, backend, refusedByRole)
+		stopped(t, ns, server, backend, refusedByRole)
 	})
 	t.Run("the policies alone", func(t *testing.T) {
 		t.Parallel()
-		s, server, backend := fenced(t)
-		policy := installPolicies(t, s, served)
-		grantUpstreamRole(t, s, served)
-		stopped(t, s, server, backend, refusedByPolicy(policy))
+		ns, server, backend := fenced(t)
+		policy := installPolicies(t, ns, served)
+		grantUpstreamRole(t, ns, served)
+		stopped(t, ns, server, backend, refusedByPolicy(policy))
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		s, server, backend := fenced(t)
-		grantUpstreamRole(t, s, served)
-		overrun(t, s, server, backend)
+		ns, server, backend := fenced(t)
+		grantUpstreamRole(t, ns, served)
+		overrun(t, ns, server, backend)
 	})
 }
 
 // fenced has an MCPServer with the newer image, behind the fences that are always there. It has two backend pods, since a
 // proxy ends when there is none for a moment.
-func fenced(t *testing.T) (*harness.Space, *v1beta1.MCPServer, backendHistory) {
+func fenced(t *testing.T) (*harness.Namespace, *v1beta1.MCPServer, backendHistory) {
 	t.Helper()
-	s := env.Space(t)
-	s.Operate(t, "--runner-image="+images.ProxyRunner)
+	ns := env.Namespace(t)
+	ns.Operate(t, "--runner-image="+images.ProxyRunner)
 	two := int32(2)
-	server := s.Create(t, harness.Server(served, v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
+	server := ns.Create(t, harness.Server(served, v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
 		server.Spec.Image, server.Spec.BackendReplicas = images.NextServer, &two
 	}))
-	s.AwaitSettled(t, served)
-	return s, server, recordBackend(t, s)
+	ns.AwaitSettled(t, served)
+	return ns, server, recordBackend(t, ns)
 }
 
 // stopped lets proxyrunners with an open gate attack, and checks that each is refused in these words.
-func stopped(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend backendHistory, answer string) {
+func stopped(t *testing.T, ns *harness.Namespace, server *v1beta1.MCPServer, backend backendHistory, answer string) {
 	t.Helper()
-	mark := s.Mark(t)
-	attack(t, s, served, images.Server, 3)
+	mark := ns.Mark(t)
+	attack(t, ns, served, images.Server, 3)
 	var tried []request
 	harness.Eventually(t, "the attacks", func(context.Context) error {
-		if tried, _ = writesOf(requestsOf(t, s, mark)); len(tried) < attempts {
+		if tried, _ = writesOf(requestsOf(t, ns, mark)); len(tried) < attempts {
 			return fmt.Errorf("there were %d", len(tried))
 		}
 		return nil
 	})
 	checkRefused(t, tried, answer)
-	_, ours := writesOf(requestsOf(t, s, mark))
+	_, ours := writesOf(requestsOf(t, ns, mark))
 	for _, r := range ours {
 		t.Errorf("a runner of Freehold's wrote: %v", r)
 	}
 	versions := checkBackend(t, backend, server)
-	t.Logf("%d attempts, %d restarts of the attackers, %d versions of the backend", len(tried), startedAgain(t, s, legacy), versions)
-	s.AwaitSettled(t, served)
+	t.Logf("%d attempts, %d restarts of the attackers, %d versions of the backend", len(tried), startedAgain(t, ns, legacy), versions)
+	ns.AwaitSettled(t, served)
 }
 
 // checkRefused checks that the attempts were forced applies, refused in these words.
@@ -168,9 +168,9 @@ func checkRefused(t *testing.T, tried []request, answer string) {
 }
 
 // startedAgain returns how often containers of the pods with a label app have been started again.
-func startedAgain(t *testing.T, s *harness.Space, app string) (count int32) {
+func startedAgain(t *testing.T, ns *harness.Namespace, app string) (count int32) {
 	t.Helper()
-	pods, err := s.Core.CoreV1().Pods(s.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	pods, err := ns.Core.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +183,11 @@ func startedAgain(t *testing.T, s *harness.Space, app string) (count int32) {
 }
 
 // overrun lets proxyrunners with an open gate attack where nothing stops them, and cleans up after them.
-func overrun(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend backendHistory) {
+func overrun(t *testing.T, ns *harness.Namespace, server *v1beta1.MCPServer, backend backendHistory) {
 	t.Helper()
-	mark := s.Mark(t)
-	attack(t, s, served, images.Server, 1)
-	lost := s.AwaitServer(t, served, "tells of the loss", func(server *v1beta1.MCPServer) error {
+	mark := ns.Mark(t)
+	attack(t, ns, served, images.Server, 1)
+	lost := ns.AwaitServer(t, served, "tells of the loss", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			return fmt.Errorf("the condition is %+v", c)
@@ -203,7 +203,7 @@ func overrun(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend 
 	// The Services have their MCPServer as controller, beside which no StatefulSet can be one.
 	written := map[string]map[int]int{}
 	harness.Eventually(t, "all writes of a runner", func(context.Context) error {
-		tried, _ := writesOf(requestsOf(t, s, mark))
+		tried, _ := writesOf(requestsOf(t, ns, mark))
 		clear(written)
 		for _, r := range tried {
 			if written[r.Name] == nil {
@@ -228,38 +228,38 @@ func overrun(t *testing.T, s *harness.Space, server *v1beta1.MCPServer, backend 
 	t.Logf("writes of the runner, by object and answer: %v", written)
 
 	// What it took stays taken after its end, until somebody says whose it is to be.
-	err := s.Core.AppsV1().Deployments(s.Name).Delete(t.Context(), legacy, metav1.DeleteOptions{})
+	err := ns.Core.AppsV1().Deployments(ns.Name).Delete(t.Context(), legacy, metav1.DeleteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, "the end of the attackers", func(ctx context.Context) error {
-		pods, err := s.Core.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{LabelSelector: "app=" + legacy})
+		pods, err := ns.Core.CoreV1().Pods(ns.Name).List(ctx, metav1.ListOptions{LabelSelector: "app=" + legacy})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("there are %d", len(pods.Items))
 		}
 		return err
 	})
-	s.Edit(t, served, func(server *v1beta1.MCPServer) {
+	ns.Edit(t, served, func(server *v1beta1.MCPServer) {
 		server.Annotations = map[string]string{v1beta1.AnnotationTake: legacyRunner}
 	})
-	s.AwaitServer(t, served, "has its fields", func(server *v1beta1.MCPServer) error {
+	ns.AwaitServer(t, served, "has its fields", func(server *v1beta1.MCPServer) error {
 		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 			return errors.New("it has not")
 		}
 		return nil
 	})
-	s.AwaitSettled(t, served)
-	checkAnswers(t, s, "2")
+	ns.AwaitSettled(t, served)
+	checkAnswers(t, ns, "2")
 }
 
 // checkAnswers checks which version of the server a client reaches through the Service of a proxy that speaks streamable
 // HTTP. A call that leads to a pod that is gone is made again: the routes to the backend come a moment after its pods.
-func checkAnswers(t *testing.T, s *harness.Space, version string) {
+func checkAnswers(t *testing.T, ns *harness.Namespace, version string) {
 	t.Helper()
 	front := v1beta1.TransportStreamableHTTP
-	routed(t, s, served)
+	routed(t, ns, served)
 	harness.Eventually(t, "an answer", func(context.Context) error {
-		steps := client(t, s, "-transport="+string(front), "-url="+urlOf(served, front), "-tool=identity")
+		steps := client(t, ns, "-transport="+string(front), "-url="+urlOf(served, front), "-tool=identity")
 		last := steps[len(steps)-1]
 		switch {
 		case last.Error != "":

@@ -39,11 +39,11 @@ func strangers(v harness.Version, server *v1beta1.MCPServer, part harness.Part) 
 type backendHistory map[harness.Part]*harness.History
 
 // recordBackend starts the histories of all that a proxyrunner of ToolHive's own operator writes.
-func recordBackend(t *testing.T, s *harness.Space) backendHistory {
+func recordBackend(t *testing.T, ns *harness.Namespace) backendHistory {
 	t.Helper()
-	services := s.Record(t, harness.FormOf(harness.BackendService).Resource)
+	services := ns.Record(t, harness.FormOf(harness.BackendService).Resource)
 	return backendHistory{
-		harness.Backend:         s.Record(t, harness.FormOf(harness.Backend).Resource),
+		harness.Backend:         ns.Record(t, harness.FormOf(harness.Backend).Resource),
 		harness.BackendService:  services,
 		harness.HeadlessService: services,
 	}

@@ -28,34 +28,34 @@ var answersWithin = map[v1beta1.Transport]time.Duration{
 
 // disturbances are what pods have to recover from without a human.
 var disturbances = map[string]struct {
-	disturb func(t *testing.T, s *harness.Space)
+	disturb func(t *testing.T, ns *harness.Namespace)
 	// image is the version of the server that answers at the end.
 	image string
 }{
-	"the backend's pod is lost": {image: "1", disturb: func(t *testing.T, s *harness.Space) {
+	"the backend's pod is lost": {image: "1", disturb: func(t *testing.T, ns *harness.Namespace) {
 		t.Helper()
-		if err := s.Core.CoreV1().Pods(s.Name).Delete(t.Context(), served+"-0", metav1.DeleteOptions{}); err != nil {
+		if err := ns.Core.CoreV1().Pods(ns.Name).Delete(t.Context(), served+"-0", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}},
-	"the StatefulSet is deleted": {image: "1", disturb: func(t *testing.T, s *harness.Space) {
+	"the StatefulSet is deleted": {image: "1", disturb: func(t *testing.T, ns *harness.Namespace) {
 		t.Helper()
-		if err := s.Core.AppsV1().StatefulSets(s.Name).Delete(t.Context(), served, metav1.DeleteOptions{}); err != nil {
+		if err := ns.Core.AppsV1().StatefulSets(ns.Name).Delete(t.Context(), served, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}},
 	"the backend is restarted": {image: "1", disturb: restart("statefulset")},
 	"the proxy is restarted":   {image: "1", disturb: restart("deployment")},
-	"the image changes": {image: "2", disturb: func(t *testing.T, s *harness.Space) {
+	"the image changes": {image: "2", disturb: func(t *testing.T, ns *harness.Namespace) {
 		t.Helper()
-		s.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
+		ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
 	}},
 }
 
-func restart(workload string) func(t *testing.T, s *harness.Space) {
-	return func(t *testing.T, s *harness.Space) {
+func restart(workload string) func(t *testing.T, ns *harness.Namespace) {
+	return func(t *testing.T, ns *harness.Namespace) {
 		t.Helper()
-		s.Kubectl(t).Run(t, "rollout", "restart", workload+"/"+served)
+		ns.Kubectl(t).Run(t, "rollout", "restart", workload+"/"+served)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestRecovery(t *testing.T) {
 		for name, d := range disturbances {
 			t.Run(fmt.Sprintf("%s/%s", transport, name), func(t *testing.T) {
 				t.Parallel()
-				s := env.Space(t)
-				s.Operate(t, "--runner-image="+images.ProxyRunner)
-				mark := s.Mark(t)
-				s.Create(t, harness.Server(served, transport, func(server *v1beta1.MCPServer) {
+				ns := env.Namespace(t)
+				ns.Operate(t, "--runner-image="+images.ProxyRunner)
+				mark := ns.Mark(t)
+				ns.Create(t, harness.Server(served, transport, func(server *v1beta1.MCPServer) {
 					server.Spec.Image = images.Server
 				}))
-				s.AwaitReady(t, served)
-				routed(t, s, served)
+				ns.AwaitReady(t, served)
+				routed(t, ns, served)
 				front := transport
 				if transport == v1beta1.TransportStdio {
 					front = v1beta1.TransportStreamableHTTP
@@ -83,17 +83,17 @@ func TestRecovery(t *testing.T) {
 					"-transport=" + string(front), "-url=" + urlOf(served, front),
 					"-tool=identity", "-fresh", "-timeout=3s", "-interval=250ms",
 				}
-				identified(t, client(t, s, append(call, "-repeat=1")...), served+"-0 1")
+				identified(t, client(t, ns, append(call, "-repeat=1")...), served+"-0 1")
 
 				began := time.Now()
-				d.disturb(t, s)
-				steps := client(t, s, append(call, "-repeat=60")...)
-				if ready := backendReadySince(t, s); ready.After(began) {
+				d.disturb(t, ns)
+				steps := client(t, ns, append(call, "-repeat=60")...)
+				if ready := backendReadySince(t, ns); ready.After(began) {
 					began = ready
 				}
 				checkOutage(t, began, limit, steps, served+"-0 "+d.image)
-				s.AwaitSettled(t, served)
-				runnersWroteNothing(t, s, mark)
+				ns.AwaitSettled(t, served)
+				runnersWroteNothing(t, ns, mark)
 			})
 		}
 	}
@@ -126,9 +126,9 @@ func checkOutage(t *testing.T, began time.Time, limit time.Duration, steps []ste
 }
 
 // backendReadySince returns when the backend's pod became ready, to the second.
-func backendReadySince(t *testing.T, s *harness.Space) time.Time {
+func backendReadySince(t *testing.T, ns *harness.Namespace) time.Time {
 	t.Helper()
-	pod, err := s.Core.CoreV1().Pods(s.Name).Get(t.Context(), served+"-0", metav1.GetOptions{})
+	pod, err := ns.Core.CoreV1().Pods(ns.Name).Get(t.Context(), served+"-0", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,40 +30,40 @@ const rounds = 20
 // happens to the backend is watched: no version of it is missing.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	s.Operate(t, "--runner-image="+images.ProxyRunner)
-	mark := s.Mark(t)
+	ns := env.Namespace(t)
+	ns.Operate(t, "--runner-image="+images.ProxyRunner)
+	mark := ns.Mark(t)
 	two := int32(2) // A proxy ends when the backend has no pod for a moment.
-	s.Create(t, harness.Server(served, v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
+	ns.Create(t, harness.Server(served, v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
 		server.Spec.Image, server.Spec.BackendReplicas = images.Server, &two
 	}))
-	s.AwaitSettled(t, served)
-	backend := recordBackend(t, s)
-	servers := s.Record(t, harness.FormOf(harness.ServerItself).Resource)
-	pods := s.Record(t, corev1.SchemeGroupVersion.WithResource("pods"))
-	attack(t, s, served, images.Server, 1)
+	ns.AwaitSettled(t, served)
+	backend := recordBackend(t, ns)
+	servers := ns.Record(t, harness.FormOf(harness.ServerItself).Resource)
+	pods := ns.Record(t, corev1.SchemeGroupVersion.WithResource("pods"))
+	attack(t, ns, served, images.Server, 1)
 
 	began := time.Now()
 	var policy string
 	for round := 1; round <= rounds; round++ {
 		if round == rounds/2+1 {
-			policy = installPolicies(t, s, served)
-			grantUpstreamRole(t, s, served)
+			policy = installPolicies(t, ns, served)
+			grantUpstreamRole(t, ns, served)
 		}
-		changed := s.Edit(t, served, func(server *v1beta1.MCPServer) {
+		changed := ns.Edit(t, served, func(server *v1beta1.MCPServer) {
 			server.Spec.Image = other(server.Spec.Image)
 		})
 		// A new one starts at once; those that have failed a few times wait for longer and longer.
-		if err := s.Core.CoreV1().Pods(s.Name).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		if err := ns.Core.CoreV1().Pods(ns.Name).DeleteCollection(t.Context(), metav1.DeleteOptions{},
 			metav1.ListOptions{LabelSelector: "app=" + legacy}); err != nil {
 			t.Fatal(err)
 		}
-		awaitRollout(t, s, changed.Spec.Image)
+		awaitRollout(t, ns, changed.Spec.Image)
 	}
-	server := s.AwaitSettled(t, served)
+	server := ns.AwaitSettled(t, served)
 	took := harness.Since(began)
 
-	tried, ours := writesOf(requestsOf(t, s, mark))
+	tried, ours := writesOf(requestsOf(t, ns, mark))
 	byRole, byPolicy := checkRefusedByEither(t, tried, policy)
 	for _, r := range ours {
 		t.Errorf("a runner of Freehold's wrote: %v", r)
@@ -75,11 +75,11 @@ func TestReplay(t *testing.T) {
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 		t.Errorf("there is a conflict: %+v", server.Status.Conditions)
 	}
-	checkAnswers(t, s, "1") // After an even number of changes.
+	checkAnswers(t, ns, "1") // After an even number of changes.
 	t.Logf("%d rounds in %v, in each of which an older and a newer proxy were alive together; %d versions of the backend", rounds, took, versions)
 	t.Logf("%d attempts of the attackers, %d refused by the Role and %d by the policy; %d attackers, started again by the kubelet %d times",
 		len(tried), byRole, byPolicy, started, again)
-	t.Logf("%d attempts of Freehold's proxies, started again by the kubelet %d times", len(ours), startedAgain(t, s, "mcpserver"))
+	t.Logf("%d attempts of Freehold's proxies, started again by the kubelet %d times", len(ours), startedAgain(t, ns, "mcpserver"))
 }
 
 // checkRefusedByEither checks that each of the two fences refused one attempt in each round of its half, or more, and
@@ -110,10 +110,10 @@ func other(image string) string {
 }
 
 // awaitRollout waits until a proxy for the image is available.
-func awaitRollout(t *testing.T, s *harness.Space, image string) {
+func awaitRollout(t *testing.T, ns *harness.Namespace, image string) {
 	t.Helper()
 	harness.Eventually(t, "the proxy for "+image, func(ctx context.Context) error {
-		d, err := s.Core.AppsV1().Deployments(s.Name).Get(ctx, served, metav1.GetOptions{})
+		d, err := ns.Core.AppsV1().Deployments(ns.Name).Get(ctx, served, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

@@ -22,12 +22,12 @@ import (
 )
 
 // serve creates an MCPServer, and waits until it is Ready and clients find it.
-func serve(t *testing.T, s *harness.Space, transport v1beta1.Transport, changes ...harness.Change) *v1beta1.MCPServer {
+func serve(t *testing.T, ns *harness.Namespace, transport v1beta1.Transport, changes ...harness.Change) *v1beta1.MCPServer {
 	t.Helper()
 	changes = append([]harness.Change{func(server *v1beta1.MCPServer) { server.Spec.Image = images.Server }}, changes...)
-	s.Create(t, harness.Server(served, transport, changes...))
-	server := s.AwaitSettled(t, served)
-	routed(t, s, served)
+	ns.Create(t, harness.Server(served, transport, changes...))
+	server := ns.AwaitSettled(t, served)
+	routed(t, ns, served)
 	return server
 }
 
@@ -44,12 +44,12 @@ func callOf(transport v1beta1.Transport, more ...string) []string {
 // backends. A session lives in one proxy and one backend, and each of its requests has to find both.
 func TestStickySessions(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	s.Operate(t, "--runner-image="+images.ProxyRunner)
-	serve(t, s, v1beta1.TransportStreamableHTTP, harness.Replicas(3, 3))
+	ns := env.Namespace(t)
+	ns.Operate(t, "--runner-image="+images.ProxyRunner)
+	serve(t, ns, v1beta1.TransportStreamableHTTP, harness.Replicas(3, 3))
 	backends := map[string]int{}
 	for range 3 {
-		steps := client(t, s, callOf(v1beta1.TransportStreamableHTTP, "-reconnect", "-repeat=20")...)
+		steps := client(t, ns, callOf(v1beta1.TransportStreamableHTTP, "-reconnect", "-repeat=20")...)
 		answered := ""
 		for _, told := range steps {
 			if told.Error != "" {
@@ -69,32 +69,32 @@ func TestStickySessions(t *testing.T) {
 		backends[answered]++
 	}
 	t.Logf("sessions: %v", backends)
-	noRestarts(t, s)
+	noRestarts(t, ns)
 }
 
 // TestStdioHasOnePod asks for more pods than a server with stdio may have.
 func TestStdioHasOnePod(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	s.Operate(t, "--runner-image="+images.ProxyRunner)
-	server := serve(t, s, v1beta1.TransportStdio, harness.Replicas(3, 2))
+	ns := env.Namespace(t)
+	ns.Operate(t, "--runner-image="+images.ProxyRunner)
+	server := serve(t, ns, v1beta1.TransportStdio, harness.Replicas(3, 2))
 	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		t.Errorf("nothing tells of the cap: %+v", condition)
 	}
-	names := podsOf(t, s)
+	names := podsOf(t, ns)
 	if len(names) != 2 || !slices.Contains(names, served+"-0") {
 		t.Errorf("pods %q, want one proxy and one backend", names)
 	}
-	steps := client(t, s, callOf(v1beta1.TransportStdio, "-repeat=3")...)
+	steps := client(t, ns, callOf(v1beta1.TransportStdio, "-repeat=3")...)
 	identified(t, steps, served+"-0 1")
-	noRestarts(t, s)
+	noRestarts(t, ns)
 }
 
 // podsOf are the names of an MCPServer's pods.
-func podsOf(t *testing.T, s *harness.Space) (names []string) {
+func podsOf(t *testing.T, ns *harness.Namespace) (names []string) {
 	t.Helper()
-	pods, err := s.Core.CoreV1().Pods(s.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "toolhive=true"})
+	pods, err := ns.Core.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "toolhive=true"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +110,13 @@ func TestRollingImageChange(t *testing.T) {
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			s := env.Space(t)
-			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			serve(t, s, transport, harness.Replicas(2, 2))
+			ns := env.Namespace(t)
+			ns.Operate(t, "--runner-image="+images.ProxyRunner)
+			serve(t, ns, transport, harness.Replicas(2, 2))
 			began := time.Now()
-			s.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
-			steps := client(t, s, callOf(transport, "-fresh", "-timeout=3s", "-interval=250ms", "-repeat=100")...)
-			s.AwaitSettled(t, served)
+			ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
+			steps := client(t, ns, callOf(transport, "-fresh", "-timeout=3s", "-interval=250ms", "-repeat=100")...)
+			ns.AwaitSettled(t, served)
 
 			last := steps[len(steps)-1]
 			if last.Error != "" || !strings.HasSuffix(last.Text, " 2") {
@@ -174,18 +174,18 @@ func TestScaledFromZero(t *testing.T) {
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportStdio, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			s := env.Space(t)
-			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			servers := s.Record(t, harness.FormOf(harness.ServerItself).Resource)
-			serve(t, s, transport, harness.Replicas(1, 1))
+			ns := env.Namespace(t)
+			ns.Operate(t, "--runner-image="+images.ProxyRunner)
+			servers := ns.Record(t, harness.FormOf(harness.ServerItself).Resource)
+			serve(t, ns, transport, harness.Replicas(1, 1))
 			scale := func(backends int32) {
-				s.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.BackendReplicas = &backends })
+				ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.BackendReplicas = &backends })
 			}
 			scale(0)
 			harness.Eventually(t, "the proxy waits out a back-off for the second time", func(ctx context.Context) error {
-				return waitingForThe(ctx, s, 2)
+				return waitingForThe(ctx, ns, 2)
 			})
-			told := s.AwaitServer(t, served, "tells what it waits for", func(server *v1beta1.MCPServer) error {
+			told := ns.AwaitServer(t, served, "tells what it waits for", func(server *v1beta1.MCPServer) error {
 				if !strings.Contains(server.Status.Message, "waiting for its backend") {
 					return fmt.Errorf("it is %s: %s", server.Status.Phase, server.Status.Message)
 				}
@@ -195,9 +195,9 @@ func TestScaledFromZero(t *testing.T) {
 
 			scale(1)
 			began := time.Now()
-			s.AwaitSettled(t, served)
+			ns.AwaitSettled(t, served)
 			t.Logf("Ready %v after it was scaled up", harness.Since(began))
-			steps := client(t, s, callOf(transport, "-repeat=1")...)
+			steps := client(t, ns, callOf(transport, "-repeat=1")...)
 			identified(t, steps, served+"-0 1")
 			for _, v := range servers.Complete(t) {
 				phase, _, _ := unstructured.NestedString(v.Object, "status", "phase")
@@ -211,8 +211,8 @@ func TestScaledFromZero(t *testing.T) {
 }
 
 // waitingForThe tells what is missing until a proxy waits to be started again, for at least that many times.
-func waitingForThe(ctx context.Context, s *harness.Space, restarts int32) error {
-	pods, err := s.Core.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{LabelSelector: "app=mcpserver"})
+func waitingForThe(ctx context.Context, ns *harness.Namespace, restarts int32) error {
+	pods, err := ns.Core.CoreV1().Pods(ns.Name).List(ctx, metav1.ListOptions{LabelSelector: "app=mcpserver"})
 	if err != nil {
 		return err
 	}

@@ -29,56 +29,56 @@ func TestRunnerRole(t *testing.T) {
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportStdio, v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			s := env.Space(t)
-			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			s.Create(t, harness.Server(served, transport, func(server *v1beta1.MCPServer) {
+			ns := env.Namespace(t)
+			ns.Operate(t, "--runner-image="+images.ProxyRunner)
+			ns.Create(t, harness.Server(served, transport, func(server *v1beta1.MCPServer) {
 				server.Spec.Image, server.Spec.ProxyMode = images.Server, v1beta1.TransportStreamableHTTP
 			}))
-			s.AwaitSettled(t, served)
+			ns.AwaitSettled(t, served)
 			front := transport
 			if transport == v1beta1.TransportStdio {
 				front = v1beta1.TransportStreamableHTTP
 			}
-			role, err := s.Core.RbacV1().Roles(s.Name).Get(t.Context(), runnerAccount(served), metav1.GetOptions{})
+			role, err := ns.Core.RbacV1().Roles(ns.Name).Get(t.Context(), runnerAccount(served), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mark := s.Mark(t)
+			mark := ns.Mark(t)
 
 			const complete = "complete"
-			runRunner(t, s, complete, role.Rules)
+			runRunner(t, ns, complete, role.Rules)
 			lacking := map[string]rbacv1.PolicyRule{}
 			for i, rule := range role.Rules {
 				name := fmt.Sprintf("lacks-%d", i)
 				lacking[name] = rule
-				runRunner(t, s, name, slices.Delete(slices.Clone(role.Rules), i, i+1))
+				runRunner(t, ns, name, slices.Delete(slices.Clone(role.Rules), i, i+1))
 			}
-			identified(t, callRunner(t, s, complete, front), served+"-0 1")
+			identified(t, callRunner(t, ns, complete, front), served+"-0 1")
 			for name, rule := range lacking {
 				if slices.Contains(rule.Resources, "pods/attach") {
 					// It tries again for a minute and a half.
-					awaitRefusal(t, s, mark, name, rule)
-					for _, told := range callRunner(t, s, name, front, "-timeout=2s") {
+					awaitRefusal(t, ns, mark, name, rule)
+					for _, told := range callRunner(t, ns, name, front, "-timeout=2s") {
 						if told.Error == "" {
 							t.Errorf("%s serves: %+v", name, told)
 						}
 					}
 					continue
 				}
-				awaitFailure(t, s, name)
-				awaitRefusal(t, s, mark, name, rule)
+				awaitFailure(t, ns, name)
+				awaitRefusal(t, ns, mark, name, rule)
 			}
-			checkRefusals(t, requestsOf(t, s, mark), lacking)
+			checkRefusals(t, requestsOf(t, ns, mark), lacking)
 		})
 	}
 }
 
 // callRunner lets a client call a runner by its pod's address, since no Service leads there.
-func callRunner(t *testing.T, s *harness.Space, name string, front v1beta1.Transport, args ...string) []step {
+func callRunner(t *testing.T, ns *harness.Namespace, name string, front v1beta1.Transport, args ...string) []step {
 	t.Helper()
 	var host string
 	harness.Eventually(t, name+" serves", func(ctx context.Context) error {
-		pod, err := s.Core.CoreV1().Pods(s.Name).Get(ctx, name, metav1.GetOptions{})
+		pod, err := ns.Core.CoreV1().Pods(ns.Name).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -96,14 +96,14 @@ func callRunner(t *testing.T, s *harness.Space, name string, front v1beta1.Trans
 	if front == v1beta1.TransportSSE {
 		path = "/sse"
 	}
-	return client(t, s, append(args, "-transport="+string(front), "-url=http://"+host+path, "-tool=identity")...)
+	return client(t, ns, append(args, "-transport="+string(front), "-url=http://"+host+path, "-tool=identity")...)
 }
 
 // awaitFailure waits until a runner has given up.
-func awaitFailure(t *testing.T, s *harness.Space, name string) {
+func awaitFailure(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
 	harness.Eventually(t, "the end of "+name, func(ctx context.Context) error {
-		pod, err := s.Core.CoreV1().Pods(s.Name).Get(ctx, name, metav1.GetOptions{})
+		pod, err := ns.Core.CoreV1().Pods(ns.Name).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -115,10 +115,10 @@ func awaitFailure(t *testing.T, s *harness.Space, name string) {
 }
 
 // awaitRefusal waits until a runner was refused what the rule would allow.
-func awaitRefusal(t *testing.T, s *harness.Space, mark audit.Mark, name string, rule rbacv1.PolicyRule) {
+func awaitRefusal(t *testing.T, ns *harness.Namespace, mark audit.Mark, name string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	harness.Eventually(t, "the refusal of "+name, func(context.Context) error {
-		if !slices.ContainsFunc(requestsOf(t, s, mark), func(r request) bool {
+		if !slices.ContainsFunc(requestsOf(t, ns, mark), func(r request) bool {
 			return r.pod == name && r.Code == http.StatusForbidden && allows(rule, r)
 		}) {
 			return fmt.Errorf("it was never refused %v", rule)
@@ -159,17 +159,17 @@ func checkRefusals(t *testing.T, requests []request, lacking map[string]rbacv1.P
 }
 
 // runRunner runs a proxyrunner beside those of Freehold, with a ServiceAccount of its own that has these rights.
-func runRunner(t *testing.T, s *harness.Space, name string, rules []rbacv1.PolicyRule) {
+func runRunner(t *testing.T, ns *harness.Namespace, name string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: name}
-	_, err := s.Core.CoreV1().ServiceAccounts(s.Name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, err := ns.Core.CoreV1().ServiceAccounts(ns.Name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(t, s, name, rules...)
-	spec := runnerPod(name, s.MustNameOf(t, harness.RunConfig, served), "1", images.Server)
+	grant(t, ns, name, rules...)
+	spec := runnerPod(name, ns.MustNameOf(t, harness.RunConfig, served), "1", images.Server)
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	if _, err := s.Core.CoreV1().Pods(s.Name).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{}); err != nil {
+	if _, err := ns.Core.CoreV1().Pods(ns.Name).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

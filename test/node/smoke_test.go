@@ -33,23 +33,23 @@ func TestTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := env.Space(t)
-			s.Operate(t, "--runner-image="+images.ProxyRunner)
-			mark := s.Mark(t)
+			ns := env.Namespace(t)
+			ns.Operate(t, "--runner-image="+images.ProxyRunner)
+			mark := ns.Mark(t)
 			began := time.Now()
-			s.Create(t, harness.Server("echo", tc.transport, func(server *v1beta1.MCPServer) {
+			ns.Create(t, harness.Server("echo", tc.transport, func(server *v1beta1.MCPServer) {
 				server.Spec.Image = images.Server
 				server.Spec.ProxyMode = tc.front
 			}))
-			s.AwaitReady(t, "echo")
+			ns.AwaitReady(t, "echo")
 			t.Logf("Ready after %v", harness.Since(began))
-			routed(t, s, "echo")
+			routed(t, ns, "echo")
 			t.Logf("behind its Service after %v", harness.Since(began))
 
-			called(t, client(t, s, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-text=hello", "-repeat=3"))
-			identified(t, client(t, s, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-tool=identity"), "echo-0 1")
-			noRestarts(t, s)
-			runnersWroteNothing(t, s, mark)
+			called(t, client(t, ns, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-text=hello", "-repeat=3"))
+			identified(t, client(t, ns, "-transport="+string(tc.front), "-url="+urlOf("echo", tc.front), "-tool=identity"), "echo-0 1")
+			noRestarts(t, ns)
+			runnersWroteNothing(t, ns, mark)
 		})
 	}
 }
@@ -97,9 +97,9 @@ func identified(t *testing.T, steps []step, want string) {
 }
 
 // noRestarts checks that no container had to be started twice.
-func noRestarts(t *testing.T, s *harness.Space) {
+func noRestarts(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
-	pods, err := s.Core.CoreV1().Pods(s.Name).List(t.Context(), metav1.ListOptions{})
+	pods, err := ns.Core.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func noRestarts(t *testing.T, s *harness.Space) {
 
 // runnersWroteNothing checks that no ServiceAccount of a runner has written anything but its part of an attachment,
 // or tried to.
-func runnersWroteNothing(t *testing.T, s *harness.Space, since audit.Mark) {
+func runnersWroteNothing(t *testing.T, ns *harness.Namespace, since audit.Mark) {
 	t.Helper()
-	s.Mark(t) // What has been answered is in the log now.
-	runner := "system:serviceaccount:" + s.Name + ":"
-	events, _, err := s.Audit.Since(since, func(e *audit.Event) bool { return strings.HasPrefix(e.User, runner) })
+	ns.Mark(t) // What has been answered is in the log now.
+	runner := "system:serviceaccount:" + ns.Name + ":"
+	events, _, err := ns.Audit.Since(since, func(e *audit.Event) bool { return strings.HasPrefix(e.User, runner) })
 	if err != nil {
 		t.Fatal(err)
 	}

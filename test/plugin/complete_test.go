@@ -14,29 +14,29 @@ import (
 
 // TestCompletion asks for completions as the shells do.
 func TestCompletion(t *testing.T) {
-	s := env.Space(t)
-	s.Create(t, harness.Server("web", "stdio"))
-	s.Create(t, harness.Server("other", "stdio"))
-	s.Kubectl(t).Run(t, "create", "configmap", "things")
+	ns := env.Namespace(t)
+	ns.Create(t, harness.Server("web", "stdio"))
+	ns.Create(t, harness.Server("other", "stdio"))
+	ns.Kubectl(t).Run(t, "create", "configmap", "things")
 	for line, want := range map[string][]string{
-		"owners configm":                  {"configmaps"},
-		"owners configmap/":               {"configmap/things"},
-		"owners configmap ":               {"things"},
-		"owners mcpservers/w":             {"mcpservers/web"},
-		"owners -o ":                      {"wide", "tree", "html", "yaml", "json"},
-		"owners --color=n":                {"auto", "always", "never"},
-		"conflicts ":                      {"mcpserver/other", "mcpserver/web"},
-		"diff mcpserver/w":                {"mcpserver/web"},
-		"take mcpserver/web ":             nil,
-		"release mcpserver/web ":          {"backend-replicas", "replicas"},
-		"yield --dry-run=":                {"none", "client", "server"},
-		"explain st":                      {"statefulset"},
-		"takeover mcpserver/web mcps":     {"mcpserver/other"},
-		"handback mcpserver/w":            {"mcpserver/web"},
-		"conflicts --namespace=" + s.Name: {s.Name},
+		"owners configm":                   {"configmaps"},
+		"owners configmap/":                {"configmap/things"},
+		"owners configmap ":                {"things"},
+		"owners mcpservers/w":              {"mcpservers/web"},
+		"owners -o ":                       {"wide", "tree", "html", "yaml", "json"},
+		"owners --color=n":                 {"auto", "always", "never"},
+		"conflicts ":                       {"mcpserver/other", "mcpserver/web"},
+		"diff mcpserver/w":                 {"mcpserver/web"},
+		"take mcpserver/web ":              nil,
+		"release mcpserver/web ":           {"backend-replicas", "replicas"},
+		"yield --dry-run=":                 {"none", "client", "server"},
+		"explain st":                       {"statefulset"},
+		"takeover mcpserver/web mcps":      {"mcpserver/other"},
+		"handback mcpserver/w":             {"mcpserver/web"},
+		"conflicts --namespace=" + ns.Name: {ns.Name},
 	} {
 		words := strings.Split(line, " ")
-		got := do(t, s, call{args: append([]string{"__complete"}, words...)})
+		got := do(t, ns, call{args: append([]string{"__complete"}, words...)})
 		if got.code != command.ExitDone {
 			t.Fatalf("%q ended with %d: %s", line, got.code, got.errOut)
 		}

@@ -20,8 +20,8 @@ const quick = 200 * time.Millisecond
 // what else the machine does.
 func TestOwnersIsQuick(t *testing.T) {
 	const managers, fieldsEach, runs = 8, 25, 7
-	s := env.Space(t)
-	kubectl := s.Kubectl(t)
+	ns := env.Namespace(t)
+	kubectl := ns.Kubectl(t)
 	for m := range managers {
 		var variables []string
 		for v := range fieldsEach {

@@ -41,18 +41,18 @@ func TestOwners(t *testing.T) {
 		"owners-crd":             {call: call{args: []string{"owners", "crd/mcpservers.toolhive.stacklok.dev", "-o", "tree"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := do(t, s.Space, test.call)
+			got := do(t, s.Namespace, test.call)
 			if got.code != test.code || got.errOut != "" {
 				t.Fatalf("ended with %d: %s", got.code, got.errOut)
 			}
-			golden(t, s.Space, name, got.out)
+			golden(t, s.Namespace, name, got.out)
 		})
 	}
 }
 
 // Colour is for terminals, unless the user says otherwise.
 func TestOwnersColour(t *testing.T) {
-	s := env.Space(t)
+	ns := env.Namespace(t)
 	for name, test := range map[string]struct {
 		call
 		want bool
@@ -68,8 +68,8 @@ func TestOwnersColour(t *testing.T) {
 		"programs read without colour": {call{args: []string{"-o", "json", "--color=always"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.args = append([]string{"owners", "namespace/" + s.Name}, test.args...)
-			got := do(t, s, test.call)
+			test.args = append([]string{"owners", "namespace/" + ns.Name}, test.args...)
+			got := do(t, ns, test.call)
 			if got.code != command.ExitDone {
 				t.Fatalf("ended with %d: %s", got.code, got.errOut)
 			}
@@ -86,7 +86,7 @@ func TestOwnersAgree(t *testing.T) {
 	s := newScene(t, harness.Replicas(1, 1), harness.InlineAuthorization)
 	s.others(t)
 	var answer show.Ownership
-	if err := json.Unmarshal([]byte(must(t, s.Space, command.ExitDone, "owners", "mcpserver/web", "-o", "json").out), &answer); err != nil {
+	if err := json.Unmarshal([]byte(must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "-o", "json").out), &answer); err != nil {
 		t.Fatal(err)
 	}
 	objects, err := s.ObjectsOf(t.Context(), web)
@@ -158,11 +158,11 @@ func TestChildren(t *testing.T) {
 
 // What stands in the way of a child is not shown as one.
 func TestOwnersStranger(t *testing.T) {
-	s := env.Space(t)
-	kubectl := s.Kubectl(t)
+	ns := env.Namespace(t)
+	kubectl := ns.Kubectl(t)
 	kubectl.Run(t, "create", "serviceaccount", "web-sa")
-	s.Create(t, harness.Server(web, "stdio"))
-	got := must(t, s, command.ExitDone, "owners", "mcpserver/web")
+	ns.Create(t, harness.Server(web, "stdio"))
+	got := must(t, ns, command.ExitDone, "owners", "mcpserver/web")
 	if strings.Contains(got.out, "serviceaccount") || !strings.Contains(got.errOut, "serviceaccount/web-sa") {
 		t.Errorf("out:\n%s\nerr:\n%s", got.out, got.errOut)
 	}
@@ -170,20 +170,20 @@ func TestOwnersStranger(t *testing.T) {
 
 // The values of Secrets are not shown unless that is asked for, nor are they where kubectl keeps them.
 func TestOwnersSecret(t *testing.T) {
-	s := env.Space(t)
-	s.Kubectl(t).Do(t, harness.Call{Args: []string{"apply", "-f", "-"}, Input: "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\ndata: {password: aHVudGVyMg==}\n"})
+	ns := env.Namespace(t)
+	ns.Kubectl(t).Do(t, harness.Call{Args: []string{"apply", "-f", "-"}, Input: "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\ndata: {password: aHVudGVyMg==}\n"})
 	for _, format := range []string{"", "wide", "tree", "html", "yaml", "json"} {
-		if got := must(t, s, command.ExitDone, "owners", "secret/key", "-o", format); strings.Contains(got.out, "aHVudGVyMg") || !strings.Contains(got.out, "kubectl-client-side-apply") {
+		if got := must(t, ns, command.ExitDone, "owners", "secret/key", "-o", format); strings.Contains(got.out, "aHVudGVyMg") || !strings.Contains(got.out, "kubectl-client-side-apply") {
 			t.Errorf("-o %s shows\n%s", format, got.out)
 		}
 	}
-	if got := must(t, s, command.ExitDone, "owners", "secret/key", "--show-secrets"); !strings.Contains(got.out, "password: aHVudGVyMg==") {
+	if got := must(t, ns, command.ExitDone, "owners", "secret/key", "--show-secrets"); !strings.Contains(got.out, "password: aHVudGVyMg==") {
 		t.Errorf("it shows\n%s", got.out)
 	}
 }
 
 func TestOwnersErrors(t *testing.T) {
-	s := env.Space(t)
+	ns := env.Namespace(t)
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -197,7 +197,7 @@ func TestOwnersErrors(t *testing.T) {
 		"no such verb":   {[]string{"nonsense"}, `unknown command "nonsense"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := must(t, s, command.ExitFailed, test.args...); !strings.Contains(got.errOut, test.want) || got.out != "" {
+			if got := must(t, ns, command.ExitFailed, test.args...); !strings.Contains(got.errOut, test.want) || got.out != "" {
 				t.Errorf("it says %q and %q, want %q", got.out, got.errOut, test.want)
 			}
 		})
@@ -206,8 +206,8 @@ func TestOwnersErrors(t *testing.T) {
 
 // TestAsPlugin runs the program as users do.
 func TestAsPlugin(t *testing.T) {
-	s := env.Space(t)
-	kubectl := s.Kubectl(t)
+	ns := env.Namespace(t)
+	kubectl := ns.Kubectl(t)
 	kubectl.Run(t, "create", "configmap", "things", "--from-literal=a=1")
 	if out := kubectl.Run(t, "freehold", "owners", "configmap/things"); !strings.Contains(out, "kubectl-create  Update     ") {
 		t.Errorf("it says\n%s", out)

@@ -45,7 +45,7 @@ type result struct {
 }
 
 // do runs the plugin in this process.
-func do(t *testing.T, space *harness.Space, c call) result {
+func do(t *testing.T, ns *harness.Namespace, c call) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	e := command.OfProcess()
@@ -55,7 +55,7 @@ func do(t *testing.T, space *harness.Space, c call) result {
 	}
 	e.LookupEnv = func(name string) (string, bool) { value, ok := c.variables[name]; return value, ok }
 	e.Terminal, e.Interactive = c.terminal, c.input != ""
-	where := []string{"--kubeconfig=" + space.Cluster.Kubeconfig(), "--namespace=" + space.Name, "--cache-dir=" + t.TempDir()}
+	where := []string{"--kubeconfig=" + ns.Cluster.Kubeconfig(), "--namespace=" + ns.Name, "--cache-dir=" + t.TempDir()}
 	// In front of what is typed, of which completion looks at the end; behind the word by which it is asked for.
 	args := slices.Concat(c.args[:1], where, c.args[1:])
 	code := command.Run(t.Context(), e, args)
@@ -63,9 +63,9 @@ func do(t *testing.T, space *harness.Space, c call) result {
 }
 
 // must runs the plugin, which must end with a code.
-func must(t *testing.T, space *harness.Space, code int, args ...string) result {
+func must(t *testing.T, ns *harness.Namespace, code int, args ...string) result {
 	t.Helper()
-	got := do(t, space, call{args: args})
+	got := do(t, ns, call{args: args})
 	if got.code != code {
 		t.Fatalf("freehold %s ended with %d, want %d\n%s%s", strings.Join(args, " "), got.code, code, got.out, got.errOut)
 	}
@@ -73,9 +73,9 @@ func must(t *testing.T, space *harness.Space, code int, args ...string) result {
 }
 
 // golden compares a text with a file of testdata, or writes that.
-func golden(t *testing.T, space *harness.Space, name, text string) {
+func golden(t *testing.T, ns *harness.Namespace, name, text string) {
 	t.Helper()
-	text = normal(space, text)
+	text = normal(ns, text)
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -106,8 +106,8 @@ var varying = []struct {
 }
 
 // normal replaces what differs from run to run.
-func normal(space *harness.Space, text string) string {
-	text = strings.ReplaceAll(text, space.Name, "test-ns")
+func normal(ns *harness.Namespace, text string) string {
+	text = strings.ReplaceAll(text, ns.Name, "test-ns")
 	for _, v := range varying {
 		text = v.pattern.ReplaceAllString(text, v.by)
 	}

@@ -29,7 +29,7 @@ const (
 
 // scene is an MCPServer, web, with everything that the operator makes for it.
 type scene struct {
-	*harness.Space
+	*harness.Namespace
 	kubectl  *harness.Kubectl
 	operator *operator.Process
 }
@@ -40,7 +40,7 @@ const web = "web"
 // newScene makes the MCPServer and waits until the operator is done with it.
 func newScene(t *testing.T, changes ...harness.Change) *scene {
 	t.Helper()
-	s := &scene{Space: env.Space(t)}
+	s := &scene{Namespace: env.Namespace(t)}
 	s.kubectl = s.Kubectl(t)
 	s.operator = s.Operate(t)
 	s.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, changes...))

@@ -59,11 +59,11 @@ func TestSettle(t *testing.T) {
 	step := func(name string, code int, c call) {
 		t.Helper()
 		c.args = append(c.args, known)
-		got := do(t, s.Space, c)
+		got := do(t, s.Namespace, c)
 		if got.code != code {
 			t.Fatalf("%s ended with %d, want %d\n%s%s", name, got.code, code, got.out, got.errOut)
 		}
-		golden(t, s.Space, name, fmt.Sprintf("$ kubectl freehold %s\n%s%s[exit code %d]\n", strings.Join(c.args, " "), got.out, got.errOut, got.code))
+		golden(t, s.Namespace, name, fmt.Sprintf("$ kubectl freehold %s\n%s%s[exit code %d]\n", strings.Join(c.args, " "), got.out, got.errOut, got.code))
 	}
 	step("conflicts-none", command.ExitDone, call{args: []string{"conflicts"}})
 	mark := s.Mark(t)
@@ -159,14 +159,14 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 	for _, args := range [][]string{
 		{"yield", "web", "--yes"}, {"take", "web", "--yes"}, {"yield", "web", "--undo", "--yes"}, {"release", "web", "backend-replicas", "--yes"},
 	} {
-		got := must(t, s.Space, command.ExitFailed, append(args, known)...)
+		got := must(t, s.Namespace, command.ExitFailed, append(args, known)...)
 		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) || !strings.Contains(got.errOut, " mcpserver/web freehold.dev/") {
 			t.Errorf("%v: %s", args, got.errOut)
 		}
 	}
-	line := got(t, must(t, s.Space, command.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
+	line := got(t, must(t, s.Namespace, command.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
 	s.kubectl.Shell(t, line)
-	must(t, s.Space, command.ExitDone, "take", "web", "--yes", known)
+	must(t, s.Namespace, command.ExitDone, "take", "web", "--yes", known)
 	if server := s.server(t); server.Annotations[v1beta1.AnnotationYield] != ".spec.sessionAffinity" {
 		t.Errorf("the other annotation is %q", server.Annotations[v1beta1.AnnotationYield])
 	}
@@ -187,11 +187,11 @@ func TestNoAnswer(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	s.stop(t)
-	got := must(t, s.Space, command.ExitTimeout, "take", "web", "--yes", "--timeout=500ms", known)
+	got := must(t, s.Namespace, command.ExitTimeout, "take", "web", "--yes", "--timeout=500ms", known)
 	if !strings.Contains(got.errOut, "has not answered within 500ms") {
 		t.Errorf("it says %s", got.errOut)
 	}
-	must(t, s.Space, command.ExitDone, "take", "web", "--yes", "--wait=false", known)
+	must(t, s.Namespace, command.ExitDone, "take", "web", "--yes", "--wait=false", known)
 }
 
 func (s *scene) contestOne(t *testing.T) {
@@ -205,7 +205,7 @@ func TestConflictsAgree(t *testing.T) {
 	s := newScene(t, withReplicas()...)
 	s.contest(t)
 	var answer show.Conflicts
-	if err := json.Unmarshal([]byte(must(t, s.Space, command.ExitFound, "conflicts", "-o", "json", known).out), &answer); err != nil {
+	if err := json.Unmarshal([]byte(must(t, s.Namespace, command.ExitFound, "conflicts", "-o", "json", known).out), &answer); err != nil {
 		t.Fatal(err)
 	}
 	worked := map[string]float64{}
@@ -250,16 +250,16 @@ func TestOperatorSettings(t *testing.T) {
 		"by default":        {[]string{known}, "ghcr.io/stacklok/toolhive/proxyrunner:latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := must(t, s.Space, command.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
+			got := must(t, s.Namespace, command.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
 			if !strings.Contains(got.out, test.want+"   freehold-proxy") || got.errOut != "" {
 				t.Errorf("want %s\n%s%s", test.want, got.out, got.errOut)
 			}
 		})
 	}
-	if got := must(t, s.Space, command.ExitFound, "conflicts"); !strings.Contains(got.errOut, "its defaults are assumed") {
+	if got := must(t, s.Namespace, command.ExitFound, "conflicts"); !strings.Contains(got.errOut, "its defaults are assumed") {
 		t.Errorf("it does not say that it assumes something: %s", got.errOut)
 	}
-	if got := must(t, s.Space, command.ExitFailed, "conflicts", "--operator=freehold"); !strings.Contains(got.errOut, "NAMESPACE/NAME") {
+	if got := must(t, s.Namespace, command.ExitFailed, "conflicts", "--operator=freehold"); !strings.Contains(got.errOut, "NAMESPACE/NAME") {
 		t.Errorf("it says %s", got.errOut)
 	}
 }
@@ -268,7 +268,7 @@ func TestOperatorSettings(t *testing.T) {
 func TestConflictsOfInvalid(t *testing.T) {
 	s := newScene(t)
 	s.Edit(t, web, harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","ports":"none"}]}}`))
-	got := must(t, s.Space, command.ExitDone, "conflicts", known)
+	got := must(t, s.Namespace, command.ExitDone, "conflicts", known)
 	if !strings.Contains(got.errOut, "nothing is written for MCPServer web") {
 		t.Errorf("it says %s", got.errOut)
 	}

@@ -29,68 +29,68 @@ const runner = "--operator-arg=--runner-image=freehold.invalid/proxyrunner:v0.44
 
 // TestTakeoverPreview previews the takeover of what ToolHive has left, and writes nothing.
 func TestTakeoverPreview(t *testing.T) {
-	s := env.Space(t)
+	ns := env.Namespace(t)
 	for _, name := range []string{"edited", "plain", "edited-stdio", "numbers", "scaled", "guarded", "sidecar", "policies"} {
-		s.Recall(t, name, name)
+		ns.Recall(t, name, name)
 	}
-	mark := s.Mark(t)
-	got := must(t, s, command.ExitFound, "takeover", "--preview", known, runner)
-	golden(t, s, "takeover", got.out)
+	mark := ns.Mark(t)
+	got := must(t, ns, command.ExitFound, "takeover", "--preview", known, runner)
+	golden(t, ns, "takeover", got.out)
 	if got.errOut != "" {
 		t.Errorf("it says %s", got.errOut)
 	}
 	for _, form := range []string{"wide", "yaml"} {
-		golden(t, s, "takeover-"+form, must(t, s, command.ExitDone, "takeover", "--preview", "mcpserver/edited", "-o", form, known, runner).out)
+		golden(t, ns, "takeover-"+form, must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/edited", "-o", form, known, runner).out)
 	}
-	s.Mark(t)
-	wrote, _, err := s.Audit.Since(mark, audit.Writes(), audit.Namespace(s.Name), func(e *audit.Event) bool { return !e.DryRun })
+	ns.Mark(t)
+	wrote, _, err := ns.Audit.Since(mark, audit.Writes(), audit.Namespace(ns.Name), func(e *audit.Event) bool { return !e.DryRun })
 	if err != nil || len(wrote) > 0 {
 		t.Errorf("the preview has written: %v %v", wrote, err)
 	}
 	// Without the operator's Deployment it says what it assumes; and the takeover itself is not the plugin's to do.
-	assumed := must(t, s, command.ExitDone, "takeover", "--preview", "mcpserver/edited")
+	assumed := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/edited")
 	if !strings.Contains(assumed.errOut, "its defaults are assumed") {
 		t.Errorf("it says %s", assumed.errOut)
 	}
-	must(t, s, command.ExitFailed, "takeover", "mcpserver/edited")
+	must(t, ns, command.ExitFailed, "takeover", "mcpserver/edited")
 }
 
 // TestTakeoverHindered previews takeovers with something in the way.
 func TestTakeoverHindered(t *testing.T) {
-	s := env.Space(t)
-	kubectl := s.Kubectl(t)
-	s.Recall(t, "edited", "contested")
+	ns := env.Namespace(t)
+	kubectl := ns.Kubectl(t)
+	ns.Recall(t, "edited", "contested")
 	kubectl.Run(t, "patch", "deployment/contested", "--field-manager=kubectl-edit", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":99}}}}`)
 	kubectl.Run(t, "set", "image", "statefulset/contested", "mcp=example.com/mine:1")
 
-	s.Recall(t, "plain", "refused")
-	remake(t, s, "refused")
+	ns.Recall(t, "plain", "refused")
+	remake(t, ns, "refused")
 
-	golden(t, s, "takeover-hindered", must(t, s, command.ExitFound, "takeover", "--preview", known, runner).out)
-	before := must(t, s, command.ExitFound, "takeover", "--preview", "mcpserver/contested", "-o", "json", known, runner).out
+	golden(t, ns, "takeover-hindered", must(t, ns, command.ExitFound, "takeover", "--preview", known, runner).out)
+	before := must(t, ns, command.ExitFound, "takeover", "--preview", "mcpserver/contested", "-o", "json", known, runner).out
 	var told show.Takeovers
 	if err := json.Unmarshal([]byte(before), &told); err != nil {
 		t.Fatal(err)
 	}
 	// Of the commands that it tells, one asks for it to be taken, and the other to be left.
 	kubectl.Shell(t, told.Servers[0].Take)
-	taken := must(t, s, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
+	taken := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
 	if !strings.Contains(taken, "is taken, as the MCPServer asks") {
 		t.Errorf("once it is to be taken it says %s", taken)
 	}
 	kubectl.Run(t, "annotate", "mcpserver/contested", "freehold.dev/take-")
 	kubectl.Shell(t, told.Servers[0].Yield)
-	left := must(t, s, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
+	left := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
 	if !strings.Contains(left, "backend (statefulset.apps/contested): no pod restarts") {
 		t.Errorf("once it is to be left it says %s", left)
 	}
 }
 
 // remake makes a StatefulSet anew with a name of its Service that cannot be changed.
-func remake(t *testing.T, s *harness.Space, name string) {
+func remake(t *testing.T, ns *harness.Namespace, name string) {
 	t.Helper()
-	client := s.Objects(harness.Backend)
-	object := s.MustObject(t, harness.Backend, name)
+	client := ns.Objects(harness.Backend)
+	object := ns.MustObject(t, harness.Backend, name)
 	entries := object.GetManagedFields()
 	if err := client.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {
 		t.Fatal(err)
@@ -113,17 +113,17 @@ func remake(t *testing.T, s *harness.Space, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Own(t, harness.Backend, made, entries)
+	ns.Own(t, harness.Backend, made, entries)
 }
 
 // TestOperatorsInTheWay runs both operators as far as the API server can tell.
 func TestOperatorsInTheWay(t *testing.T) {
-	s := env.Space(t)
-	s.Recall(t, "edited", "web")
+	ns := env.Namespace(t)
+	ns.Recall(t, "edited", "web")
 	deploy := func(name, image string, environment ...corev1.EnvVar) *appsv1.Deployment {
 		t.Helper()
 		labels := map[string]string{"app": name}
-		d, err := s.Core.AppsV1().Deployments(s.Name).Create(t.Context(), &appsv1.Deployment{
+		d, err := ns.Core.AppsV1().Deployments(ns.Name).Create(t.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: appsv1.DeploymentSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -141,20 +141,20 @@ func TestOperatorsInTheWay(t *testing.T) {
 	remove := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if err := s.Core.AppsV1().Deployments(s.Name).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			if err := ns.Core.AppsV1().Deployments(ns.Name).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	deploy("theirs", "ghcr.io/stacklok/toolhive/operator:v0.44.0", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "a," + s.Name})
+	deploy("theirs", "ghcr.io/stacklok/toolhive/operator:v0.44.0", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "a," + ns.Name})
 	deploy("elsewhere", "ghcr.io/stacklok/toolhive/operator:v0.44.0", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "elsewhere"})
-	golden(t, s, "takeover-operator", firstLines(must(t, s, command.ExitFound, "takeover", "--preview", "web", known, runner).out, 5))
+	golden(t, ns, "takeover-operator", firstLines(must(t, ns, command.ExitFound, "takeover", "--preview", "web", known, runner).out, 5))
 	remove("theirs")
-	must(t, s, command.ExitDone, "takeover", "--preview", "web", known, runner)
+	must(t, ns, command.ExitDone, "takeover", "--preview", "web", known, runner)
 
-	deploy("ours", "example.com/freehold/freehold:v1", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: s.Name})
-	if out := must(t, s, command.ExitFound, "handback", "web", "--yes").out; !strings.Contains(out, "Freehold's operator runs: deployment.apps/ours in namespace "+s.Name) ||
-		!strings.Contains(out, "kubectl scale -n "+s.Name+" deployment/ours --replicas=0") {
+	deploy("ours", "example.com/freehold/freehold:v1", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: ns.Name})
+	if out := must(t, ns, command.ExitFound, "handback", "web", "--yes").out; !strings.Contains(out, "Freehold's operator runs: deployment.apps/ours in namespace "+ns.Name) ||
+		!strings.Contains(out, "kubectl scale -n "+ns.Name+" deployment/ours --replicas=0") {
 		t.Errorf("it says %s", out)
 	}
 	remove("ours", "elsewhere")
@@ -168,8 +168,8 @@ func firstLines(text string, n int) string {
 
 // TestTakeoverWithoutRights previews as a user who may look and not write.
 func TestTakeoverWithoutRights(t *testing.T) {
-	s := env.Space(t)
-	s.Recall(t, "edited", "web")
+	ns := env.Namespace(t)
+	ns.Recall(t, "edited", "web")
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
@@ -179,15 +179,15 @@ func TestTakeoverWithoutRights(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}},
 	}
-	if _, err := s.Core.RbacV1().Roles(s.Name).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := ns.Core.RbacV1().Roles(ns.Name).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Core.RbacV1().RoleBindings(s.Name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := ns.Core.RbacV1().RoleBindings(ns.Name).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var got result
 	harness.Eventually(t, "the rights hold", func(context.Context) error {
-		if got = do(t, s, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != command.ExitDone {
+		if got = do(t, ns, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != command.ExitDone {
 			return errors.New(got.out + got.errOut)
 		}
 		return nil
@@ -197,7 +197,7 @@ func TestTakeoverWithoutRights(t *testing.T) {
 			t.Errorf("it does not say %q: %s", want, got.errOut)
 		}
 	}
-	if refused := must(t, s, command.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold holds nothing") {
+	if refused := must(t, ns, command.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold holds nothing") {
 		t.Errorf("it says %s", refused.out)
 	}
 }

@@ -262,8 +262,8 @@ func (k *kubelet) decree(of subject, f fate) {
 }
 
 // tierPods returns the pods of a tier in the namespace, in the order of their names, as the API server has them.
-func tierPods(ctx context.Context, s *harness.Space, tier harness.Part) ([]corev1.Pod, error) {
-	list, err := s.Core.CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
+func tierPods(ctx context.Context, ns *harness.Namespace, tier harness.Part) ([]corev1.Pod, error) {
+	list, err := ns.Core.CoreV1().Pods(ns.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

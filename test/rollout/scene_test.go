@@ -38,7 +38,7 @@ const (
 
 // scene is an MCPServer with two backend pods in a namespace of its own, and what a test knows of it.
 type scene struct {
-	*harness.Space
+	*harness.Namespace
 	t        *testing.T
 	site     *site
 	strategy strategy
@@ -53,7 +53,7 @@ type scene struct {
 // newScene makes an MCPServer and waits until it serves, and then has its backend follow the strategy.
 func newScene(t *testing.T, in *site, by strategy) *scene {
 	t.Helper()
-	s := &scene{Space: in.Space(t), t: t, site: in, strategy: by}
+	s := &scene{Namespace: in.Namespace(t), t: t, site: in, strategy: by}
 	server := harness.Server(name, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 2))
 	server.Spec.Image = first
 	created := s.Create(t, server)
@@ -144,7 +144,7 @@ const patience = 10 * time.Second
 // servingPods tells which pods have another image, and whether a tier has no ready pod with the image.
 func (s *scene) servingPods(ctx context.Context, image string) (wrong, missing, err error) {
 	for _, tier := range []harness.Part{harness.Backend, harness.Proxy} {
-		pods, err := tierPods(ctx, s.Space, tier)
+		pods, err := tierPods(ctx, s.Namespace, tier)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -242,7 +242,7 @@ func (s *scene) awaitPod(tier harness.Part, image, what string, accept func(*cor
 	s.t.Helper()
 	var found *corev1.Pod
 	harness.Eventually(s.t, fmt.Sprintf("a pod of the %s with image %s %s", tier, image, what), func(ctx context.Context) error {
-		pods, err := tierPods(ctx, s.Space, tier)
+		pods, err := tierPods(ctx, s.Namespace, tier)
 		if err != nil {
 			return err
 		}
@@ -293,7 +293,7 @@ func (s *scene) deletePod(pod string) {
 // decreeForNew says what becomes of the pods to come of a tier with an image.
 func (s *scene) decreeForNew(tier harness.Part, image string, f fate) {
 	s.t.Helper()
-	there, err := tierPods(s.t.Context(), s.Space, tier)
+	there, err := tierPods(s.t.Context(), s.Namespace, tier)
 	if err != nil {
 		s.t.Fatal(err)
 	}

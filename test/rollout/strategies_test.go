@@ -162,7 +162,7 @@ func (s *scene) checkRevisions() {
 			return fmt.Errorf("with controllers %s status.currentRevision is %s and status.updateRevision %s",
 				s.site.controllers, set.Status.CurrentRevision, set.Status.UpdateRevision)
 		}
-		pods, err := tierPods(ctx, s.Space, harness.Backend)
+		pods, err := tierPods(ctx, s.Namespace, harness.Backend)
 		if err != nil {
 			return err
 		}

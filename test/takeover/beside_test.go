@@ -43,22 +43,22 @@ const (
 // fight, and when it is stopped they can put things right in the way that they are told.
 func TestBothOperators(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	p := upstream(t, s)
+	ns := env.Namespace(t)
+	p := upstream(t, ns)
 	members := only(t, "plain", "edited", "edited-stdio", "numbers")
-	w := settle(t, s, members)
+	w := settle(t, ns, members)
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	ours := s.Operate(t, byFreehold()...)
+	ours := ns.Operate(t, byFreehold()...)
 	for _, m := range members {
 		w.awaitTaken(t, m)
 	}
 
 	// A binding may be written in the moment in which ToolHive has given its Role more rights, and that is refused.
-	env.Expect(t, harness.Forbidden, s.Name)
-	mark := s.Mark(t)
-	again, began := upstream(t, s), time.Now()
+	env.Expect(t, harness.Forbidden, ns.Name)
+	mark := ns.Mark(t)
+	again, began := upstream(t, ns), time.Now()
 	for _, m := range members {
 		w.AwaitServer(t, m.server.Name, "tells of ToolHive", toldOf(managers.ToolHiveOperator))
 		t.Logf("%s tells of ToolHive's operator after %v", m.server.Name, time.Since(began).Round(time.Millisecond))
@@ -88,7 +88,7 @@ func TestBothOperators(t *testing.T) {
 			return fmt.Errorf("its conditions are %+v", server.Status.Conditions)
 		})
 		w.parts(t, m.server).checkToolHiveGone(t)
-		mcpclient.Answers(t, s, machine, m.server, 3)
+		mcpclient.Answers(t, ns, machine, m.server, 3)
 	}
 	checkGauge(t, ours, false)
 }

@@ -39,11 +39,11 @@ func (w *world) callAll(t *testing.T, members []*member) (all callers) {
 			continue
 		}
 		args := append(mcpclient.To(m.server), "-fresh", "-reconnect", "-patience=1s", "-timeout=5s", "-interval=400ms", "-repeat=0")
-		all = append(all, caller{w, m, mcpclient.Start(t, w.Space, args...)})
+		all = append(all, caller{w, m, mcpclient.Start(t, w.Namespace, args...)})
 	}
 	for _, c := range all {
 		harness.Eventually(t, "calls of "+c.member.server.Name, func(ctx context.Context) error {
-			steps, err := mcpclient.Told(ctx, w.Space, c.pod)
+			steps, err := mcpclient.Told(ctx, w.Namespace, c.pod)
 			if err == nil && len(steps) < 3 {
 				err = fmt.Errorf("there were %d steps", len(steps))
 			}
@@ -58,7 +58,7 @@ func (all callers) check(t *testing.T, before map[string]parts) {
 	t.Helper()
 	for _, c := range all {
 		name := c.member.server.Name
-		steps, err := mcpclient.Told(t.Context(), c.Space, c.pod)
+		steps, err := mcpclient.Told(t.Context(), c.Namespace, c.pod)
 		if err != nil {
 			t.Error(err)
 		}

@@ -23,22 +23,22 @@ import (
 // alone for one reason or another. Nothing of them is left. An operator that is told to keep off does nothing at all.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	p := upstream(t, s)
-	w := settle(t, s, only(t, "plain", "plain-stdio", "edited", "overrides", "policies", "guarded"))
+	ns := env.Namespace(t)
+	p := upstream(t, ns)
+	w := settle(t, ns, only(t, "plain", "plain-stdio", "edited", "overrides", "policies", "guarded"))
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
 
 	t.Run("off", func(t *testing.T) {
-		mark := s.Mark(t)
-		s.Operate(t, byFreehold("--takeover=off")...)
-		s.Delete(t, "plain", metav1.DeletePropagationBackground)
-		s.Edit(t, "plain-stdio", level("3"))
+		mark := ns.Mark(t)
+		ns.Operate(t, byFreehold("--takeover=off")...)
+		ns.Delete(t, "plain", metav1.DeletePropagationBackground)
+		ns.Edit(t, "plain-stdio", level("3"))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Calm)
 		defer cancel()
 		isSome := func(events []*audit.Event) bool { return len(events) > 0 }
-		if found, _, err := s.Audit.WaitFor(ctx, mark, isSome, audit.Writes(), s.ByOperator()); !errors.Is(err, context.DeadlineExceeded) {
+		if found, _, err := ns.Audit.WaitFor(ctx, mark, isSome, audit.Writes(), ns.ByOperator()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the operator wrote %v: %v", found, err)
 		}
 		w.AwaitServer(t, "plain", "waits for ToolHive", func(server *v1beta1.MCPServer) error {
@@ -49,19 +49,19 @@ func TestDeletion(t *testing.T) {
 		})
 	})
 	t.Run("manual", func(t *testing.T) {
-		s.Operate(t, byFreehold("--takeover=manual")...)
+		ns.Operate(t, byFreehold("--takeover=manual")...)
 		w.AwaitServer(t, "plain-stdio", "asks for approval", notTaken("NeedsApproval"))
-		s.Delete(t, "plain-stdio", metav1.DeletePropagationBackground)
+		ns.Delete(t, "plain-stdio", metav1.DeletePropagationBackground)
 		w.awaitNothing(t, "plain") // It was deleted before.
 		w.awaitNothing(t, "plain-stdio")
 	})
 	t.Run("auto", func(t *testing.T) {
-		s.Operate(t, byFreehold("--takeovers-at-once=1")...)
+		ns.Operate(t, byFreehold("--takeovers-at-once=1")...)
 		w.AwaitServer(t, "guarded", "is left alone", notTaken("CannotTakeOver"))
-		s.Delete(t, "guarded", metav1.DeletePropagationBackground)
+		ns.Delete(t, "guarded", metav1.DeletePropagationBackground)
 		during := w.awaitOneTakingOver(t)
 		t.Logf("%s is being taken over", during)
-		s.Delete(t, during, metav1.DeletePropagationBackground)
+		ns.Delete(t, during, metav1.DeletePropagationBackground)
 		w.awaitNothing(t, "guarded")
 		w.awaitNothing(t, during)
 		for _, server := range []string{"edited", "overrides", "policies"} {
@@ -69,7 +69,7 @@ func TestDeletion(t *testing.T) {
 				continue
 			}
 			w.AwaitServer(t, server, "is taken over", isTaken)
-			s.Delete(t, server, metav1.DeletePropagationForeground)
+			ns.Delete(t, server, metav1.DeletePropagationForeground)
 			w.awaitNothing(t, server)
 		}
 	})

@@ -19,22 +19,22 @@ import (
 // takes them over and makes one of its own, kubectl freehold hands them back, and ToolHive's operator goes on with them.
 func TestHandback(t *testing.T) {
 	t.Parallel()
-	s := env.Space(t)
-	p := upstream(t, s)
+	ns := env.Namespace(t)
+	p := upstream(t, ns)
 	members := only(t, "edited", "plain-sse", "edited-stdio")
-	w := settle(t, s, members)
+	w := settle(t, ns, members)
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
 
 	said := w.preview(t)
-	before, movements := map[string]parts{}, recordMovements(t, s)
+	before, movements := map[string]parts{}, recordMovements(t, ns)
 	for _, m := range members {
 		before[m.server.Name] = w.parts(t, m.server)
 	}
-	operator := s.Operate(t, byFreehold()...)
+	operator := ns.Operate(t, byFreehold()...)
 	own := &member{server: tested("own", v1beta1.TransportStreamableHTTP, harness.Environment("LEVEL", "0"))}
-	s.Create(t, own.server)
+	ns.Create(t, own.server)
 	for _, m := range members {
 		w.awaitTaken(t, m)
 		t.Run("as said/"+m.server.Name, func(t *testing.T) {
@@ -52,16 +52,16 @@ func TestHandback(t *testing.T) {
 		w.plugin(t, command.ExitDone, "handback", "mcpserver/"+m.server.Name, "--yes")
 		w.checkHandedBack(t, m)
 	}
-	upstream(t, s)
+	upstream(t, ns)
 	t.Run("resumed", func(t *testing.T) {
 		for _, m := range all {
 			t.Run(m.server.Name, func(t *testing.T) {
 				t.Parallel()
 				w.awaitRest(t, m)
-				mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
+				mcpclient.AwaitAnswers(t, ns, machine, m.server, 3)
 				w.Edit(t, m.server.Name, level("9"))
 				w.awaitRest(t, m)
-				mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
+				mcpclient.AwaitAnswers(t, ns, machine, m.server, 3)
 				w.checkHandedBack(t, m)
 				backend := w.MustObject(t, harness.Backend, m.server.Name)
 				if text := text(backend.Object); !strings.Contains(text, `"name":"LEVEL","value":"9"`) {

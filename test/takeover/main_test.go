@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 
 // upstream runs ToolHive's operator for the namespace until the test ends or it is stopped. Its log is shown when the
 // test has failed.
-func upstream(t *testing.T, s *harness.Space) *toolhive.Operator {
+func upstream(t *testing.T, ns *harness.Namespace) *toolhive.Operator {
 	t.Helper()
-	p, err := toolhive.Start(t.Context(), env.Cluster, toolhive.Options{Dir: t.TempDir(), Namespaces: []string{s.Name}})
+	p, err := toolhive.Start(t.Context(), env.Cluster, toolhive.Options{Dir: t.TempDir(), Namespaces: []string{ns.Name}})
 	if err != nil {
 		t.Fatal(err)
 	}

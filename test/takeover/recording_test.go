@@ -44,13 +44,13 @@ type movements struct {
 	pods, replicaSets, revisions *harness.History
 }
 
-func recordMovements(t *testing.T, s *harness.Space) *movements {
+func recordMovements(t *testing.T, ns *harness.Namespace) *movements {
 	t.Helper()
 	apps := harness.FormOf(harness.Backend).Resource.GroupVersion()
 	return &movements{
-		pods:        s.Record(t, schema.GroupVersionResource{Version: "v1", Resource: "pods"}),
-		replicaSets: s.Record(t, apps.WithResource("replicasets")),
-		revisions:   s.Record(t, apps.WithResource("controllerrevisions")),
+		pods:        ns.Record(t, schema.GroupVersionResource{Version: "v1", Resource: "pods"}),
+		replicaSets: ns.Record(t, apps.WithResource("replicasets")),
+		revisions:   ns.Record(t, apps.WithResource("controllerrevisions")),
 	}
 }
 

@@ -34,10 +34,10 @@ func byFreehold(more ...string) []string {
 // call the MCPServers all the time.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	s, elsewhere := env.Space(t), env.Space(t)
-	p := upstream(t, s)
+	ns, elsewhere := env.Namespace(t), env.Namespace(t)
+	p := upstream(t, ns)
 	members := fleet()
-	w := settle(t, s, members)
+	w := settle(t, ns, members)
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -47,9 +47,9 @@ func TestTakeover(t *testing.T) {
 	for _, m := range members {
 		before[m.server.Name] = w.parts(t, m.server)
 	}
-	movements, calls := recordMovements(t, s), w.callAll(t, members)
-	mark := s.Mark(t)
-	ours := s.Operator(t, byFreehold("--watch-namespaces="+s.Name+","+elsewhere.Name, fmt.Sprintf("--takeovers-at-once=%d", takenAtOnce))...)
+	movements, calls := recordMovements(t, ns), w.callAll(t, members)
+	mark := ns.Mark(t)
+	ours := ns.Operator(t, byFreehold("--watch-namespaces="+ns.Name+","+elsewhere.Name, fmt.Sprintf("--takeovers-at-once=%d", takenAtOnce))...)
 	t.Run("taken", func(t *testing.T) {
 		for _, m := range members {
 			t.Run(m.server.Name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTakeover(t *testing.T) {
 	}
 	calls.check(t, before)
 	checkMetrics(t, ours)
-	twins := &world{Space: elsewhere}
+	twins := &world{Namespace: elsewhere}
 	for _, m := range members {
 		if !m.uncovered {
 			twins.createTwin(t, w, m)
@@ -157,7 +157,7 @@ func (w *world) checkLeftAlone(t *testing.T, m *member, before parts) {
 			t.Errorf("the %s has changed at %s", part, c)
 		}
 	}
-	if steps := mcpclient.Call(t, w.Space, mcpclient.To(m.server)...); len(steps) == 0 || steps[0].Error == "" {
+	if steps := mcpclient.Call(t, w.Namespace, mcpclient.To(m.server)...); len(steps) == 0 || steps[0].Error == "" {
 		t.Errorf("a client without a token is let in: %+v", steps)
 	}
 }

@@ -19,25 +19,25 @@ import (
 
 // world is a namespace in which ToolHive made the fleet.
 type world struct {
-	*harness.Space
+	*harness.Namespace
 
 	kubectl *harness.Kubectl
 }
 
 // settle makes the members and lets ToolHive, whose operator runs, and the others write their histories. All answer
 // afterwards.
-func settle(t *testing.T, s *harness.Space, members []*member) *world {
+func settle(t *testing.T, ns *harness.Namespace, members []*member) *world {
 	t.Helper()
-	w := &world{Space: s, kubectl: s.Kubectl(t)}
+	w := &world{Namespace: ns, kubectl: ns.Kubectl(t)}
 	for _, m := range members {
 		objects, err := operator.Decode([]byte(m.before))
 		if err != nil {
 			t.Fatalf("%s: %v", m.server.Name, err)
 		}
-		if err := operator.Apply(t.Context(), s.Config, s.Name, objects); err != nil {
+		if err := operator.Apply(t.Context(), ns.Config, ns.Name, objects); err != nil {
 			t.Fatal(err)
 		}
-		s.Create(t, m.server)
+		ns.Create(t, m.server)
 	}
 	t.Run("made", func(t *testing.T) {
 		for _, m := range members {
@@ -50,11 +50,11 @@ func settle(t *testing.T, s *harness.Space, members []*member) *world {
 					w.awaitRest(t, m)
 				}
 				if !m.unanswered {
-					mcpclient.AwaitAnswers(t, s, machine, m.server, 3)
+					mcpclient.AwaitAnswers(t, ns, machine, m.server, 3)
 					return
 				}
-				mcpclient.AwaitRoute(t, s, machine, m.server.Name)
-				if steps := mcpclient.Call(t, s, mcpclient.To(m.server)...); len(steps) == 0 || steps[0].Error == "" {
+				mcpclient.AwaitRoute(t, ns, machine, m.server.Name)
+				if steps := mcpclient.Call(t, ns, mcpclient.To(m.server)...); len(steps) == 0 || steps[0].Error == "" {
 					t.Errorf("a client without a token is let in: %+v", steps)
 				}
 			})

@@ -34,8 +34,8 @@ const (
 	Hand = "kubectl-edit"
 )
 
-// Space is a namespace of its own for a test, in which it acts as users do, and whose operators watch nothing else.
-type Space struct {
+// Namespace is a namespace that belongs to one test. The test acts in it as users do, and its operators watch only it.
+type Namespace struct {
 	*Env
 	// Name of the namespace.
 	Name string
@@ -45,27 +45,27 @@ type Space struct {
 	dynamic dynamic.Interface
 }
 
-// Space makes a namespace that is deleted when the test ends.
-func (e *Env) Space(t *testing.T) *Space {
+// Namespace creates a namespace, and deletes it when the test ends.
+func (e *Env) Namespace(t *testing.T) *Namespace {
 	t.Helper()
 	client, err := dynamic.NewForConfig(e.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := e.Namespace(t)
-	return &Space{Env: e, Name: name, Servers: e.Servers.ToolhiveV1beta1().MCPServers(name), dynamic: client}
+	name := e.createNamespace(t)
+	return &Namespace{Env: e, Name: name, Servers: e.Servers.ToolhiveV1beta1().MCPServers(name), dynamic: client}
 }
 
 // Operate runs an operator that watches the namespace alone, until the test ends or it is stopped.
-func (s *Space) Operate(t *testing.T, args ...string) *operator.Process {
+func (ns *Namespace) Operate(t *testing.T, args ...string) *operator.Process {
 	t.Helper()
-	return s.Operator(t, append([]string{watchFlag + s.Name}, args...)...)
+	return ns.Operator(t, append([]string{watchFlag + ns.Name}, args...)...)
 }
 
 // OperateLogged is Operate with what reads the operator's log, as far as it has been written.
-func (s *Space) OperateLogged(t *testing.T, args ...string) (*operator.Process, func() string) {
+func (ns *Namespace) OperateLogged(t *testing.T, args ...string) (*operator.Process, func() string) {
 	t.Helper()
-	return s.Logged(t, append([]string{watchFlag + s.Name}, args...)...)
+	return ns.Logged(t, append([]string{watchFlag + ns.Name}, args...)...)
 }
 
 // Stop ends an operator, and fails the test when that does not end well.
@@ -77,9 +77,9 @@ func Stop(t *testing.T, p *operator.Process) {
 }
 
 // Create makes an MCPServer.
-func (s *Space) Create(t *testing.T, server *v1beta1.MCPServer) *v1beta1.MCPServer {
+func (ns *Namespace) Create(t *testing.T, server *v1beta1.MCPServer) *v1beta1.MCPServer {
 	t.Helper()
-	created, err := s.Servers.Create(t.Context(), server, metav1.CreateOptions{FieldManager: Author})
+	created, err := ns.Servers.Create(t.Context(), server, metav1.CreateOptions{FieldManager: Author})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,16 +87,16 @@ func (s *Space) Create(t *testing.T, server *v1beta1.MCPServer) *v1beta1.MCPServ
 }
 
 // Edit changes an MCPServer as kubectl edit does.
-func (s *Space) Edit(t *testing.T, name string, change func(*v1beta1.MCPServer)) *v1beta1.MCPServer {
+func (ns *Namespace) Edit(t *testing.T, name string, change func(*v1beta1.MCPServer)) *v1beta1.MCPServer {
 	t.Helper()
 	var edited *v1beta1.MCPServer
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		server, err := s.Servers.Get(t.Context(), name, metav1.GetOptions{})
+		server, err := ns.Servers.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(server)
-		edited, err = s.Servers.Update(t.Context(), server, metav1.UpdateOptions{FieldManager: Author})
+		edited, err = ns.Servers.Update(t.Context(), server, metav1.UpdateOptions{FieldManager: Author})
 		return err
 	})
 	if err != nil {
@@ -106,18 +106,18 @@ func (s *Space) Edit(t *testing.T, name string, change func(*v1beta1.MCPServer))
 }
 
 // Delete begins to delete an MCPServer.
-func (s *Space) Delete(t *testing.T, name string, propagation metav1.DeletionPropagation) {
+func (ns *Namespace) Delete(t *testing.T, name string, propagation metav1.DeletionPropagation) {
 	t.Helper()
-	if err := s.Servers.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {
+	if err := ns.Servers.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // AwaitGone waits until an MCPServer is gone for good.
-func (s *Space) AwaitGone(t *testing.T, name string) {
+func (ns *Namespace) AwaitGone(t *testing.T, name string) {
 	t.Helper()
 	Eventually(t, "the end of MCPServer "+name, func(ctx context.Context) error {
-		server, err := s.Servers.Get(ctx, name, metav1.GetOptions{})
+		server, err := ns.Servers.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -129,9 +129,9 @@ func (s *Space) AwaitGone(t *testing.T, name string) {
 }
 
 // Mark returns a mark in the audit log behind everything that has been answered so far.
-func (s *Space) Mark(t *testing.T) audit.Mark {
+func (ns *Namespace) Mark(t *testing.T) audit.Mark {
 	t.Helper()
-	mark, err := s.Cluster.AuditMark(t.Context())
+	mark, err := ns.Cluster.AuditMark(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,17 +139,17 @@ func (s *Space) Mark(t *testing.T) audit.Mark {
 }
 
 // ByOperator wants the requests of operators in the namespace.
-func (s *Space) ByOperator() audit.Filter {
+func (ns *Namespace) ByOperator() audit.Filter {
 	mine := audit.User(OperatorUser)
-	return func(e *audit.Event) bool { return e.Namespace == s.Name && mine(e) }
+	return func(e *audit.Event) bool { return e.Namespace == ns.Name && mine(e) }
 }
 
 // Writes returns what operators wrote in the namespace since the mark, refused writes included.
-func (s *Space) Writes(t *testing.T, since audit.Mark) []*audit.Event {
+func (ns *Namespace) Writes(t *testing.T, since audit.Mark) []*audit.Event {
 	t.Helper()
 	// A request of the operator may have been answered, and not be in the log yet. Ours then comes behind it.
-	s.Mark(t)
-	events, _, err := s.Audit.Since(since, audit.Writes(), s.ByOperator())
+	ns.Mark(t)
+	events, _, err := ns.Audit.Since(since, audit.Writes(), ns.ByOperator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +157,10 @@ func (s *Space) Writes(t *testing.T, since audit.Mark) []*audit.Event {
 }
 
 // WritesByOthers returns how often others than operators have written to a part of an MCPServer since the mark.
-func (s *Space) WritesByOthers(t *testing.T, since audit.Mark, part Part, server string) int {
+func (ns *Namespace) WritesByOthers(t *testing.T, since audit.Mark, part Part, server string) int {
 	t.Helper()
 	form := FormOf(part)
-	events, _, err := s.Audit.Since(since, audit.Writes(), audit.Succeeded(), audit.Namespace(s.Name),
+	events, _, err := ns.Audit.Since(since, audit.Writes(), audit.Succeeded(), audit.Namespace(ns.Name),
 		audit.Resource(form.Resource.Group, form.Resource.Resource), audit.Not(audit.User(OperatorUser)),
 		func(e *audit.Event) bool { return form.Is(server, e.Name) })
 	if err != nil {
@@ -172,11 +172,11 @@ func (s *Space) WritesByOthers(t *testing.T, since audit.Mark, part Part, server
 // Quiet waits for some time, and fails the test as soon as an operator has written something in the namespace, or
 // tried to, or asked for something, since the mark. Only that a stream of events goes on is no request. With filters, it is
 // about the requests alone that they want.
-func (s *Space) Quiet(t *testing.T, since audit.Mark, lasting time.Duration, filters ...audit.Filter) {
+func (ns *Namespace) Quiet(t *testing.T, since audit.Mark, lasting time.Duration, filters ...audit.Filter) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
-	found, _, err := s.Audit.WaitFor(ctx, since, some, append(filters, s.ByOperator(), audit.Not(audit.Verb("watch")))...)
+	found, _, err := ns.Audit.WaitFor(ctx, since, some, append(filters, ns.ByOperator(), audit.Not(audit.Verb("watch")))...)
 	if len(found) > 0 {
 		var lines []string
 		for _, e := range found {
@@ -192,11 +192,11 @@ func (s *Space) Quiet(t *testing.T, since audit.Mark, lasting time.Duration, fil
 func some(events []*audit.Event) bool { return len(events) > 0 }
 
 // AwaitWrites waits until operators have made writes in the namespace, since the mark, that are as wanted.
-func (s *Space) AwaitWrites(t *testing.T, since audit.Mark, what string, wanted func([]*audit.Event) bool) []*audit.Event {
+func (ns *Namespace) AwaitWrites(t *testing.T, since audit.Mark, what string, wanted func([]*audit.Event) bool) []*audit.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
 	defer cancel()
-	found, _, err := s.Audit.WaitFor(ctx, since, wanted, audit.Writes(), s.ByOperator())
+	found, _, err := ns.Audit.WaitFor(ctx, since, wanted, audit.Writes(), ns.ByOperator())
 	if err != nil {
 		t.Fatalf("%s: %v, after %v", what, err, found)
 	}
