@@ -23,8 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// doomed is an MCPServer with all children.
-func doomed(name string) *v1beta1.MCPServer {
+// serverWithAllChildren is an MCPServer that has every child there is.
+func serverWithAllChildren(name string) *v1beta1.MCPServer {
 	return harness.Server(name, v1beta1.TransportStreamableHTTP, harness.InlineAuthorization, harness.Replicas(1, 1))
 }
 
@@ -38,7 +38,7 @@ func TestDeletion(t *testing.T) {
 	for name, propagation := range map[string]metav1.DeletionPropagation{
 		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground,
 	} {
-		ns.Create(t, doomed(name))
+		ns.Create(t, serverWithAllChildren(name))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, name)
@@ -109,7 +109,7 @@ func TestDeletionWithoutOperator(t *testing.T) {
 	const name = "late"
 	ns := env.Namespace(t)
 	first := ns.Operate(t)
-	ns.Create(t, doomed(name))
+	ns.Create(t, serverWithAllChildren(name))
 	ns.AwaitSettled(t, name)
 	harness.Stop(t, first)
 
@@ -128,7 +128,7 @@ func TestDeletionWithoutReference(t *testing.T) {
 	const name = "loose"
 	ns := env.Namespace(t)
 	first := ns.Operate(t)
-	ns.Create(t, doomed(name))
+	ns.Create(t, serverWithAllChildren(name))
 	ns.AwaitSettled(t, name)
 
 	// An operator at work would give the reference back first. Either way, nothing is left.
@@ -157,7 +157,7 @@ func TestOrphaning(t *testing.T) {
 			t.Parallel()
 			ns := env.Namespace(t)
 			first := ns.Operate(t)
-			server := doomed(name)
+			server := serverWithAllChildren(name)
 			ns.Create(t, server)
 			ns.AwaitSettled(t, name)
 			awaitCalm(t, ns, name)
@@ -190,7 +190,7 @@ func TestDeletionAheadOfCollector(t *testing.T) {
 		"orphan": metav1.DeletePropagationOrphan, "foreground": metav1.DeletePropagationForeground,
 	}
 	for name := range propagations {
-		ns.Create(t, doomed(name))
+		ns.Create(t, serverWithAllChildren(name))
 	}
 	for name := range propagations {
 		ns.AwaitSettled(t, name)
@@ -218,7 +218,7 @@ func TestDeletionAheadOfCollector(t *testing.T) {
 		checkRelease(t, ns, name, mark)
 	}
 	awaitNothing(t, ns, "foreground")
-	checkOrphans(t, ns, doomed("orphan"))
+	checkOrphans(t, ns, serverWithAllChildren("orphan"))
 }
 
 // stopControllers stops the controllers of the control plane, the garbage collector among them, until the returned
@@ -255,7 +255,7 @@ func TestDeletionWithForeignFinalizer(t *testing.T) {
 	const name, other = "shared", "example.com/other"
 	ns := env.Namespace(t)
 	ns.Operate(t)
-	server := doomed(name)
+	server := serverWithAllChildren(name)
 	server.Finalizers = []string{other}
 	ns.Create(t, server)
 	ns.AwaitSettled(t, name)
@@ -303,7 +303,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	ns.Operate(t)
 	names := []string{"one", "two", "three"}
 	for _, name := range names {
-		ns.Create(t, doomed(name))
+		ns.Create(t, serverWithAllChildren(name))
 	}
 	for _, name := range names {
 		ns.AwaitSettled(t, name)
@@ -351,12 +351,12 @@ func TestSuccessor(t *testing.T) {
 			t.Parallel()
 			ns := env.Namespace(t)
 			ns.Operate(t)
-			ns.Create(t, doomed(name))
+			ns.Create(t, serverWithAllChildren(name))
 			ns.AwaitSettled(t, name)
 			ns.Delete(t, name, propagation)
 			ns.AwaitGone(t, name)
 
-			checkInherits(t, ns, ns.Create(t, doomed(name)))
+			checkInherits(t, ns, ns.Create(t, serverWithAllChildren(name)))
 		})
 	}
 }
@@ -367,7 +367,7 @@ func TestSuccessorBeforeCollection(t *testing.T) {
 	const name = "early"
 	ns := env.Namespace(t)
 	ns.Operate(t)
-	ns.Create(t, doomed(name))
+	ns.Create(t, serverWithAllChildren(name))
 	ns.AwaitSettled(t, name)
 	awaitCalm(t, ns, name)
 	before, err := ns.ObjectsOf(t.Context(), name)
@@ -379,7 +379,7 @@ func TestSuccessorBeforeCollection(t *testing.T) {
 	ns.Delete(t, name, metav1.DeletePropagationBackground)
 	ns.AwaitGone(t, name)
 	mark := ns.Mark(t)
-	successor := ns.Create(t, doomed(name))
+	successor := ns.Create(t, serverWithAllChildren(name))
 	// The numbers of replicas are as they should be, but were written from another MCPServer.
 	cost := harness.CreationCost(harness.PartsOf(successor))
 	cost["proxy replicas"], cost["backend replicas"] = 1, 1

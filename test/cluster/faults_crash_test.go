@@ -37,7 +37,7 @@ func TestCrash(t *testing.T) {
 	s.Launch(t, fleet)
 	for i := range crashes + 1 {
 		// Each gets to make some objects, and is stopped in the middle of the next one.
-		p := s.Doomed(t, watching(s.Name))
+		p := s.CrashableOperator(t, watching(s.Name))
 		mark = s.awaitCreations(t, mark, crowd)
 		if i < crashes {
 			if err := p.Kill(); err != nil {

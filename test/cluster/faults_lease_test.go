@@ -31,7 +31,7 @@ const (
 // replica is one of several operators with a lease between them. Each has a ServiceAccount of its own, so that the
 // audit log tells them apart.
 type replica struct {
-	*harness.Doomed
+	*harness.CrashableOperator
 	account narrow
 }
 
@@ -42,7 +42,7 @@ func (s *stage) replica(t *testing.T, name string, args ...string) *replica {
 	s.grant(t, account, append(namespacedRole(t).Rules, rbacv1.PolicyRule{
 		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"},
 	}))
-	return &replica{s.Doomed(t, append([]string{
+	return &replica{s.CrashableOperator(t, append([]string{
 		watching(s.Name), account.kubeconfig(t, s.Env), "--leader-elect=true",
 		"--leader-elect-resource-namespace=" + s.Name, "--leader-elect-resource-name=" + leaseName,
 	}, args...)...), account}

@@ -45,7 +45,7 @@ func TestAPIServerOutage(t *testing.T) {
 	// An API server that starts denies everything for a moment, until it has read who may do what.
 	own.Expect(t, harness.Forbidden, "")
 	s := newStage(t, own)
-	first := s.Doomed(t, watching(s.Name))
+	first := s.CrashableOperator(t, watching(s.Name))
 	const count = 20
 	var names []string
 	for i := range count {

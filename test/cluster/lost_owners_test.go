@@ -39,7 +39,7 @@ func TestRestoredWithoutOwners(t *testing.T) {
 			t.Parallel()
 			ns := env.Namespace(t)
 			stop := halt(t, ns)
-			server := ns.Create(t, doomed(name))
+			server := ns.Create(t, serverWithAllChildren(name))
 			ns.AwaitSettled(t, name)
 			awaitCalm(t, ns, name)
 			claims := allClaims(objectsOf(t, ns, name))
@@ -83,7 +83,7 @@ func TestDeletionOfAllWithoutReference(t *testing.T) {
 	const name = "bare"
 	ns := env.Namespace(t)
 	first := ns.Operate(t)
-	server := doomed(name)
+	server := serverWithAllChildren(name)
 	ns.Create(t, server)
 	ns.AwaitSettled(t, name)
 	awaitCalm(t, ns, name)

@@ -183,7 +183,7 @@ type writesAnswered struct {
 
 // operateUntil runs an operator that does not get the n-th answer to a write, nor any later one. If n is negative it
 // gets all of them.
-func (s *installation) operateUntil(t *testing.T, n int) (*harness.Doomed, *writesAnswered) {
+func (s *installation) operateUntil(t *testing.T, n int) (*harness.CrashableOperator, *writesAnswered) {
 	t.Helper()
 	answered := &writesAnswered{last: make(chan struct{})}
 	proxy := s.Proxy(t, faultproxy.Options{Observe: func(response *http.Response) {
@@ -204,5 +204,5 @@ func (s *installation) operateUntil(t *testing.T, n int) (*harness.Doomed, *writ
 	if err := proxy.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return s.Doomed(t, watching(s.Name), "--kubeconfig="+kubeconfig), answered
+	return s.CrashableOperator(t, watching(s.Name), "--kubeconfig="+kubeconfig), answered
 }

@@ -34,17 +34,18 @@ func (e *Env) Logged(t *testing.T, args ...string) (*operator.Process, func() st
 	return p, func() string { return readLog(t, log) }
 }
 
-// Doomed is an operator that a test lets crash, or come to its end by itself. How it ends is the test's to judge.
-type Doomed struct {
+// CrashableOperator is an operator that may crash or exit by itself. The test judges how it ends.
+type CrashableOperator struct {
 	*operator.Process
 }
 
-// Doomed runs the operator like Env.Operator, but for how it ends. It does not outlive the test.
-func (e *Env) Doomed(t *testing.T, args ...string) *Doomed {
+// CrashableOperator runs the operator like Env.Operator, but does not fail the test when the operator ends badly. The
+// operator is killed when the test ends.
+func (e *Env) CrashableOperator(t *testing.T, args ...string) *CrashableOperator {
 	t.Helper()
 	p, _ := e.launch(t, args)
 	t.Cleanup(func() { _ = p.Kill() }) // Most have ended already.
-	return &Doomed{p}
+	return &CrashableOperator{p}
 }
 
 // portAttempts is how often an operator is started when somebody else has taken the port that was chosen for it.
