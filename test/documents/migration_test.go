@@ -21,7 +21,7 @@ func TestMigration(t *testing.T) {
 	r.removeOperator(t)
 	r.kubectl.Run(t, "create", "namespace", "toolhive-system")
 	r.kubectl.Run(t, "create", "deployment", "toolhive-operator", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0", "-n", "toolhive-system")
-	r.Recall(t, "edited", "first")
+	r.RestoreFixture(t, "edited", "first")
 	for _, command := range Of(t) {
 		switch {
 		case strings.Contains(command.Text, "kubectl wait"):
@@ -31,7 +31,7 @@ func TestMigration(t *testing.T) {
 			harness.Stop(t, operator)
 			continue
 		case strings.Contains(command.Text, v1beta1.AnnotationTakeover):
-			r.Recall(t, "plain", web)
+			r.RestoreFixture(t, "plain", web)
 			r.Operate(t, "--takeover=manual")
 			r.await(t, v1beta1.ConditionTakenOver, metav1.ConditionFalse)
 			r.types(t, command)

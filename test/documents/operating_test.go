@@ -89,7 +89,7 @@ func TestMonitoring(t *testing.T) {
 	r.installOperator(t)
 	r.kubectl.Run(t, "rollout", "status", "deployment/freehold", "-n", "freehold-system", "--timeout=2m")
 
-	r.Recall(t, "edited", "waiting")
+	r.RestoreFixture(t, "edited", "waiting")
 	r.Operate(t, "--takeover=manual", "--leader-elect", "--leader-elect-resource-namespace=freehold-system")
 	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
 	r.AwaitSettled(t, web)

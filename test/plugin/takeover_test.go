@@ -31,7 +31,7 @@ const runner = "--operator-arg=--runner-image=freehold.invalid/proxyrunner:v0.44
 func TestTakeoverPreview(t *testing.T) {
 	ns := env.Namespace(t)
 	for _, name := range []string{"edited", "plain", "edited-stdio", "numbers", "scaled", "guarded", "sidecar", "policies"} {
-		ns.Recall(t, name, name)
+		ns.RestoreFixture(t, name, name)
 	}
 	mark := ns.Mark(t)
 	got := must(t, ns, command.ExitFound, "takeover", "--preview", known, runner)
@@ -59,11 +59,11 @@ func TestTakeoverPreview(t *testing.T) {
 func TestTakeoverHindered(t *testing.T) {
 	ns := env.Namespace(t)
 	kubectl := ns.Kubectl(t)
-	ns.Recall(t, "edited", "contested")
+	ns.RestoreFixture(t, "edited", "contested")
 	kubectl.Run(t, "patch", "deployment/contested", "--field-manager=kubectl-edit", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":99}}}}`)
 	kubectl.Run(t, "set", "image", "statefulset/contested", "mcp=example.com/mine:1")
 
-	ns.Recall(t, "plain", "refused")
+	ns.RestoreFixture(t, "plain", "refused")
 	remake(t, ns, "refused")
 
 	golden(t, ns, "takeover-hindered", must(t, ns, command.ExitFound, "takeover", "--preview", known, runner).out)
@@ -119,7 +119,7 @@ func remake(t *testing.T, ns *harness.Namespace, name string) {
 // TestOperatorsInTheWay runs both operators as far as the API server can tell.
 func TestOperatorsInTheWay(t *testing.T) {
 	ns := env.Namespace(t)
-	ns.Recall(t, "edited", "web")
+	ns.RestoreFixture(t, "edited", "web")
 	deploy := func(name, image string, environment ...corev1.EnvVar) *appsv1.Deployment {
 		t.Helper()
 		labels := map[string]string{"app": name}
@@ -169,7 +169,7 @@ func firstLines(text string, n int) string {
 // TestTakeoverWithoutRights previews as a user who may look and not write.
 func TestTakeoverWithoutRights(t *testing.T) {
 	ns := env.Namespace(t)
-	ns.Recall(t, "edited", "web")
+	ns.RestoreFixture(t, "edited", "web")
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},

@@ -30,11 +30,11 @@ var partsInOrder = []Part{
 	ProxyService, Proxy,
 }
 
-// Recall makes an MCPServer and all its objects as they were recorded of ToolHive, with the same owners of the same fields.
-// What there is to recall are the files of test/cluster/testdata/toolhive.
-func (ns *Namespace) Recall(t *testing.T, of, name string) {
+// RestoreFixture creates an MCPServer and all its objects as they were recorded of ToolHive, with the same owners of the
+// same fields. The fixtures are the files of test/cluster/testdata/toolhive.
+func (ns *Namespace) RestoreFixture(t *testing.T, fixture, name string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(recordings, of+".yaml"))
+	content, err := os.ReadFile(filepath.Join(recordings, fixture+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (ns *Namespace) Recall(t *testing.T, of, name string) {
 		if err := recorded.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
-		made := ns.recall(t, part, recorded)
+		made := ns.restoreObject(t, part, recorded)
 		switch part {
 		case ServerItself:
 			values = append(values, "${SERVER_UID}", string(made.GetUID()))
@@ -67,8 +67,8 @@ func (ns *Namespace) Recall(t *testing.T, of, name string) {
 	}
 }
 
-// recall makes one object: its values first, then its status, and then who owns what of it.
-func (ns *Namespace) recall(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
+// restoreObject creates one object: its values first, then its status, and then its managedFields.
+func (ns *Namespace) restoreObject(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	client, ctx := ns.Objects(part), t.Context()
 	first := recorded.DeepCopy()
