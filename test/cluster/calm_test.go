@@ -54,10 +54,10 @@ func checkCost(t *testing.T, ns *harness.Namespace, server string, since audit.M
 	awaitCalm(t, ns, server)
 	writes := ns.Writes(t, since)
 	cost := harness.CostOf(server, writes)
-	for part, count := range cost.Lost() {
-		t.Logf("writes of the %s that lost a race: %d", part, count)
-		if others := ns.WritesByOthers(t, since, part, server); count > others {
-			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
+	for component, count := range cost.Lost() {
+		t.Logf("writes of the %s that lost a race: %d", component, count)
+		if others := ns.WritesByOthers(t, since, component, server); count > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
 		}
 	}
 	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {

@@ -29,13 +29,13 @@ import (
 // team is a field manager that knows server-side apply.
 const team = "team"
 
-// side is what somebody does to a part of an MCPServer. The object is that part as it was before the dispute.
-type side func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, before *unstructured.Unstructured)
+// side is what a field manager does to a component of an MCPServer. The object is that component before the dispute.
+type side func(t *testing.T, ns *harness.Namespace, server string, component harness.Component, before *unstructured.Unstructured)
 
 // dispute is a field of ours to which somebody gives another value.
 type dispute struct {
-	part harness.Part
-	// writer is whose field it is, as a Cost names it; the part when empty.
+	component harness.Component
+	// writer is whose field it is, as a Cost names it; the component when empty.
 	writer string
 	before harness.Change
 	begin  side
@@ -50,43 +50,43 @@ type dispute struct {
 // only changed, and neither can what the API server replaces by a default.
 var disputes = map[string]dispute{
 	"image": {
-		part:  harness.Proxy,
-		begin: byHand(harness.Replace(container+"/image", "example.com/other:1")),
-		named: []string{harness.Hand, `.spec.template.spec.containers[name="toolhive"].image`},
-		end:   putBack("spec", "template"),
+		component: harness.Proxy,
+		begin:     byHand(harness.Replace(container+"/image", "example.com/other:1")),
+		named:     []string{harness.Hand, `.spec.template.spec.containers[name="toolhive"].image`},
+		end:       putBack("spec", "template"),
 	},
 	"variable": {
-		part:  harness.Backend,
-		begin: byHand(harness.Replace(container+"/env/0/value", "other")),
-		named: []string{harness.Hand, `.spec.template.spec.containers[name="mcp"].env[name="FASTMCP_PORT"].value`},
-		end:   putBack("spec", "template"),
+		component: harness.Backend,
+		begin:     byHand(harness.Replace(container+"/env/0/value", "other")),
+		named:     []string{harness.Hand, `.spec.template.spec.containers[name="mcp"].env[name="FASTMCP_PORT"].value`},
+		end:       putBack("spec", "template"),
 	},
 	"selector": {
-		part:  harness.BackendService,
-		begin: byHand(harness.Add("/spec/selector/zone", "a")),
-		named: []string{harness.Hand, ".spec.selector"},
-		end:   putBack("spec", "selector"),
+		component: harness.BackendService,
+		begin:     byHand(harness.Add("/spec/selector/zone", "a")),
+		named:     []string{harness.Hand, ".spec.selector"},
+		end:       putBack("spec", "selector"),
 	},
 	"affinity": {
-		part:  harness.ProxyService,
-		begin: byHand(harness.Remove("/spec/sessionAffinity")),
-		named: []string{harness.Hand, ".spec.sessionAffinity"},
-		end:   asksFor(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
+		component: harness.ProxyService,
+		begin:     byHand(harness.Remove("/spec/sessionAffinity")),
+		named:     []string{harness.Hand, ".spec.sessionAffinity"},
+		end:       asksFor(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
 	},
 	"rules": {
-		part:  harness.ProxyRole,
-		begin: byHand(harness.Remove("/rules/0")),
-		named: []string{harness.Hand, ".rules"},
-		end:   putBack("rules"),
+		component: harness.ProxyRole,
+		begin:     byHand(harness.Remove("/rules/0")),
+		named:     []string{harness.Hand, ".rules"},
+		end:       putBack("rules"),
 	},
 	"runconfig": {
-		part:  harness.RunConfig,
-		begin: byHand(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "theirs")),
-		named: []string{harness.Hand, ".metadata.labels.toolhive.stacklok.io/component"},
-		end:   putBack("metadata", "labels"),
+		component: harness.RunConfig,
+		begin:     byHand(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "theirs")),
+		named:     []string{harness.Hand, ".metadata.labels.toolhive.stacklok.io/component"},
+		end:       putBack("metadata", "labels"),
 	},
 	"scale": {
-		part: harness.Proxy, writer: "proxy replicas", counts: true,
+		component: harness.Proxy, writer: "proxy replicas", counts: true,
 		before: func(s *v1beta1.MCPServer) {
 			harness.Replicas(1, 1)(s)
 			s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageRedis, Address: "redis:6379"}
@@ -96,44 +96,44 @@ var disputes = map[string]dispute{
 		end:   asksFor(harness.Replicas(2, 1)),
 	},
 	"label": {
-		part:  harness.Proxy,
-		begin: byTeam(map[string]any{"metadata": map[string]any{"labels": map[string]any{"toolhive": "theirs"}}}),
-		named: []string{team, ".metadata.labels.toolhive"},
-		end:   byTeam(nil),
+		component: harness.Proxy,
+		begin:     byTeam(map[string]any{"metadata": map[string]any{"labels": map[string]any{"toolhive": "theirs"}}}),
+		named:     []string{team, ".metadata.labels.toolhive"},
+		end:       byTeam(nil),
 	},
 }
 
 // byHand changes something by hand.
 func byHand(operations ...harness.Operation) side {
-	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, component harness.Component, _ *unstructured.Unstructured) {
 		t.Helper()
-		ns.MustPatch(t, harness.Hand, part, server, operations...)
+		ns.MustPatch(t, harness.Hand, component, server, operations...)
 	}
 }
 
 // putBack gives a field, by hand, the value that it had before.
 func putBack(path ...string) side {
-	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, before *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, component harness.Component, before *unstructured.Unstructured) {
 		t.Helper()
 		value, found, err := unstructured.NestedFieldNoCopy(before.Object, path...)
 		if err != nil || !found {
 			t.Fatalf("there was no %v: %v", path, err)
 		}
-		ns.MustPatch(t, harness.Hand, part, server, harness.Replace("/"+strings.Join(path, "/"), value))
+		ns.MustPatch(t, harness.Hand, component, server, harness.Replace("/"+strings.Join(path, "/"), value))
 	}
 }
 
 // byTeam applies fields as a manager that takes them by force; without fields it gives up all that it has.
 func byTeam(fields map[string]any) side {
-	return func(t *testing.T, ns *harness.Namespace, server string, part harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, component harness.Component, _ *unstructured.Unstructured) {
 		t.Helper()
-		ns.MustApply(t, team, part, server, true, fields)
+		ns.MustApply(t, team, component, server, true, fields)
 	}
 }
 
 // scaleTo does what kubectl scale does.
 func scaleTo(replicas int32) side {
-	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Component, _ *unstructured.Unstructured) {
 		t.Helper()
 		scale := &autoscalingv1.Scale{
 			ObjectMeta: metav1.ObjectMeta{Name: server, Namespace: ns.Name},
@@ -149,7 +149,7 @@ func scaleTo(replicas int32) side {
 
 // asksFor makes the MCPServer ask for something else.
 func asksFor(change harness.Change) side {
-	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Part, _ *unstructured.Unstructured) {
+	return func(t *testing.T, ns *harness.Namespace, server string, _ harness.Component, _ *unstructured.Unstructured) {
 		t.Helper()
 		ns.Edit(t, server, change)
 	}
@@ -172,14 +172,14 @@ func TestConflict(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, name)
 			awaitCalm(t, ns, name)
-			item := cmp.Or(d.writer, string(d.part))
+			item := cmp.Or(d.writer, string(d.component))
 			statuses := 1
 			if d.counts {
 				statuses = 2
 			}
 
-			before, mark := ns.MustObject(t, d.part, name), ns.Mark(t)
-			d.begin(t, ns, name, d.part, before)
+			before, mark := ns.MustObject(t, d.component, name), ns.Mark(t)
+			d.begin(t, ns, name, d.component, before)
 			awaitConflict(t, ns, name, d.named...)
 			watchStanding(t, ns, name, mark)
 			cost := harness.CostOf(name, ns.Writes(t, mark))
@@ -192,7 +192,7 @@ func TestConflict(t *testing.T) {
 			oneConflictEvent(t, ns, name)
 
 			mark = ns.Mark(t)
-			d.end(t, ns, name, d.part, before)
+			d.end(t, ns, name, d.component, before)
 			awaitNoConflict(t, ns, name)
 			ns.AwaitSettled(t, name)
 			if n := checkCost(t, ns, name, mark, harness.Once(item)); n > mostStatuses {

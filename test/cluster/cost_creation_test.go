@@ -20,7 +20,7 @@ func TestCostOfCreation(t *testing.T) {
 	shapes := []struct {
 		name     string
 		changes  []harness.Change
-		replicas []harness.Part
+		replicas []harness.Component
 	}{
 		{name: "plain"},
 		{name: "authz", changes: []harness.Change{harness.InlineAuthorization}},
@@ -28,7 +28,7 @@ func TestCostOfCreation(t *testing.T) {
 		{name: "both", changes: []harness.Change{harness.InlineAuthorization, harness.ServiceAccountOfUser}},
 		{
 			name: "replicas", changes: []harness.Change{harness.Replicas(1, 1)},
-			replicas: []harness.Part{harness.Proxy, harness.Backend},
+			replicas: []harness.Component{harness.Proxy, harness.Backend},
 		},
 	}
 	for _, transport := range []v1beta1.Transport{
@@ -41,7 +41,7 @@ func TestCostOfCreation(t *testing.T) {
 				begin := ns.Mark(t)
 				ns.Create(t, server)
 				ns.AwaitSettled(t, server.Name)
-				want := harness.CreationCost(harness.PartsOf(server), shape.replicas...)
+				want := harness.CreationCost(harness.ComponentsOf(server), shape.replicas...)
 				most := 2
 				n := checkCost(t, ns, server.Name, begin, want)
 				if len(harness.CostOf(server.Name, ns.Writes(t, begin)).Lost()) > 0 {

@@ -23,12 +23,12 @@ type fieldEdit struct {
 	// costs are the writes but for the status, which is written at most twice.
 	costs harness.Cost
 	// rolls are the workloads that get new pods.
-	rolls []harness.Part
+	rolls []harness.Component
 	// silent edits do not even write the status.
 	silent bool
 }
 
-var both = []harness.Part{harness.Proxy, harness.Backend}
+var both = []harness.Component{harness.Proxy, harness.Backend}
 
 // fieldEdits is the price list. The RunConfig's checksum is part of the proxy's pod template, so whatever the proxy is to
 // know restarts it: it reads its RunConfig once.
@@ -54,7 +54,7 @@ var fieldEdits = []fieldEdit{
 		name:   "proxy-port",
 		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyPort = 8888 },
 		costs:  harness.Once("runconfig", "backend", "proxy", "service/proxy", "service/backend", "service/headless"),
-		rolls:  []harness.Part{harness.Proxy},
+		rolls:  []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "mcp-port", // the backend has it in its environment, the proxy in its RunConfig
@@ -66,12 +66,12 @@ var fieldEdits = []fieldEdit{
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Resources.Limits = v1beta1.ResourceList{CPU: "500m", Memory: "64Mi"}
 		},
-		costs: harness.Once("proxy"), rolls: []harness.Part{harness.Proxy},
+		costs: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "pod-template",
 		change: harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","resources":{"limits":{"memory":"128Mi"}}}]}}`),
-		costs:  harness.Once("backend"), rolls: []harness.Part{harness.Backend},
+		costs:  harness.Once("backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name:   "session-affinity",
@@ -81,7 +81,7 @@ var fieldEdits = []fieldEdit{
 	{
 		name:   "audit",
 		change: func(s *v1beta1.MCPServer) { s.Spec.Audit = &v1beta1.AuditConfig{Enabled: true} },
-		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Part{harness.Proxy},
+		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "replicas",
@@ -103,24 +103,24 @@ var fieldEdits = []fieldEdit{
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: v1beta1.PermissionProfileTypeBuiltin, Name: "none"}
 		},
-		costs: harness.Once("runconfig", "proxy"), rolls: []harness.Part{harness.Proxy},
+		costs: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "secrets", // are the backend's alone
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Secrets = []v1beta1.SecretRef{{Name: "credentials", Key: "token", TargetEnvName: "TOKEN"}}
 		},
-		costs: harness.Once("backend"), rolls: []harness.Part{harness.Backend},
+		costs: harness.Once("backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name:   "authz",
 		change: harness.InlineAuthorization,
-		costs:  harness.Once("authz", "runconfig", "proxy"), rolls: []harness.Part{harness.Proxy},
+		costs:  harness.Once("authz", "runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "account",
 		change: harness.ServiceAccountOfUser,
-		costs:  harness.Once("delete account/backend", "backend"), rolls: []harness.Part{harness.Backend},
+		costs:  harness.Once("delete account/backend", "backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name: "pull-secrets",
@@ -129,7 +129,7 @@ var fieldEdits = []fieldEdit{
 				ImagePullSecrets: []v1beta1.LocalObjectReference{{Name: "registry"}},
 			}}
 		},
-		costs: harness.Once("account/proxy", "account/backend", "proxy"), rolls: []harness.Part{harness.Proxy},
+		costs: harness.Once("account/proxy", "account/backend", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "deployment-annotation", // is no annotation of the pods
@@ -143,14 +143,14 @@ var fieldEdits = []fieldEdit{
 	{
 		name: "proxy-mode", transport: v1beta1.TransportStdio,
 		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyMode = v1beta1.TransportSSE },
-		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Part{harness.Proxy},
+		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "restart", // is no edit of the spec
 		change: func(s *v1beta1.MCPServer) {
 			s.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05Z"}
 		},
-		costs: harness.Once("proxy"), rolls: []harness.Part{harness.Proxy},
+		costs: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "annotation",
@@ -210,12 +210,12 @@ func TestCostOfEdit(t *testing.T) {
 }
 
 // generations counts the pod templates that a workload has had.
-type generations map[harness.Part]int
+type generations map[harness.Component]int
 
-func (g generations) after(rolled []harness.Part) generations {
+func (g generations) after(rolled []harness.Component) generations {
 	next := maps.Clone(g)
-	for _, part := range rolled {
-		next[part]++
+	for _, component := range rolled {
+		next[component]++
 	}
 	return next
 }

@@ -132,11 +132,11 @@ func TestDeletionWithoutReference(t *testing.T) {
 	ns.AwaitSettled(t, name)
 
 	// An operator at work would give the reference back first. Either way, nothing is left.
-	for _, part := range []harness.Part{harness.ProxyService, harness.RunConfig, harness.ProxyRole} {
-		if part == harness.ProxyRole {
+	for _, component := range []harness.Component{harness.ProxyService, harness.RunConfig, harness.ProxyRole} {
+		if component == harness.ProxyRole {
 			harness.Stop(t, first)
 		}
-		ns.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
+		ns.MustPatch(t, harness.Hand, component, name, harness.Remove("/metadata/ownerReferences"))
 	}
 	mark := ns.Mark(t)
 	ns.Delete(t, name, metav1.DeletePropagationBackground)
@@ -283,14 +283,14 @@ func checkOrphans(t *testing.T, ns *harness.Namespace, server *v1beta1.MCPServer
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range harness.PartsOf(server) {
-		object := objects[part]
+	for _, component := range harness.ComponentsOf(server) {
+		object := objects[component]
 		switch {
-		case part == harness.ServerItself:
+		case component == harness.ServerItself:
 		case object == nil:
-			t.Errorf("the %s is gone", part)
+			t.Errorf("the %s is gone", component)
 		case object.GetDeletionTimestamp() != nil || len(object.GetOwnerReferences()) > 0:
-			t.Errorf("the %s is being deleted, or belongs to somebody: %v", part, object.GetOwnerReferences())
+			t.Errorf("the %s is being deleted, or belongs to somebody: %v", component, object.GetOwnerReferences())
 		}
 	}
 }
@@ -381,20 +381,20 @@ func TestSuccessorBeforeCollection(t *testing.T) {
 	mark := ns.Mark(t)
 	successor := ns.Create(t, serverWithAllChildren(name))
 	// The numbers of replicas are as they should be, but were written from another MCPServer.
-	cost := harness.CreationCost(harness.PartsOf(successor))
+	cost := harness.CreationCost(harness.ComponentsOf(successor))
 	cost["proxy replicas"], cost["backend replicas"] = 1, 1
 	checkCost(t, ns, name, mark, cost)
 	goOn()
 	after := checkInherits(t, ns, successor)
-	for part, object := range before {
-		if part != harness.ServerItself && after[part].GetUID() != object.GetUID() {
-			t.Errorf("the %s is another one", part)
+	for component, object := range before {
+		if component != harness.ServerItself && after[component].GetUID() != object.GetUID() {
+			t.Errorf("the %s is another one", component)
 		}
 	}
 }
 
-// checkInherits waits until an MCPServer has settled, and looks whether all its parts are its own.
-func checkInherits(t *testing.T, ns *harness.Namespace, successor *v1beta1.MCPServer) map[harness.Part]*unstructured.Unstructured {
+// checkInherits waits until an MCPServer has settled, and looks whether all its components are its own.
+func checkInherits(t *testing.T, ns *harness.Namespace, successor *v1beta1.MCPServer) map[harness.Component]*unstructured.Unstructured {
 	t.Helper()
 	name := successor.Name
 	ns.AwaitSettled(t, name)
@@ -405,10 +405,10 @@ func checkInherits(t *testing.T, ns *harness.Namespace, successor *v1beta1.MCPSe
 	if err != nil {
 		t.Fatal(err)
 	}
-	for part, object := range objects {
+	for component, object := range objects {
 		owner := metav1.GetControllerOf(object)
-		if part != harness.ServerItself && (owner == nil || owner.UID != successor.UID || len(object.GetOwnerReferences()) != 1) {
-			t.Errorf("the %s belongs to %v", part, object.GetOwnerReferences())
+		if component != harness.ServerItself && (owner == nil || owner.UID != successor.UID || len(object.GetOwnerReferences()) != 1) {
+			t.Errorf("the %s belongs to %v", component, object.GetOwnerReferences())
 		}
 	}
 	return objects

@@ -20,10 +20,10 @@ import (
 // machine. The resync period of these operators is hours.
 const soon = 10 * time.Second
 
-// driftServer is an MCPServer with all children, to be maltreated at one of its parts.
-func driftServer(part harness.Part, changes ...harness.Change) *v1beta1.MCPServer {
+// driftServer is an MCPServer with all children, to be maltreated at one of its components.
+func driftServer(component harness.Component, changes ...harness.Change) *v1beta1.MCPServer {
 	// Not the other way round: mcp-x-proxy is a Service of x and of x-proxy.
-	name := strings.ReplaceAll(string(part), "/", "-") + "-drift"
+	name := strings.ReplaceAll(string(component), "/", "-") + "-drift"
 	changes = append([]harness.Change{harness.InlineAuthorization}, changes...)
 	return harness.Server(name, v1beta1.TransportStreamableHTTP, changes...)
 }
@@ -34,25 +34,25 @@ func TestDeletedChildren(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)
-	for _, part := range harness.PartsOf(driftServer(harness.ServerItself)) {
-		if part == harness.ServerItself {
+	for _, component := range harness.ComponentsOf(driftServer(harness.ServerItself)) {
+		if component == harness.ServerItself {
 			continue
 		}
-		server := driftServer(part).Name
-		ns.Create(t, driftServer(part))
-		t.Run(string(part), func(t *testing.T) {
+		server := driftServer(component).Name
+		ns.Create(t, driftServer(component))
+		t.Run(string(component), func(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, server)
 			awaitCalm(t, ns, server)
-			victim := ns.MustObject(t, part, server)
+			victim := ns.MustObject(t, component, server)
 
 			mark, began := ns.Mark(t), time.Now()
-			err := ns.Objects(part).Delete(t.Context(), victim.GetName(), metav1.DeleteOptions{})
+			err := ns.Objects(component).Delete(t.Context(), victim.GetName(), metav1.DeleteOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			harness.Eventually(t, "the child is back", func(ctx context.Context) error {
-				object, err := ns.Object(ctx, part, server)
+				object, err := ns.Object(ctx, component, server)
 				if err == nil && object.GetUID() == victim.GetUID() {
 					return errors.New("it is still the old one")
 				}
@@ -62,9 +62,9 @@ func TestDeletedChildren(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 			ns.AwaitSettled(t, server)
-			want, rolls := harness.Once(string(part)), part == harness.Proxy || part == harness.Backend
-			if harness.FormOf(part).Digest {
-				want, rolls = harness.Once(string(part), string(harness.Proxy)), true
+			want, rolls := harness.Once(string(component)), component == harness.Proxy || component == harness.Backend
+			if harness.FormOf(component).Digest {
+				want, rolls = harness.Once(string(component), string(harness.Proxy)), true
 			}
 			status := checkCost(t, ns, server, mark, want)
 			// Pods go and come with their workload, and the status follows them.

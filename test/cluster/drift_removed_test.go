@@ -32,10 +32,10 @@ const (
 	container = template + "/spec/containers/0"
 )
 
-// removals are fields of every part. What the API server fills in again, like the type of a Service, cannot be
+// removals are fields of every component. What the API server fills in again, like the type of a Service, cannot be
 // removed; what must be there, like an image, cannot either; and a key of an atomic map or an element of an atomic list
 // can only be changed, see changes.
-var removals = map[harness.Part][]removal{
+var removals = map[harness.Component][]removal{
 	harness.ProxyAccount: {
 		{name: "pull secrets", paths: []string{"/imagePullSecrets"}},
 	},
@@ -94,8 +94,8 @@ var removals = map[harness.Part][]removal{
 	},
 }
 
-// ofEveryPart are fields that all children have.
-var ofEveryPart = []removal{
+// ofEveryComponent are fields that all children have.
+var ofEveryComponent = []removal{
 	{name: "source", paths: []string{"/metadata/annotations/freehold.dev~1source"}},
 	{name: "owner", paths: []string{"/metadata/ownerReferences"}, confirmed: true},
 }
@@ -107,15 +107,15 @@ func TestRemovedFields(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)
-	for part, fields := range removals {
-		server := driftServer(part, removable)
+	for component, fields := range removals {
+		server := driftServer(component, removable)
 		ns.Create(t, server)
-		t.Run(string(part), func(t *testing.T) {
+		t.Run(string(component), func(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, server.Name)
 			awaitCalm(t, ns, server.Name)
-			for _, field := range append(ofEveryPart, fields...) {
-				t.Run(field.name, func(t *testing.T) { removeField(t, ns, part, server.Name, field) })
+			for _, field := range append(ofEveryComponent, fields...) {
+				t.Run(field.name, func(t *testing.T) { removeField(t, ns, component, server.Name, field) })
 			}
 			checkOwnership(t, ns, server.Name)
 		})
@@ -131,20 +131,20 @@ func removable(server *v1beta1.MCPServer) {
 	}}
 }
 
-func removeField(t *testing.T, ns *harness.Namespace, part harness.Part, server string, field removal) {
+func removeField(t *testing.T, ns *harness.Namespace, component harness.Component, server string, field removal) {
 	t.Helper()
-	before := contentOf(ns.MustObject(t, part, server))
+	before := contentOf(ns.MustObject(t, component, server))
 	var operations []harness.Operation
 	for _, path := range field.paths {
 		operations = append(operations, harness.Remove(path))
 	}
 	mark, began := ns.Mark(t), time.Now()
-	harmed := ns.MustPatch(t, harness.Hand, part, server, operations...)
+	harmed := ns.MustPatch(t, harness.Hand, component, server, operations...)
 	if cmp.Equal(before, contentOf(harmed)) {
 		t.Fatal("the field cannot be removed: the API server fills it in again")
 	}
 	harness.Eventually(t, "the field is back", func(ctx context.Context) error {
-		object, err := ns.Object(ctx, part, server)
+		object, err := ns.Object(ctx, component, server)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func removeField(t *testing.T, ns *harness.Namespace, part harness.Part, server 
 	if took := time.Since(began); took > soon {
 		t.Errorf("it took %v", took)
 	}
-	want := harness.Once(string(part))
+	want := harness.Once(string(component))
 	if field.confirmed {
 		want["finalizer"] = 1
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// foreignParts are all children that somebody else's object can stand in the way of, and what else an object of that
+// foreignComponents are all children that somebody else's object can stand in the way of, and what else an object of that
 // kind needs; but for ConfigMaps, whose names tell their content.
-var foreignParts = map[harness.Part]map[string]any{
+var foreignComponents = map[harness.Component]map[string]any{
 	harness.Proxy: {"spec": map[string]any{
 		"replicas": int64(0), "selector": theirLabels("matchLabels"), "template": theirPod(),
 	}},
@@ -50,18 +50,18 @@ func theirPod() map[string]any {
 
 // obstacle is an object of somebody else in the place of a child, and the MCPServer that it is in the way of.
 type obstacle struct {
-	part   harness.Part
-	server string
+	component harness.Component
+	server    string
 }
 
 // make makes the object.
 func (o obstacle) make(t *testing.T, s *stage) string {
 	t.Helper()
-	form := harness.FormOf(o.part)
-	object := &unstructured.Unstructured{Object: maps.Clone(foreignParts[o.part])}
+	form := harness.FormOf(o.component)
+	object := &unstructured.Unstructured{Object: maps.Clone(foreignComponents[o.component])}
 	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
 	object.SetName(form.Name(o.server))
-	made, err := s.Objects(o.part).Create(t.Context(), object, metav1.CreateOptions{FieldManager: harness.Hand})
+	made, err := s.Objects(o.component).Create(t.Context(), object, metav1.CreateOptions{FieldManager: harness.Hand})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, env)
 	var obstacles []obstacle
-	for part := range foreignParts {
-		obstacles = append(obstacles, obstacle{part, fmt.Sprintf("s%d", len(obstacles))})
+	for component := range foreignComponents {
+		obstacles = append(obstacles, obstacle{component, fmt.Sprintf("s%d", len(obstacles))})
 	}
 	versions := map[string]string{}
 	for _, o := range obstacles {
@@ -87,7 +87,7 @@ func TestForeignObjects(t *testing.T) {
 		s.Create(t, httpServer(o.server, harness.InlineAuthorization))
 	}
 	for _, o := range obstacles {
-		t.Run(string(o.part)+"/is shown", func(t *testing.T) { s.awaitForeign(t, o) })
+		t.Run(string(o.component)+"/is shown", func(t *testing.T) { s.awaitForeign(t, o) })
 	}
 	s.settle(t)
 	standing := s.Mark(t)
@@ -103,20 +103,20 @@ func TestForeignObjects(t *testing.T) {
 		s.Edit(t, o.server, func(server *v1beta1.MCPServer) { server.Spec.Image = repairedImage })
 	}
 	for _, o := range obstacles {
-		t.Run(string(o.part)+"/others go on", func(t *testing.T) {
+		t.Run(string(o.component)+"/others go on", func(t *testing.T) {
 			s.awaitForeign(t, o)
 			s.checkOthers(t, o)
 		})
 	}
 	s.settle(t)
 	for _, o := range obstacles {
-		object := s.MustObject(t, o.part, o.server)
-		if got := object.GetResourceVersion(); o.part != harness.Proxy && o.part != harness.Backend && got != versions[o.server] {
-			t.Errorf("somebody else's %s was touched: %v", o.part, object)
+		object := s.MustObject(t, o.component, o.server)
+		if got := object.GetResourceVersion(); o.component != harness.Proxy && o.component != harness.Backend && got != versions[o.server] {
+			t.Errorf("somebody else's %s was touched: %v", o.component, object)
 		}
 		for _, entry := range object.GetManagedFields() {
 			if entry.Manager != harness.Hand && entry.Manager != "kube-controller-manager" {
-				t.Errorf("somebody else's %s was touched by %s", o.part, entry.Manager)
+				t.Errorf("somebody else's %s was touched by %s", o.component, entry.Manager)
 			}
 		}
 	}
@@ -124,15 +124,15 @@ func TestForeignObjects(t *testing.T) {
 	// One MCPServer gives up, the others get their places.
 	s.Delete(t, obstacles[0].server, metav1.DeletePropagationBackground)
 	s.AwaitGone(t, obstacles[0].server)
-	s.MustObject(t, obstacles[0].part, obstacles[0].server)
+	s.MustObject(t, obstacles[0].component, obstacles[0].server)
 	for _, o := range obstacles[1:] {
-		err := s.Objects(o.part).Delete(t.Context(), harness.FormOf(o.part).Name(o.server), metav1.DeleteOptions{})
+		err := s.Objects(o.component).Delete(t.Context(), harness.FormOf(o.component).Name(o.server), metav1.DeleteOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, o := range obstacles[1:] {
-		t.Run(string(o.part)+"/converges", func(t *testing.T) {
+		t.Run(string(o.component)+"/converges", func(t *testing.T) {
 			s.await(t, o.server, fine...)
 			s.AwaitSettled(t, o.server)
 			checkOwnership(t, s.Namespace, o.server)
@@ -150,10 +150,10 @@ var withoutChild = expectation{condition: v1beta1.ConditionReady, status: metav1
 // awaitForeign waits until the object in the way is told of, by one condition and one event.
 func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 	t.Helper()
-	form := harness.FormOf(o.part)
+	form := harness.FormOf(o.component)
 	name := form.Name(o.server)
 	expect := expectation{v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, "ObjectNotOurs", []string{"/" + name, "not made for this MCPServer"}}
-	if o.part == harness.Proxy || slices.Contains(neededBy(harness.Proxy), o.part) {
+	if o.component == harness.Proxy || slices.Contains(neededBy(harness.Proxy), o.component) {
 		s.await(t, o.server, expect)
 	} else {
 		s.await(t, o.server, expect, withoutChild)
@@ -162,13 +162,13 @@ func (s *stage) awaitForeign(t *testing.T, o obstacle) {
 	s.oneWarning(t, o.server, expect)
 }
 
-// neededBy returns the parts without which another one is not made.
-func neededBy(part harness.Part) []harness.Part {
-	switch part {
+// neededBy returns the components without which another one is not made.
+func neededBy(component harness.Component) []harness.Component {
+	switch component {
 	case harness.Backend:
-		return []harness.Part{harness.BackendAccount}
+		return []harness.Component{harness.BackendAccount}
 	case harness.Proxy:
-		return []harness.Part{
+		return []harness.Component{
 			harness.Backend, harness.BackendAccount, harness.ProxyAccount, harness.ProxyRole, harness.ProxyBinding,
 		}
 	default:
@@ -183,15 +183,15 @@ func (s *stage) checkOthers(t *testing.T, o obstacle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := append(httpParts(), harness.InlineAuthz)
-	want = slices.DeleteFunc(want, func(part harness.Part) bool {
+	want := append(httpComponents(), harness.InlineAuthz)
+	want = slices.DeleteFunc(want, func(component harness.Component) bool {
 		// The proxy waits for its backend, and a workload for what it depends on.
-		return part == o.part || slices.Contains(neededBy(part), o.part)
+		return component == o.component || slices.Contains(neededBy(component), o.component)
 	})
-	var got []harness.Part
-	for part, object := range objects {
+	var got []harness.Component
+	for component, object := range objects {
 		if owner := metav1.GetControllerOf(object); owner != nil && owner.Name == o.server {
-			got = append(got, part)
+			got = append(got, component)
 		}
 	}
 	slices.Sort(want)

@@ -136,7 +136,7 @@ func TestWatchNamespaces(t *testing.T) {
 		t.Errorf("an MCPServer in another namespace was touched: %+v", server)
 	}
 	if got := other.states(t)["web"]; len(got) > 0 {
-		t.Errorf("an MCPServer in another namespace has the children %v", got.parts())
+		t.Errorf("an MCPServer in another namespace has the children %v", got.components())
 	}
 	requests := account.requests(t, one, began)
 	if len(requests) == 0 {
@@ -163,10 +163,10 @@ func TestMissingRight(t *testing.T) {
 	expect := forbidden("service/mcp-web-headless", "cannot", `resource "services"`, "(+2 more)")
 	s.await(t, "web", expect)
 	s.oneWarning(t, "web", expect)
-	want := slices.DeleteFunc(httpParts(), func(part harness.Part) bool {
-		return slices.Contains([]harness.Part{harness.BackendService, harness.HeadlessService, harness.ProxyService}, part)
+	want := slices.DeleteFunc(httpComponents(), func(component harness.Component) bool {
+		return slices.Contains([]harness.Component{harness.BackendService, harness.HeadlessService, harness.ProxyService}, component)
 	})
-	s.awaitParts(t, "web", want)
+	s.awaitComponents(t, "web", want)
 
 	roles := s.Core.RbacV1().Roles(s.Name)
 	role, err := roles.Get(t.Context(), account.name, metav1.GetOptions{})

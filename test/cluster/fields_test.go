@@ -64,9 +64,9 @@ func awaitEvent(t *testing.T, ns *harness.Namespace, name, reason string, parts 
 }
 
 // putEntriesBack gives an object the managedFields that it had before, and no other value.
-func putEntriesBack(t *testing.T, ns *harness.Namespace, part harness.Part, name string, before *unstructured.Unstructured) {
+func putEntriesBack(t *testing.T, ns *harness.Namespace, component harness.Component, name string, before *unstructured.Unstructured) {
 	t.Helper()
-	ns.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", before.GetManagedFields()))
+	ns.MustPatch(t, harness.Hand, component, name, harness.Replace("/metadata/managedFields", before.GetManagedFields()))
 }
 
 const sourcePath = "/metadata/annotations/freehold.dev~1source"
@@ -78,7 +78,7 @@ func TestForgedSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, annotation, writer, item string
-		part                           harness.Part
+		component                      harness.Component
 	}{
 		{"forged-proxy", v1beta1.AnnotationSource, managers.Proxy, "proxy", harness.Proxy},
 		{"forged-runconfig", v1beta1.AnnotationSource, managers.RunConfig, "runconfig", harness.RunConfig},
@@ -92,7 +92,7 @@ func TestForgedSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			mark, path := ns.Mark(t), "/metadata/annotations/"+strings.ReplaceAll(c.annotation, "/", "~1")
-			object := ns.MustPatch(t, harness.Hand, c.part, c.name, harness.Replace(path, fmt.Sprintf("%s/999", server.UID)))
+			object := ns.MustPatch(t, harness.Hand, c.component, c.name, harness.Replace(path, fmt.Sprintf("%s/999", server.UID)))
 			awaitConflict(t, ns, c.name, harness.Hand, c.writer, c.annotation)
 			watchStanding(t, ns, c.name, mark)
 			cost := harness.CostOf(c.name, ns.Writes(t, mark))
@@ -100,11 +100,11 @@ func TestForgedSource(t *testing.T) {
 				t.Errorf("it should cost one confirmation, one request and one event (-want +got):\n%s", diff)
 			}
 
-			selector := fmt.Sprintf("%s/%s:.metadata.annotations.%s", resourceOf(c.part), object.GetName(), c.annotation)
+			selector := fmt.Sprintf("%s/%s:.metadata.annotations.%s", resourceOf(c.component), object.GetName(), c.annotation)
 			ns.Edit(t, c.name, asksBy(v1beta1.AnnotationTake, selector))
 			awaitNoConflict(t, ns, c.name)
 			harness.Eventually(t, "the source is as it was", func(ctx context.Context) error {
-				object, err := ns.Object(ctx, c.part, c.name)
+				object, err := ns.Object(ctx, c.component, c.name)
 				if err != nil {
 					return err
 				}
@@ -148,25 +148,25 @@ func TestForgedSourceOfNobody(t *testing.T) {
 	}
 }
 
-// resourceOf is the kind of a part as kubectl takes it.
-func resourceOf(part harness.Part) string {
-	form := harness.FormOf(part)
+// resourceOf is the kind of a component as kubectl takes it.
+func resourceOf(component harness.Component) string {
+	form := harness.FormOf(component)
 	return strings.TrimSuffix(strings.ToLower(form.Kind.Kind)+"."+form.Kind.Group, ".")
 }
 
 // awaitSame waits until an object has the spec, data, labels, annotations and owners that it had before.
-func awaitSame(t *testing.T, ns *harness.Namespace, part harness.Part, name string, before *unstructured.Unstructured) {
+func awaitSame(t *testing.T, ns *harness.Namespace, component harness.Component, name string, before *unstructured.Unstructured) {
 	t.Helper()
 	relevant := func(object *unstructured.Unstructured) []any {
 		annotations := object.GetAnnotations()
 		delete(annotations, "deployment.kubernetes.io/revision")
 		return []any{
 			object.Object["spec"], object.Object["data"], object.GetLabels(), annotations,
-			allClaims(map[harness.Part]*unstructured.Unstructured{part: object}),
+			allClaims(map[harness.Component]*unstructured.Unstructured{component: object}),
 		}
 	}
 	harness.Eventually(t, "the object is as it was", func(ctx context.Context) error {
-		object, err := ns.Object(ctx, part, name)
+		object, err := ns.Object(ctx, component, name)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func conditionIs(server *v1beta1.MCPServer, conditionType string, want metav1.Co
 func TestRecordPutBack(t *testing.T) {
 	t.Parallel()
 	drifts := map[string]struct {
-		part       harness.Part
+		component  harness.Component
 		operations []harness.Operation
 	}{
 		"image":     {harness.Proxy, []harness.Operation{harness.Replace(container+"/image", "example.com/other:1")}},
@@ -265,18 +265,18 @@ func TestRecordPutBack(t *testing.T) {
 				ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
 				ns.AwaitSettled(t, name)
 				awaitCalm(t, ns, name)
-				before := ns.MustObject(t, drift.part, name)
+				before := ns.MustObject(t, drift.component, name)
 				resume := func() {}
 				if halt != nil {
 					resume = halt(t, ns, running)
 				}
-				ns.MustPatch(t, harness.Hand, drift.part, name, drift.operations...)
+				ns.MustPatch(t, harness.Hand, drift.component, name, drift.operations...)
 				if halt == nil {
 					awaitConflict(t, ns, name, harness.Hand)
 				}
-				putEntriesBack(t, ns, drift.part, name, before)
+				putEntriesBack(t, ns, drift.component, name, before)
 				resume()
-				awaitSame(t, ns, drift.part, name, before)
+				awaitSame(t, ns, drift.component, name, before)
 				ns.AwaitSettled(t, name)
 				awaitNoConflict(t, ns, name)
 				awaitCalm(t, ns, name)
@@ -337,7 +337,7 @@ func TestSpoiltRecord(t *testing.T) {
 				t.Errorf("the image is %v", image)
 			}
 			claims := func(object *unstructured.Unstructured) any {
-				return allClaims(map[harness.Part]*unstructured.Unstructured{harness.Backend: object})
+				return allClaims(map[harness.Component]*unstructured.Unstructured{harness.Backend: object})
 			}
 			if diff := gocmp.Diff(claims(before), claims(after)); diff != "" {
 				t.Errorf("what our writer owns has changed (-before +after):\n%s", diff)

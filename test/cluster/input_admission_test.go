@@ -69,8 +69,8 @@ func TestQuota(t *testing.T) {
 	s.await(t, "poor", expect)
 	s.countAttempts(t, start, "poor", harness.Backend, harness.ProxyService)
 	s.oneWarning(t, "poor", expect)
-	want := []harness.Part{harness.BackendAccount, harness.ProxyAccount, harness.ProxyBinding, harness.ProxyRole, harness.RunConfig}
-	s.awaitParts(t, "poor", want)
+	want := []harness.Component{harness.BackendAccount, harness.ProxyAccount, harness.ProxyBinding, harness.ProxyRole, harness.RunConfig}
+	s.awaitComponents(t, "poor", want)
 
 	if err := quotas.Delete(t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -80,18 +80,18 @@ func TestQuota(t *testing.T) {
 
 // countAttempts fails the test unless forbidden writes of the children are tried again, but slower and slower, and the
 // status is not written every time. It returns all writes.
-func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, parts ...harness.Part) harness.Cost {
+func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, components ...harness.Component) harness.Cost {
 	t.Helper()
-	refusals := func(events []*audit.Event, part harness.Part) (count int) {
+	refusals := func(events []*audit.Event, component harness.Component) (count int) {
 		for item, n := range harness.CostOf(name, events) {
-			if strings.HasPrefix(item, string(part)+" (") {
+			if strings.HasPrefix(item, string(component)+" (") {
 				count += n
 			}
 		}
 		return count
 	}
 	events := s.AwaitWrites(t, start, "attempts at children that are forbidden", func(events []*audit.Event) bool {
-		return !slices.ContainsFunc(parts, func(part harness.Part) bool { return refusals(events, part) < attemptsAtLeast })
+		return !slices.ContainsFunc(components, func(component harness.Component) bool { return refusals(events, component) < attemptsAtLeast })
 	})
 	until := events[0].Received.Add(counting)
 	ctx, cancel := context.WithDeadline(t.Context(), until)
@@ -102,11 +102,11 @@ func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, parts
 		t.Fatal(err)
 	}
 	events = slices.DeleteFunc(events, func(e *audit.Event) bool { return e.Received.After(until) })
-	for _, part := range parts {
-		count := refusals(events, part)
-		t.Logf("%s was tried %d times in %v", part, count, counting)
+	for _, component := range components {
+		count := refusals(events, component)
+		t.Logf("%s was tried %d times in %v", component, count, counting)
 		if count > attemptsAtMost {
-			t.Errorf("%s was tried %d times in %v; it should be %d times at the most", part, count, counting, attemptsAtMost)
+			t.Errorf("%s was tried %d times in %v; it should be %d times at the most", component, count, counting, attemptsAtMost)
 		}
 	}
 	cost := harness.CostOf(name, events)
@@ -117,8 +117,8 @@ func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, parts
 	return cost
 }
 
-// awaitParts waits until an MCPServer has just these children.
-func (s *stage) awaitParts(t *testing.T, name string, want []harness.Part) {
+// awaitComponents waits until an MCPServer has just these children.
+func (s *stage) awaitComponents(t *testing.T, name string, want []harness.Component) {
 	t.Helper()
 	slices.Sort(want)
 	harness.Eventually(t, "the other children of "+name, func(ctx context.Context) error {
@@ -190,8 +190,8 @@ func TestAdmissionPolicy(t *testing.T) {
 			s.await(t, "watched", expect)
 			s.countAttempts(t, start, "watched", harness.BackendService)
 			s.oneWarning(t, "watched", expect)
-			want := slices.DeleteFunc(httpParts(), func(part harness.Part) bool { return part == harness.BackendService })
-			s.awaitParts(t, "watched", want)
+			want := slices.DeleteFunc(httpComponents(), func(component harness.Component) bool { return component == harness.BackendService })
+			s.awaitComponents(t, "watched", want)
 			lift()
 			s.await(t, "watched", fine...)
 		})

@@ -28,7 +28,7 @@ type badInput struct {
 	expect expectation
 	// refused is the child that the API server refuses. Empty where the operator sees for itself that the spec
 	// cannot work, and asks for nothing.
-	refused harness.Part
+	refused harness.Component
 }
 
 // mostAttempts is how often a refused write is made while these tests look on: the first wait is 5 s, and each further one
@@ -52,13 +52,13 @@ func (c badInput) checkAttempts(t *testing.T, name string, cost harness.Cost) {
 func isInvalid(e *audit.Event) bool { return e.Code == http.StatusUnprocessableEntity }
 
 // spared are the children that an MCPServer gets although it is bad from its start.
-func (c badInput) spared() []harness.Part {
+func (c badInput) spared() []harness.Component {
 	if c.refused == "" {
 		return nil
 	}
-	return slices.DeleteFunc(httpParts(), func(part harness.Part) bool {
+	return slices.DeleteFunc(httpComponents(), func(component harness.Component) bool {
 		// The Deployment waits for the StatefulSet.
-		return part == c.refused || part == harness.Proxy
+		return component == c.refused || component == harness.Proxy
 	})
 }
 
@@ -121,7 +121,7 @@ func TestBadInput(t *testing.T) {
 			if changed := good[c.name].changed(bad[c.name]); len(changed) > 0 {
 				t.Errorf("these children changed: %v", changed)
 			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(c.spared())), bad[c.born()].parts()); diff != "" {
+			if diff := cmp.Diff(slices.Sorted(slices.Values(c.spared())), bad[c.born()].components()); diff != "" {
 				t.Errorf("what was bad from its start has other children (-want +got):\n%s", diff)
 			}
 			c.checkAttempts(t, c.name, attemptsFor(c.name, tried))
@@ -163,7 +163,7 @@ func TestBadInput(t *testing.T) {
 	}
 	whole := s.states(t)
 	for _, c := range cases {
-		if diff := cmp.Diff(slices.Sorted(slices.Values(httpParts())), whole[c.born()].parts()); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(httpComponents())), whole[c.born()].components()); diff != "" {
 			t.Errorf("%s has other children (-want +got):\n%s", c.born(), diff)
 		}
 	}

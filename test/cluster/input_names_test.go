@@ -66,7 +66,7 @@ func TestUnusableNames(t *testing.T) {
 	children := s.states(t)
 	for what, c := range refused {
 		if got := children[c.server.Name]; len(got) > 0 {
-			t.Errorf("%s: there are the children %v", what, got.parts())
+			t.Errorf("%s: there are the children %v", what, got.components())
 		}
 	}
 
@@ -119,7 +119,7 @@ func TestWithoutSpec(t *testing.T) {
 	s.AwaitSettled(t, bare.GetName())
 	s.settle(t)
 	good := s.states(t)[bare.GetName()]
-	if diff := cmp.Diff(slices.Sorted(slices.Values(httpParts())), good.parts()); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(httpComponents())), good.components()); diff != "" {
 		t.Errorf("there are other children (-want +got):\n%s", diff)
 	}
 

@@ -97,10 +97,10 @@ func httpServer(name string, changes ...harness.Change) *v1beta1.MCPServer {
 	return harness.Server(name, v1beta1.TransportStreamableHTTP, changes...)
 }
 
-// httpParts are the children of httpServer.
-func httpParts() []harness.Part {
-	return slices.DeleteFunc(harness.PartsOf(httpServer("any")), func(part harness.Part) bool {
-		return part == harness.ServerItself
+// httpComponents are the children of httpServer.
+func httpComponents() []harness.Component {
+	return slices.DeleteFunc(harness.ComponentsOf(httpServer("any")), func(component harness.Component) bool {
+		return component == harness.ServerItself
 	})
 }
 
@@ -253,7 +253,7 @@ func (s *stage) awaitRest(t *testing.T, filters ...audit.Filter) {
 func some(events []*audit.Event) bool { return len(events) > 0 }
 
 // state is the resourceVersion of each of an MCPServer's children.
-type state map[harness.Part]string
+type state map[harness.Component]string
 
 // states returns the state of all MCPServers.
 func (s *stage) states(t *testing.T) map[string]state {
@@ -265,28 +265,28 @@ func (s *stage) states(t *testing.T) map[string]state {
 	states := map[string]state{}
 	for server, objects := range all {
 		states[server] = state{}
-		for part, object := range objects {
-			if part != harness.ServerItself {
-				states[server][part] = object.GetResourceVersion()
+		for component, object := range objects {
+			if component != harness.ServerItself {
+				states[server][component] = object.GetResourceVersion()
 			}
 		}
 	}
 	return states
 }
 
-// parts returns the children in the order of their names.
-func (s state) parts() []harness.Part { return slices.Sorted(maps.Keys(s)) }
+// components returns the children in the order of their names.
+func (s state) components() []harness.Component { return slices.Sorted(maps.Keys(s)) }
 
 // changed returns the children that came, went or were written.
-func (s state) changed(later state) []harness.Part {
-	changed := map[harness.Part]bool{}
-	for part := range s {
-		changed[part] = true
+func (s state) changed(later state) []harness.Component {
+	changed := map[harness.Component]bool{}
+	for component := range s {
+		changed[component] = true
 	}
-	for part := range later {
-		changed[part] = true
+	for component := range later {
+		changed[component] = true
 	}
-	maps.DeleteFunc(changed, func(part harness.Part, _ bool) bool { return s[part] == later[part] })
+	maps.DeleteFunc(changed, func(component harness.Component, _ bool) bool { return s[component] == later[component] })
 	return slices.Sorted(maps.Keys(changed))
 }
 

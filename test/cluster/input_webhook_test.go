@@ -38,8 +38,8 @@ func TestAdmissionWebhook(t *testing.T) {
 	if cost["service/backend (400)"] == 0 {
 		t.Errorf("the webhook's answer was to be passed on with code 400; the writes are %v", cost)
 	}
-	want := slices.DeleteFunc(httpParts(), func(part harness.Part) bool { return part == harness.BackendService })
-	s.awaitParts(t, "watched", want)
+	want := slices.DeleteFunc(httpComponents(), func(component harness.Component) bool { return component == harness.BackendService })
+	s.awaitComponents(t, "watched", want)
 	lifted.Store(true)
 	s.await(t, "watched", fine...)
 }

@@ -46,9 +46,9 @@ func TestRestoredWithoutOwners(t *testing.T) {
 			stop()
 
 			mark := ns.Mark(t)
-			parts := slices.DeleteFunc(harness.PartsOf(server), func(p harness.Part) bool { return p == harness.ServerItself })
-			for _, part := range parts {
-				restoreWith(t, ns, name, part, func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
+			components := slices.DeleteFunc(harness.ComponentsOf(server), func(p harness.Component) bool { return p == harness.ServerItself })
+			for _, component := range components {
+				restoreWith(t, ns, name, component, func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
 			}
 			if name == "while-down" {
 				ns.Operate(t)
@@ -56,9 +56,9 @@ func TestRestoredWithoutOwners(t *testing.T) {
 			awaitClaims(t, ns, name, claims)
 			ns.AwaitSettled(t, name)
 			awaitNoConflict(t, ns, name)
-			for part, object := range objectsOf(t, ns, name) {
-				if part != harness.ServerItself && !metav1.IsControlledBy(object, server) {
-					t.Errorf("the %s belongs to %v", part, object.GetOwnerReferences())
+			for component, object := range objectsOf(t, ns, name) {
+				if component != harness.ServerItself && !metav1.IsControlledBy(object, server) {
+					t.Errorf("the %s belongs to %v", component, object.GetOwnerReferences())
 				}
 			}
 			for _, e := range ns.Writes(t, mark) {
@@ -89,9 +89,9 @@ func TestDeletionOfAllWithoutReference(t *testing.T) {
 	awaitCalm(t, ns, name)
 	harness.Stop(t, first)
 
-	for _, part := range harness.PartsOf(server) {
-		if part != harness.ServerItself {
-			ns.MustPatch(t, harness.Hand, part, name, harness.Remove("/metadata/ownerReferences"))
+	for _, component := range harness.ComponentsOf(server) {
+		if component != harness.ServerItself {
+			ns.MustPatch(t, harness.Hand, component, name, harness.Remove("/metadata/ownerReferences"))
 		}
 	}
 	mark := ns.Mark(t)

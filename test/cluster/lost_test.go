@@ -34,8 +34,8 @@ const velero = "velero"
 
 // loss is a way in which an object comes to be without the entries of ours in its managedFields.
 type loss struct {
-	// lose does it to one part of an MCPServer.
-	lose func(t *testing.T, ns *harness.Namespace, server string, part harness.Part)
+	// lose does it to one component of an MCPServer.
+	lose func(t *testing.T, ns *harness.Namespace, server string, component harness.Component)
 	// children tells that it is done to children alone: to restore the MCPServer would make it another one.
 	children bool
 	// halt keeps the operator from seeing how it is done, and gives it back.
@@ -59,9 +59,9 @@ var losses = map[string]loss{
 		lose: restoreCopy, children: true, halt: whileDown, keepers: []string{velero}, remade: true,
 	},
 	"first-apply-of-another": {
-		lose: func(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
-			resetFields(t, ns, server, part)
-			ns.MustApply(t, team, part, server, false, map[string]any{
+		lose: func(t *testing.T, ns *harness.Namespace, server string, component harness.Component) {
+			resetFields(t, ns, server, component)
+			ns.MustApply(t, team, component, server, false, map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{foreignKey: "here"}},
 			})
 		},
@@ -70,21 +70,21 @@ var losses = map[string]loss{
 }
 
 // resetFields takes all claims away in the way that the API offers for it.
-func resetFields(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
+func resetFields(t *testing.T, ns *harness.Namespace, server string, component harness.Component) {
 	t.Helper()
-	ns.MustPatch(t, harness.Hand, part, server, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+	ns.MustPatch(t, harness.Hand, component, server, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 }
 
 // restoreCopy deletes an object and makes it anew from a copy, with labels, annotations and owner references.
-func restoreCopy(t *testing.T, ns *harness.Namespace, server string, part harness.Part) {
+func restoreCopy(t *testing.T, ns *harness.Namespace, server string, component harness.Component) {
 	t.Helper()
-	restoreWith(t, ns, server, part, func(*unstructured.Unstructured) {})
+	restoreWith(t, ns, server, component, func(*unstructured.Unstructured) {})
 }
 
 // restoreWith is restoreCopy with a change of the copy.
-func restoreWith(t *testing.T, ns *harness.Namespace, server string, part harness.Part, change func(*unstructured.Unstructured)) {
+func restoreWith(t *testing.T, ns *harness.Namespace, server string, component harness.Component, change func(*unstructured.Unstructured)) {
 	t.Helper()
-	restored := ns.MustObject(t, part, server)
+	restored := ns.MustObject(t, component, server)
 	name, background := restored.GetName(), metav1.DeletePropagationBackground
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
 		unstructured.RemoveNestedField(restored.Object, "metadata", field)
@@ -97,11 +97,11 @@ func restoreWith(t *testing.T, ns *harness.Namespace, server string, part harnes
 	change(restored)
 	harness.Eventually(t, "the copy is there", func(ctx context.Context) error {
 		// An operator at work may make the object anew before the copy is made. Then that goes as well.
-		err := ns.Objects(part).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+		err := ns.Objects(component).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		_, err = ns.Objects(part).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
+		_, err = ns.Objects(component).Create(ctx, restored, metav1.CreateOptions{FieldManager: velero})
 		return err
 	})
 }
@@ -142,12 +142,12 @@ func TestLostClaims(t *testing.T) {
 
 			resume := l.halt(t, ns, running)
 			mark := ns.Mark(t)
-			parts := harness.PartsOf(server)
+			components := harness.ComponentsOf(server)
 			if l.children {
-				parts = slices.DeleteFunc(parts, func(p harness.Part) bool { return p == harness.ServerItself })
+				components = slices.DeleteFunc(components, func(p harness.Component) bool { return p == harness.ServerItself })
 			}
-			for _, part := range parts {
-				l.lose(t, ns, name, part)
+			for _, component := range components {
+				l.lose(t, ns, name, component)
 			}
 			resume()
 			awaitClaims(t, ns, name, claims)
@@ -155,12 +155,12 @@ func TestLostClaims(t *testing.T) {
 			ns.AwaitSettled(t, name)
 			// One edit for each writer and object.
 			want := harness.Cost{}
-			for _, part := range parts {
-				item := string(part)
-				if part == harness.ServerItself {
+			for _, component := range components {
+				item := string(component)
+				if component == harness.ServerItself {
 					item = "finalizer"
 				}
-				want[item] += len(harness.Managers(server, part))
+				want[item] += len(harness.Managers(server, component))
 			}
 			if l.remade {
 				want[string(harness.Proxy)]++
@@ -178,7 +178,7 @@ func TestLostClaims(t *testing.T) {
 			checkLossCost(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"))
 			checkEdited(t, ns, name)
 			l.check(t, ns, name, nil, unowned)
-			env.Numbers.Add("lost claims: objects to which they came back", len(parts))
+			env.Numbers.Add("lost claims: objects to which they came back", len(components))
 		})
 	}
 }
@@ -186,36 +186,36 @@ func TestLostClaims(t *testing.T) {
 // check looks at who owns what: our writers what they had, if that is given, and in any case nothing but what they
 // claim; the keepers some of the rest, and no field nobody unless nobody owned it before.
 func (l loss) check(
-	t *testing.T, ns *harness.Namespace, name string, claims map[harness.Part]map[string][]string, unowned map[harness.Part][]string,
+	t *testing.T, ns *harness.Namespace, name string, claims map[harness.Component]map[string][]string, unowned map[harness.Component][]string,
 ) {
 	t.Helper()
 	objects := objectsOf(t, ns, name)
 	if diff := cmp.Diff(claims, allClaims(objects)); claims != nil && diff != "" {
 		t.Errorf("what our writers own has changed (-before +after):\n%s", diff)
 	}
-	for part, now := range allOwnerless(t, objects) {
+	for component, now := range allOwnerless(t, objects) {
 		lost := slices.DeleteFunc(now, func(path string) bool {
 			// The one field of an MCPServer that the API server always sets, to what is as good as nothing: whoever
 			// reads it into a Go type does not see it.
-			harmless := part == harness.ServerItself && path == ".spec.trustProxyHeaders"
-			return harmless || slices.Contains(unowned[part], path)
+			harmless := component == harness.ServerItself && path == ".spec.trustProxyHeaders"
+			return harmless || slices.Contains(unowned[component], path)
 		})
 		if len(lost) > 0 {
-			t.Errorf("fields of %s are left without an owner: %v", part, lost)
+			t.Errorf("fields of %s are left without an owner: %v", component, lost)
 		}
 	}
-	for part, object := range objects {
+	for component, object := range objects {
 		object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 			return slices.Contains(l.keepers, e.Manager) && (e.Operation == metav1.ManagedFieldsOperationUpdate || e.Manager == team)
 		}))
-		objects[part] = object
+		objects[component] = object
 	}
 	for _, wrong := range strayOwners(serverOf(t, objects), objects) {
 		t.Error(wrong)
 	}
 }
 
-func objectsOf(t *testing.T, ns *harness.Namespace, name string) map[harness.Part]*unstructured.Unstructured {
+func objectsOf(t *testing.T, ns *harness.Namespace, name string) map[harness.Component]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := ns.ObjectsOf(t.Context(), name)
 	if err != nil {
@@ -242,7 +242,7 @@ func checkEdited(t *testing.T, ns *harness.Namespace, name string) {
 }
 
 // awaitClaims waits until each of our writers owns just what it owned before.
-func awaitClaims(t *testing.T, ns *harness.Namespace, name string, want map[harness.Part]map[string][]string) {
+func awaitClaims(t *testing.T, ns *harness.Namespace, name string, want map[harness.Component]map[string][]string) {
 	t.Helper()
 	harness.Eventually(t, "all writers own what they did", func(ctx context.Context) error {
 		objects, err := ns.ObjectsOf(ctx, name)
@@ -273,11 +273,11 @@ func awaitLostEvent(t *testing.T, ns *harness.Namespace, name string) {
 	})
 }
 
-// allClaims are the paths that our writers own, by part and writer.
-func allClaims(objects map[harness.Part]*unstructured.Unstructured) map[harness.Part]map[string][]string {
-	all := map[harness.Part]map[string][]string{}
-	for part, object := range objects {
-		all[part] = map[string][]string{}
+// allClaims are the paths that our writers own, by component and writer.
+func allClaims(objects map[harness.Component]*unstructured.Unstructured) map[harness.Component]map[string][]string {
+	all := map[harness.Component]map[string][]string{}
+	for component, object := range objects {
+		all[component] = map[string][]string{}
 		for _, entry := range object.GetManagedFields() {
 			if !claims.Knows(entry.Manager) {
 				continue
@@ -285,10 +285,10 @@ func allClaims(objects map[harness.Part]*unstructured.Unstructured) map[harness.
 			writer := fmt.Sprintf("%s %s %s", entry.Manager, entry.Operation, entry.Subresource)
 			fields, err := ownership.Fields(&entry)
 			if err != nil {
-				all[part][writer] = []string{err.Error()}
+				all[component][writer] = []string{err.Error()}
 				continue
 			}
-			all[part][writer] = paths(fields)
+			all[component][writer] = paths(fields)
 		}
 	}
 	return all
@@ -306,9 +306,9 @@ var (
 	serverSchema = toolhiveac.NewTypeConverter(toolhivescheme.Scheme)
 )
 
-// schemaOf tells the types of a part's fields.
-func schemaOf(part harness.Part) managedfields.TypeConverter {
-	if part == harness.ServerItself {
+// schemaOf tells the types of a component's fields.
+func schemaOf(component harness.Component) managedfields.TypeConverter {
+	if component == harness.ServerItself {
 		return serverSchema
 	}
 	return coreSchema
@@ -320,12 +320,12 @@ var systemFields = []string{
 	".metadata.generation", ".metadata.creationTimestamp", ".metadata.managedFields",
 }
 
-// allOwnerless are the leaves of objects that nobody owns, by part. On any object these are defaults of the API server.
-func allOwnerless(t *testing.T, objects map[harness.Part]*unstructured.Unstructured) map[harness.Part][]string {
+// allOwnerless are the leaves of objects that nobody owns, by component. On any object these are defaults of the API server.
+func allOwnerless(t *testing.T, objects map[harness.Component]*unstructured.Unstructured) map[harness.Component][]string {
 	t.Helper()
-	all := map[harness.Part][]string{}
-	for part, object := range objects {
-		typed, err := schemaOf(part).ObjectToTyped(object)
+	all := map[harness.Component][]string{}
+	for component, object := range objects {
+		typed, err := schemaOf(component).ObjectToTyped(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func allOwnerless(t *testing.T, objects map[harness.Part]*unstructured.Unstructu
 			}
 			fields = fields.Difference(owned)
 		}
-		all[part] = slices.DeleteFunc(paths(fields), func(path string) bool {
+		all[component] = slices.DeleteFunc(paths(fields), func(path string) bool {
 			return slices.ContainsFunc(systemFields, func(system string) bool {
 				rest, found := strings.CutPrefix(path, system)
 				return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -364,9 +364,9 @@ func checkLossCost(t *testing.T, ns *harness.Namespace, name string, since audit
 	if cost["event"] > edits || cost["status"] > 3 {
 		t.Errorf("there were %d writes of events and %d of the status", cost["event"], cost["status"])
 	}
-	for part, count := range cost.Lost() {
-		if others := ns.WritesByOthers(t, since, part, name); count > others {
-			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
+	for component, count := range cost.Lost() {
+		if others := ns.WritesByOthers(t, since, component, name); count > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
 		}
 	}
 	if diff := cmp.Diff(want, cost.Without("event", "status")); diff != "" {

@@ -24,23 +24,23 @@ import (
 // adopted by the other one: clients of a would reach another backend, past its proxy.
 func TestNamesThatMeet(t *testing.T) {
 	t.Parallel()
-	for suffix, part := range map[string]harness.Part{"-proxy": harness.ProxyService, "-headless": harness.HeadlessService} {
+	for suffix, component := range map[string]harness.Component{"-proxy": harness.ProxyService, "-headless": harness.HeadlessService} {
 		for _, transport := range []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio} {
 			name := fmt.Sprintf("a%s %s", suffix, transport)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				m := &meeting{stage: newStage(t, env), other: "a" + suffix, part: part, wants: transport != v1beta1.TransportStdio}
+				m := &meeting{stage: newStage(t, env), other: "a" + suffix, component: component, wants: transport != v1beta1.TransportStdio}
 				m.run(t, harness.Server(m.other, transport))
 			})
 		}
 	}
 }
 
-// meeting is the part of an MCPServer a that another one has, or would have, as well.
+// meeting is a component of MCPServer a that another MCPServer has, or would have, as well.
 type meeting struct {
 	*stage
-	other string
-	part  harness.Part
+	other     string
+	component harness.Component
 	// wants tells that the other one has such a child.
 	wants bool
 }
@@ -48,7 +48,7 @@ type meeting struct {
 func (m *meeting) run(t *testing.T, other *v1beta1.MCPServer) {
 	t.Helper()
 	const name = "a"
-	service := harness.FormOf(m.part).Name(name)
+	service := harness.FormOf(m.component).Name(name)
 	first := m.Operate(t)
 	m.Create(t, httpServer(name))
 	m.AwaitSettled(t, name)
@@ -56,14 +56,14 @@ func (m *meeting) run(t *testing.T, other *v1beta1.MCPServer) {
 	m.awaitTold(t, "service/"+service+": it belongs to MCPServer a: a child of either MCPServer has this name")
 	m.AwaitSettled(t, name)
 	m.settle(t)
-	before := m.MustObject(t, m.part, name)
+	before := m.MustObject(t, m.component, name)
 
 	// A user takes the reference away, once from an operator at work and once from one that is not there to see it.
 	mark := m.Mark(t)
-	m.MustPatch(t, harness.Hand, m.part, name, harness.Remove("/metadata/ownerReferences"))
+	m.MustPatch(t, harness.Hand, m.component, name, harness.Remove("/metadata/ownerReferences"))
 	m.awaitOwner(t, name)
 	harness.Stop(t, first)
-	m.MustPatch(t, harness.Hand, m.part, name, harness.Remove("/metadata/ownerReferences"))
+	m.MustPatch(t, harness.Hand, m.component, name, harness.Remove("/metadata/ownerReferences"))
 	m.Operate(t)
 	after := m.awaitOwner(t, name)
 	m.settle(t)
@@ -79,7 +79,7 @@ func (m *meeting) run(t *testing.T, other *v1beta1.MCPServer) {
 	m.awaitTold(t, "service/"+service+": MCPServer a, which is gone, has left it behind", "kubectl delete -n "+m.Name+" service/"+service)
 	m.settle(t)
 	m.checkWriters(t, mark, service, name)
-	left := m.MustObject(t, m.part, name)
+	left := m.MustObject(t, m.component, name)
 	if left.GetUID() != before.GetUID() || len(left.GetOwnerReferences()) > 0 {
 		t.Errorf("what was to stay belongs to %v", left.GetOwnerReferences())
 	}
@@ -106,7 +106,7 @@ func (m *meeting) awaitTold(t *testing.T, parts ...string) {
 func (m *meeting) awaitOwner(t *testing.T, server string) (service *corev1.Service) {
 	t.Helper()
 	harness.Eventually(t, "the Service belongs to "+server, func(ctx context.Context) (err error) {
-		service, err = m.Core.CoreV1().Services(m.Name).Get(ctx, harness.FormOf(m.part).Name("a"), metav1.GetOptions{})
+		service, err = m.Core.CoreV1().Services(m.Name).Get(ctx, harness.FormOf(m.component).Name("a"), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

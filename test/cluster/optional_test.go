@@ -63,7 +63,7 @@ func TestOptionalChildren(t *testing.T) {
 				if n := checkCost(t, ns, c.name, mark, step.costs); n > mostStatuses {
 					t.Errorf("the status was written %d times", n)
 				}
-				checkOwnership(t, ns, c.name) // It has the parts that its spec asks for, and no others.
+				checkOwnership(t, ns, c.name) // It has the components that its spec asks for, and no others.
 			}
 		})
 	}

@@ -76,8 +76,8 @@ func TestMetadataOverrides(t *testing.T) {
 	sum := s.checksum(t, name)
 
 	// Others write to the objects as well.
-	for _, part := range []harness.Part{harness.Proxy, harness.ProxyService} {
-		s.MustPatch(t, harness.Hand, part, name,
+	for _, component := range []harness.Component{harness.Proxy, harness.ProxyService} {
+		s.MustPatch(t, harness.Hand, component, name,
 			harness.Add("/metadata/labels/foreign", "here"), harness.Add("/metadata/annotations/foreign", "here"))
 	}
 	s.MustPatch(t, harness.Hand, harness.Proxy, name,
@@ -213,9 +213,9 @@ func (s *stage) checkOverrides(t *testing.T, name string) {
 }
 
 // checkOwner fails the test unless a manager, and nobody else, owns the fields.
-func (s *stage) checkOwner(t *testing.T, part harness.Part, server, manager string, paths ...string) {
+func (s *stage) checkOwner(t *testing.T, component harness.Component, server, manager string, paths ...string) {
 	t.Helper()
-	object := s.MustObject(t, part, server)
+	object := s.MustObject(t, component, server)
 	for _, path := range paths {
 		if got := managersOf(object, path); !slices.Equal(got, []string{manager}) {
 			t.Errorf("%s of %s is owned by %v, not by %s", path, object.GetName(), got, manager)

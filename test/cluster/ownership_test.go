@@ -22,7 +22,7 @@ import (
 // claims are those of Freehold's writers.
 var claims = managers.Registry()
 
-// checkOwnership looks at who owns what of an MCPServer and its children: it has the parts that its spec asks for and
+// checkOwnership looks at who owns what of an MCPServer and its children: it has the components that its spec asks for and
 // no others, each is owned by its writers, within their claims, and by nobody else but the control plane and the
 // author of the MCPServer.
 func checkOwnership(t *testing.T, ns *harness.Namespace, name string) {
@@ -37,7 +37,7 @@ func checkOwnership(t *testing.T, ns *harness.Namespace, name string) {
 	}
 }
 
-func serverOf(t *testing.T, objects map[harness.Part]*unstructured.Unstructured) *v1beta1.MCPServer {
+func serverOf(t *testing.T, objects map[harness.Component]*unstructured.Unstructured) *v1beta1.MCPServer {
 	t.Helper()
 	object := objects[harness.ServerItself]
 	if object == nil {
@@ -50,32 +50,32 @@ func serverOf(t *testing.T, objects map[harness.Part]*unstructured.Unstructured)
 	return server
 }
 
-// strayOwners tells what is wrong with the ownership of an MCPServer's parts.
-func strayOwners(server *v1beta1.MCPServer, objects map[harness.Part]*unstructured.Unstructured) []string {
+// strayOwners tells what is wrong with the ownership of an MCPServer's components.
+func strayOwners(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
 	var wrong []string
-	wanted := harness.PartsOf(server)
-	for part := range objects {
+	wanted := harness.ComponentsOf(server)
+	for component := range objects {
 		// Configuration of an earlier spec stays for as long as the user may go back to a ReplicaSet that names it.
-		if !slices.Contains(wanted, part) && !harness.FormOf(part).Digest {
-			wrong = append(wrong, fmt.Sprintf("MCPServer %s has a part that its spec does not ask for: %s", server.Name, part))
+		if !slices.Contains(wanted, component) && !harness.FormOf(component).Digest {
+			wrong = append(wrong, fmt.Sprintf("MCPServer %s has a component that its spec does not ask for: %s", server.Name, component))
 		}
 	}
-	for _, part := range wanted {
-		object, ok := objects[part]
+	for _, component := range wanted {
+		object, ok := objects[component]
 		if !ok {
-			wrong = append(wrong, fmt.Sprintf("MCPServer %s is without a part: %s", server.Name, part))
+			wrong = append(wrong, fmt.Sprintf("MCPServer %s is without a component: %s", server.Name, component))
 			continue
 		}
-		for _, why := range strayEntries(server, part, object) {
-			wrong = append(wrong, fmt.Sprintf("%s of MCPServer %s: %s", part, server.Name, why))
+		for _, why := range strayEntries(server, component, object) {
+			wrong = append(wrong, fmt.Sprintf("%s of MCPServer %s: %s", component, server.Name, why))
 		}
 	}
 	return wrong
 }
 
-func strayEntries(server *v1beta1.MCPServer, part harness.Part, object *unstructured.Unstructured) []string {
+func strayEntries(server *v1beta1.MCPServer, component harness.Component, object *unstructured.Unstructured) []string {
 	var wrong []string
-	missing := harness.Managers(server, part)
+	missing := harness.Managers(server, component)
 	for _, entry := range object.GetManagedFields() {
 		writer := entry.Manager
 		if entry.Subresource != "" {
@@ -85,8 +85,8 @@ func strayEntries(server *v1beta1.MCPServer, part harness.Part, object *unstruct
 		switch {
 		case at >= 0 && entry.Operation == metav1.ManagedFieldsOperationApply:
 			missing = slices.Delete(missing, at, at+1)
-			wrong = append(wrong, outsideOfClaim(part, &entry)...)
-		case isSystem(part, &entry):
+			wrong = append(wrong, outsideOfClaim(component, &entry)...)
+		case isSystem(component, &entry):
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s owns fields by %s", writer, entry.Operation))
 		}
@@ -97,12 +97,12 @@ func strayEntries(server *v1beta1.MCPServer, part harness.Part, object *unstruct
 	return wrong
 }
 
-func outsideOfClaim(part harness.Part, entry *metav1.ManagedFieldsEntry) []string {
+func outsideOfClaim(component harness.Component, entry *metav1.ManagedFieldsEntry) []string {
 	fields, err := ownership.Fields(entry)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	writer, ok := claims.Writer(entry.Manager, harness.FormOf(part).Kind, entry.Subresource)
+	writer, ok := claims.Writer(entry.Manager, harness.FormOf(component).Kind, entry.Subresource)
 	if !ok {
 		return []string{entry.Manager + " is not registered"}
 	}
@@ -117,11 +117,11 @@ func outsideOfClaim(part harness.Part, entry *metav1.ManagedFieldsEntry) []strin
 }
 
 // isSystem tells whether an entry is one that Kubernetes itself makes, or the author of the MCPServer.
-func isSystem(part harness.Part, entry *metav1.ManagedFieldsEntry) bool {
+func isSystem(component harness.Component, entry *metav1.ManagedFieldsEntry) bool {
 	if entry.Operation != metav1.ManagedFieldsOperationUpdate {
 		return false
 	}
-	switch part {
+	switch component {
 	case harness.ServerItself:
 		return entry.Manager == harness.Author && entry.Subresource == ""
 	case harness.Proxy, harness.Backend:

@@ -153,7 +153,7 @@ func impersonate(t *testing.T, ns *harness.Namespace, name string, groups ...str
 	return as(t, ns, config)
 }
 
-// objects is the client for the objects of a part.
-func (s *somebody) objects(part harness.Part) dynamic.ResourceInterface {
-	return s.client.Resource(harness.FormOf(part).Resource).Namespace(s.ns.Name)
+// objects is the client for the objects of a component.
+func (s *somebody) objects(component harness.Component) dynamic.ResourceInterface {
+	return s.client.Resource(harness.FormOf(component).Resource).Namespace(s.ns.Name)
 }

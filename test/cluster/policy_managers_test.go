@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// fields are what an object of a part must have.
-var fields = map[harness.Part]map[string]any{
+// fields are what an object of a component must have.
+var fields = map[harness.Component]map[string]any{
 	harness.ServerItself: {"spec": map[string]any{"image": "example.com/mcp:1"}},
 	harness.RunConfig:    {"data": map[string]any{"a": "b"}},
 	// An object of which nobody owns anything is not tracked.
@@ -40,32 +40,32 @@ var workload = map[string]any{
 	},
 }
 
-// objectOf is an object of a part.
-func objectOf(part harness.Part, name string) *unstructured.Unstructured {
-	form := harness.FormOf(part)
-	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields[part])}
+// objectOf is an object of a component.
+func objectOf(component harness.Component, name string) *unstructured.Unstructured {
+	form := harness.FormOf(component)
+	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(fields[component])}
 	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
 	object.SetName(name)
 	return object
 }
 
-// subresources are those of a part that have managers of their own, with a field of each to apply.
-var subresources = map[harness.Part]map[string]string{
+// subresources are those of a component that have managers of their own, with a field of each to apply.
+var subresources = map[harness.Component]map[string]string{
 	harness.ServerItself: {"status": `{"status":{"message":"m"}}`},
 	harness.ProxyService: {"status": `{"status":{"loadBalancer":{}}}`},
 	harness.Proxy:        {"status": `{"status":{"observedGeneration":1}}`, "scale": `{"spec":{"replicas":0}}`},
 	harness.Backend:      {"status": `{"status":{"observedGeneration":1}}`, "scale": `{"spec":{"replicas":0}}`},
 }
 
-// writesAs are ways to write an object of a part under the name of a field manager. None of them leaves a trace.
-func writesAs(ctx context.Context, s *somebody, part harness.Part, name, manager string) map[string]error {
-	client, dryRun := s.objects(part), []string{metav1.DryRunAll}
+// writesAs are ways to write an object of a component under the name of a field manager. None of them leaves a trace.
+func writesAs(ctx context.Context, s *somebody, component harness.Component, name, manager string) map[string]error {
+	client, dryRun := s.objects(component), []string{metav1.DryRunAll}
 	results := map[string]error{}
-	_, results["apply"] = client.Apply(ctx, name, objectOf(part, name),
+	_, results["apply"] = client.Apply(ctx, name, objectOf(component, name),
 		metav1.ApplyOptions{FieldManager: manager, DryRun: dryRun, Force: true})
-	_, results["apply of what is not there"] = client.Apply(ctx, "new-"+name, objectOf(part, "new-"+name),
+	_, results["apply of what is not there"] = client.Apply(ctx, "new-"+name, objectOf(component, "new-"+name),
 		metav1.ApplyOptions{FieldManager: manager, DryRun: dryRun})
-	_, results["create"] = client.Create(ctx, objectOf(part, "other-"+name),
+	_, results["create"] = client.Create(ctx, objectOf(component, "other-"+name),
 		metav1.CreateOptions{FieldManager: manager, DryRun: dryRun})
 	label := `{"metadata":{"labels":{"a":"b"}}}`
 	_, results["patch"] = client.Patch(ctx, name, types.MergePatchType, []byte(label),
@@ -76,7 +76,7 @@ func writesAs(ctx context.Context, s *somebody, part harness.Part, name, manager
 		live.SetLabels(map[string]string{"a": "b"})
 		_, results["update"] = client.Update(ctx, live, metav1.UpdateOptions{FieldManager: manager, DryRun: dryRun})
 	}
-	for subresource, body := range subresources[part] {
+	for subresource, body := range subresources[component] {
 		_, results[subresource] = client.Patch(ctx, name, types.MergePatchType, []byte(body),
 			metav1.PatchOptions{FieldManager: manager, DryRun: dryRun}, subresource)
 	}
@@ -89,10 +89,10 @@ func TestPolicyFieldManagers(t *testing.T) {
 	ns, unbound := env.Namespace(t), env.Namespace(t)
 	const name, ours, theirs = "some", "freehold-proxy", "team-freehold-proxy"
 	for _, ns := range []*harness.Namespace{ns, unbound} {
-		for part := range fields {
+		for component := range fields {
 			options := metav1.ApplyOptions{FieldManager: theirs}
-			if _, err := as(t, ns, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
-				t.Fatalf("%s: %v", part, err)
+			if _, err := as(t, ns, env.Config).objects(component).Apply(t.Context(), name, objectOf(component, name), options); err != nil {
+				t.Fatalf("%s: %v", component, err)
 			}
 		}
 	}
@@ -102,20 +102,20 @@ func TestPolicyFieldManagers(t *testing.T) {
 		return refusedBy(bound, writesAs(ctx, admin, harness.RunConfig, name, ours)["create"])
 	})
 
-	for part := range fields {
-		for way, err := range writesAs(t.Context(), admin, part, name, ours) {
+	for component := range fields {
+		for way, err := range writesAs(t.Context(), admin, component, name, ours) {
 			if err := refusedBy(bound, err); err != nil {
-				t.Errorf("%s of %s as %s: %v", way, part, ours, err)
+				t.Errorf("%s of %s as %s: %v", way, component, ours, err)
 			}
 		}
-		for way, err := range writesAs(t.Context(), admin, part, name, theirs) {
+		for way, err := range writesAs(t.Context(), admin, component, name, theirs) {
 			if err != nil {
-				t.Errorf("%s of %s as %s: %v", way, part, theirs, err)
+				t.Errorf("%s of %s as %s: %v", way, component, theirs, err)
 			}
 		}
-		for way, err := range writesAs(t.Context(), as(t, unbound, env.Config), part, name, ours) {
+		for way, err := range writesAs(t.Context(), as(t, unbound, env.Config), component, name, ours) {
 			if err != nil {
-				t.Errorf("%s of %s as %s in a namespace without the policy: %v", way, part, ours, err)
+				t.Errorf("%s of %s as %s in a namespace without the policy: %v", way, component, ours, err)
 			}
 		}
 	}
@@ -126,10 +126,10 @@ func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	const name = "some"
-	for part := range fields {
+	for component := range fields {
 		options := metav1.ApplyOptions{FieldManager: "team"}
-		if _, err := as(t, ns, env.Config).objects(part).Apply(t.Context(), name, objectOf(part, name), options); err != nil {
-			t.Fatalf("%s: %v", part, err)
+		if _, err := as(t, ns, env.Config).objects(component).Apply(t.Context(), name, objectOf(component, name), options); err != nil {
+			t.Fatalf("%s: %v", component, err)
 		}
 	}
 	calling := func(agent string) *somebody {
@@ -137,10 +137,10 @@ func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
 		config.UserAgent = agent
 		return as(t, ns, config)
 	}
-	write := func(ctx context.Context, s *somebody, part harness.Part, options metav1.PatchOptions) error {
+	write := func(ctx context.Context, s *somebody, component harness.Component, options metav1.PatchOptions) error {
 		options.DryRun = []string{metav1.DryRunAll}
 		body := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
-		_, err := s.objects(part).Patch(ctx, name, types.MergePatchType, body, options)
+		_, err := s.objects(component).Patch(ctx, name, types.MergePatchType, body, options)
 		return err
 	}
 	imitator, other := calling("freehold-backend/v1.2.3 (linux)"), calling("team/freehold-backend")
@@ -155,17 +155,17 @@ func TestPolicyFieldManagersOfUserAgents(t *testing.T) {
 		return refusedBy(bound, write(ctx, imitator, harness.Proxy, metav1.PatchOptions{}))
 	})
 
-	for part := range fields {
-		if part != harness.RunConfig {
-			if err := refusedBy(bound, write(t.Context(), imitator, part, metav1.PatchOptions{})); err != nil {
-				t.Errorf("%s: %v", part, err)
+	for component := range fields {
+		if component != harness.RunConfig {
+			if err := refusedBy(bound, write(t.Context(), imitator, component, metav1.PatchOptions{})); err != nil {
+				t.Errorf("%s: %v", component, err)
 			}
 		}
-		if err := write(t.Context(), other, part, metav1.PatchOptions{}); err != nil {
-			t.Errorf("%s, by another User-Agent, also where an old entry is: %v", part, err)
+		if err := write(t.Context(), other, component, metav1.PatchOptions{}); err != nil {
+			t.Errorf("%s, by another User-Agent, also where an old entry is: %v", component, err)
 		}
-		if err := write(t.Context(), imitator, part, metav1.PatchOptions{FieldManager: "team"}); err != nil {
-			t.Errorf("%s, under a name of its own: %v", part, err)
+		if err := write(t.Context(), imitator, component, metav1.PatchOptions{FieldManager: "team"}); err != nil {
+			t.Errorf("%s, under a name of its own: %v", component, err)
 		}
 	}
 }

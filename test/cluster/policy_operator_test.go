@@ -65,7 +65,7 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 	}
 
 	// A user with labels of his own, and one who meets the warning and settles the conflict.
-	theirs := trial{part: harness.Proxy, patch: jsonPatch(harness.Add("/metadata/labels/theirs", "yes"))}
+	theirs := trial{component: harness.Proxy, patch: jsonPatch(harness.Add("/metadata/labels/theirs", "yes"))}
 	if err := theirs.do(t.Context(), admin, numbered); err != nil {
 		t.Error(err)
 	}

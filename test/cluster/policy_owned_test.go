@@ -22,9 +22,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// trial is something that is done to a part of an MCPServer, for trial.
+// trial is something that is done to a component of an MCPServer, for trial.
 type trial struct {
-	part harness.Part
+	component harness.Component
 	// patch is a JSON patch of the object. If apply is not empty, that is applied by force instead.
 	patch []harness.Operation
 	apply string
@@ -37,8 +37,8 @@ type trial struct {
 }
 
 func (e trial) do(ctx context.Context, s *somebody, server string) error {
-	client := s.objects(e.part)
-	name, err := s.ns.NameOf(ctx, e.part, server)
+	client := s.objects(e.component)
+	name, err := s.ns.NameOf(ctx, e.component, server)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (e trial) do(ctx context.Context, s *somebody, server string) error {
 	if e.apply != "" {
 		kind, options.FieldManager, options.Force = types.ApplyYAMLPatchType, team, new(true)
 		body = fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,%s}`,
-			harness.FormOf(e.part).Resource.GroupVersion(), harness.FormOf(e.part).Kind.Kind, e.apply)
+			harness.FormOf(e.component).Resource.GroupVersion(), harness.FormOf(e.component).Kind.Kind, e.apply)
 	}
 	var subresources []string
 	if e.subresource != "" {
@@ -62,8 +62,8 @@ func (e trial) do(ctx context.Context, s *somebody, server string) error {
 
 func jsonPatch(operations ...harness.Operation) []harness.Operation { return operations }
 
-// component is a component of Kubernetes that does something.
-func component(name string, groups ...string) func(t *testing.T, ns *harness.Namespace) *somebody {
+// asUser acts as another user, such as a component of Kubernetes.
+func asUser(name string, groups ...string) func(t *testing.T, ns *harness.Namespace) *somebody {
 	return func(t *testing.T, ns *harness.Namespace) *somebody {
 		t.Helper()
 		return impersonate(t, ns, name, groups...)
@@ -74,40 +74,40 @@ var otherImage = jsonPatch(harness.Replace(container+"/image", "example.com/othe
 
 // trials are what is warned of, and what is not.
 var trials = map[string]trial{
-	"another image": {part: harness.Proxy, patch: otherImage, owner: managers.Proxy},
-	"a variable":    {part: harness.Backend, patch: jsonPatch(harness.Remove(container + "/env/0")), owner: managers.Backend},
+	"another image": {component: harness.Proxy, patch: otherImage, owner: managers.Proxy},
+	"a variable":    {component: harness.Backend, patch: jsonPatch(harness.Remove(container + "/env/0")), owner: managers.Backend},
 	"a label of ours": {
-		part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "no")), owner: managers.Proxy,
+		component: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "no")), owner: managers.Proxy,
 	},
-	"by force": {part: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"no"}}`, owner: managers.Proxy},
-	"a number": {part: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), owner: managers.BackendReplicas},
+	"by force": {component: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"no"}}`, owner: managers.Proxy},
+	"a number": {component: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), owner: managers.BackendReplicas},
 	"a selector": {
-		part: harness.BackendService, patch: jsonPatch(harness.Add("/spec/selector/zone", "a")), owner: managers.Service,
+		component: harness.BackendService, patch: jsonPatch(harness.Add("/spec/selector/zone", "a")), owner: managers.Service,
 	},
-	"a label of it":     {part: harness.RunConfig, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "no")), owner: managers.RunConfig},
-	"rights":            {part: harness.ProxyRole, patch: jsonPatch(harness.Remove("/rules/0")), owner: managers.Access},
-	"who has them":      {part: harness.ProxyBinding, patch: jsonPatch(harness.Replace("/subjects/0/name", "me")), owner: managers.Access},
-	"whose account":     {part: harness.ProxyAccount, patch: jsonPatch(harness.Remove("/metadata/ownerReferences")), owner: managers.Access},
-	"all records":       {part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/managedFields", []any{map[string]any{}})), owner: managers.Proxy},
-	"by a tool":         {part: harness.Proxy, patch: otherImage, by: component("system:serviceaccount:ci:tool", "system:serviceaccounts:ci"), owner: managers.Proxy},
-	"a label of theirs": {part: harness.Proxy, patch: jsonPatch(harness.Add("/metadata/labels/theirs", "yes"))},
-	"an annotation":     {part: harness.RunConfig, patch: jsonPatch(harness.Add("/metadata/annotations/theirs", "yes"))},
+	"a label of it":     {component: harness.RunConfig, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive.stacklok.io~1component", "no")), owner: managers.RunConfig},
+	"rights":            {component: harness.ProxyRole, patch: jsonPatch(harness.Remove("/rules/0")), owner: managers.Access},
+	"who has them":      {component: harness.ProxyBinding, patch: jsonPatch(harness.Replace("/subjects/0/name", "me")), owner: managers.Access},
+	"whose account":     {component: harness.ProxyAccount, patch: jsonPatch(harness.Remove("/metadata/ownerReferences")), owner: managers.Access},
+	"all records":       {component: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/managedFields", []any{map[string]any{}})), owner: managers.Proxy},
+	"by a tool":         {component: harness.Proxy, patch: otherImage, by: asUser("system:serviceaccount:ci:tool", "system:serviceaccounts:ci"), owner: managers.Proxy},
+	"a label of theirs": {component: harness.Proxy, patch: jsonPatch(harness.Add("/metadata/labels/theirs", "yes"))},
+	"an annotation":     {component: harness.RunConfig, patch: jsonPatch(harness.Add("/metadata/annotations/theirs", "yes"))},
 	"a restart": {
-		part: harness.Proxy,
+		component: harness.Proxy,
 		patch: jsonPatch(harness.Add("/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt",
 			"2026-01-01T00:00:00Z")),
 	},
 	"a sidecar": {
-		part:  harness.Backend,
-		patch: jsonPatch(harness.Add("/spec/template/spec/containers/-", map[string]any{"name": "theirs", "image": "example.com/sidecar:1"})),
+		component: harness.Backend,
+		patch:     jsonPatch(harness.Add("/spec/template/spec/containers/-", map[string]any{"name": "theirs", "image": "example.com/sidecar:1"})),
 	},
-	"the same value":     {part: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"true"}}`},
-	"nothing":            {part: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "true"))},
-	"scaling":            {part: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), subresource: "scale"},
-	"by the manager":     {part: harness.Proxy, patch: otherImage, by: component("system:kube-controller-manager")},
-	"by a controller":    {part: harness.Proxy, patch: otherImage, by: component("system:serviceaccount:kube-system:deployment-controller", "system:serviceaccounts:kube-system")},
-	"the MCPServer":      {part: harness.ServerItself, patch: jsonPatch(harness.Replace("/spec/image", "example.com/mcp:2"))},
-	"a note on the same": {part: harness.ServerItself, patch: jsonPatch(harness.Add("/metadata/annotations", map[string]any{"theirs": "yes"}))},
+	"the same value":     {component: harness.Proxy, apply: `"metadata":{"labels":{"toolhive":"true"}}`},
+	"nothing":            {component: harness.Proxy, patch: jsonPatch(harness.Replace("/metadata/labels/toolhive", "true"))},
+	"scaling":            {component: harness.Backend, patch: jsonPatch(harness.Replace("/spec/replicas", 2)), subresource: "scale"},
+	"by the manager":     {component: harness.Proxy, patch: otherImage, by: asUser("system:kube-controller-manager")},
+	"by a controller":    {component: harness.Proxy, patch: otherImage, by: asUser("system:serviceaccount:kube-system:deployment-controller", "system:serviceaccounts:kube-system")},
+	"the MCPServer":      {component: harness.ServerItself, patch: jsonPatch(harness.Replace("/spec/image", "example.com/mcp:2"))},
+	"a note on the same": {component: harness.ServerItself, patch: jsonPatch(harness.Add("/metadata/annotations", map[string]any{"theirs": "yes"}))},
 }
 
 // TestPolicyOwnedFields changes fields that are the operator's, and fields that are not. All of it is let pass.
@@ -175,14 +175,14 @@ func checkWarning(t *testing.T, what string, e trial, server string, texts []str
 		t.Errorf("%s: %d warnings, want 1: %q", what, len(texts), texts)
 		return
 	}
-	form := harness.FormOf(e.part)
+	form := harness.FormOf(e.component)
 	target := strings.ToLower(form.Kind.Kind)
 	if form.Kind.Group != "" {
 		target += "." + form.Kind.Group
 	}
 	target += "/" + form.Name(server)
 	wanted := []string{e.owner, target, "edit MCPServer " + server, v1beta1.AnnotationTake + "=" + target}
-	switch e.part {
+	switch e.component {
 	case harness.Proxy, harness.Backend, harness.BackendService:
 		wanted = append(wanted, v1beta1.AnnotationYield+"="+target)
 	default:

@@ -20,8 +20,8 @@ import (
 // legacyRunner is the field manager of the proxyrunner.
 const legacyRunner = "toolhive-container-manager"
 
-// backendParts are what the proxyrunner of ToolHive's own operator writes, and the Service that it does not.
-var backendParts = []harness.Part{harness.Backend, harness.BackendService, harness.HeadlessService, harness.ProxyService}
+// backendComponents are what the proxyrunner of ToolHive's own operator writes, and the Service that it does not.
+var backendComponents = []harness.Component{harness.Backend, harness.BackendService, harness.HeadlessService, harness.ProxyService}
 
 // grant gives ServiceAccounts all rights to StatefulSets and Services of the namespace, as ToolHive's own operator does.
 func grant(t *testing.T, ns *harness.Namespace, accounts ...string) {
@@ -62,10 +62,10 @@ func asAccount(t *testing.T, ns *harness.Namespace, account string) *somebody {
 }
 
 // takeOver are ways to write an object that is there.
-func takeOver(ctx context.Context, s *somebody, part harness.Part, name string, dryRun ...string) map[string]error {
-	client, results := s.objects(part), map[string]error{}
-	theirs := objectOf(shapeOf(part), name)
-	theirs.Object["spec"] = olderSpec(part)
+func takeOver(ctx context.Context, s *somebody, component harness.Component, name string, dryRun ...string) map[string]error {
+	client, results := s.objects(component), map[string]error{}
+	theirs := objectOf(shapeOf(component), name)
+	theirs.Object["spec"] = olderSpec(component)
 	_, results["apply"] = client.Apply(ctx, name, theirs,
 		metav1.ApplyOptions{FieldManager: legacyRunner, Force: true, DryRun: dryRun})
 	_, results["patch"] = client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`),
@@ -80,7 +80,7 @@ func takeOver(ctx context.Context, s *somebody, part harness.Part, name string, 
 	}
 	_, results["status"] = client.Patch(ctx, name, types.MergePatchType, []byte(`{"status":{"conditions":[]}}`),
 		metav1.PatchOptions{DryRun: dryRun}, "status")
-	if part == harness.Backend {
+	if component == harness.Backend {
 		_, results["scale"] = client.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`),
 			metav1.PatchOptions{DryRun: dryRun}, "scale")
 	}
@@ -91,17 +91,17 @@ func takeOver(ctx context.Context, s *somebody, part harness.Part, name string, 
 }
 
 // olderSpec is what a proxyrunner of old wants an object to be.
-func olderSpec(part harness.Part) map[string]any {
-	if part != harness.Backend {
+func olderSpec(component harness.Component) map[string]any {
+	if component != harness.Backend {
 		return map[string]any{"selector": map[string]any{"app": "older"}}
 	}
 	container := map[string]any{"name": "mcp", "image": "example.com/mcp:older"}
 	return map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}}
 }
 
-// shapeOf is the part whose fields an object of a part has here.
-func shapeOf(part harness.Part) harness.Part {
-	if part == harness.Backend {
+// shapeOf is the component whose fields an object of a component has here.
+func shapeOf(component harness.Component) harness.Component {
+	if component == harness.Backend {
 		return harness.Backend
 	}
 	return harness.ProxyService
@@ -126,9 +126,9 @@ func TestPolicyRunners(t *testing.T) {
 	}
 	grant(t, ns, name+"-proxy-runner", deployer)
 	runner, user := asAccount(t, ns, name+"-proxy-runner"), asAccount(t, ns, deployer)
-	for _, part := range []harness.Part{harness.Backend, harness.BackendService} {
-		object := objectOf(shapeOf(part), foreign)
-		if _, err := runner.objects(part).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	for _, component := range []harness.Component{harness.Backend, harness.BackendService} {
+		object := objectOf(shapeOf(component), foreign)
+		if _, err := runner.objects(component).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 			t.Fatalf("the rights are not what they should be: %v", err)
 		}
 	}
@@ -140,8 +140,8 @@ func TestPolicyRunners(t *testing.T) {
 			}
 		}
 	}
-	for _, part := range backendParts {
-		passes("without the policy", takeOver(t.Context(), runner, part, harness.FormOf(part).Name(name), metav1.DryRunAll))
+	for _, component := range backendComponents {
+		passes("without the policy", takeOver(t.Context(), runner, component, harness.FormOf(component).Name(name), metav1.DryRunAll))
 	}
 	bound := installPolicy(t, ns, runnersPolicy)
 	harness.Eventually(t, "the policy is asked", func(ctx context.Context) error {
@@ -149,24 +149,24 @@ func TestPolicyRunners(t *testing.T) {
 	})
 
 	for _, server := range []string{name, other} {
-		for _, part := range backendParts {
-			object := harness.FormOf(part).Name(server)
-			for way, err := range takeOver(t.Context(), runner, part, object) {
+		for _, component := range backendComponents {
+			object := harness.FormOf(component).Name(server)
+			for way, err := range takeOver(t.Context(), runner, component, object) {
 				if err := refusedBy(bound, err); err != nil {
-					t.Errorf("%s of %s %s: %v", way, part, object, err)
+					t.Errorf("%s of %s %s: %v", way, component, object, err)
 				}
 			}
-			passes("another ServiceAccount on "+object, takeOver(t.Context(), user, part, object, metav1.DryRunAll))
-			for _, entry := range ns.MustObject(t, part, server).GetManagedFields() {
+			passes("another ServiceAccount on "+object, takeOver(t.Context(), user, component, object, metav1.DryRunAll))
+			for _, entry := range ns.MustObject(t, component, server).GetManagedFields() {
 				if entry.Manager == legacyRunner {
-					t.Errorf("%s %s has fields of %s", part, object, entry.Manager)
+					t.Errorf("%s %s has fields of %s", component, object, entry.Manager)
 				}
 			}
 		}
 	}
-	for _, part := range []harness.Part{harness.Backend, harness.BackendService} {
-		results := takeOver(t.Context(), runner, part, foreign, metav1.DryRunAll)
-		if part == harness.Backend {
+	for _, component := range []harness.Component{harness.Backend, harness.BackendService} {
+		results := takeOver(t.Context(), runner, component, foreign, metav1.DryRunAll)
+		if component == harness.Backend {
 			if err := refusedBy(bound, results["scale"]); err != nil {
 				t.Errorf("a proxyrunner scales nothing: %v", err)
 			}
@@ -177,17 +177,17 @@ func TestPolicyRunners(t *testing.T) {
 
 	// Nobody makes the objects again now. A proxyrunner of old would.
 	harness.Stop(t, process)
-	for _, part := range backendParts {
-		object := harness.FormOf(part).Name(name)
-		if err := ns.Objects(part).Delete(t.Context(), object, metav1.DeleteOptions{}); err != nil {
+	for _, component := range backendComponents {
+		object := harness.FormOf(component).Name(name)
+		if err := ns.Objects(component).Delete(t.Context(), object, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		_, apply := runner.objects(part).Apply(t.Context(), object, objectOf(shapeOf(part), object),
+		_, apply := runner.objects(component).Apply(t.Context(), object, objectOf(shapeOf(component), object),
 			metav1.ApplyOptions{FieldManager: legacyRunner, Force: true})
-		_, create := runner.objects(part).Create(t.Context(), objectOf(shapeOf(part), object), metav1.CreateOptions{})
-		owned := objectOf(shapeOf(part), "made-up")
+		_, create := runner.objects(component).Create(t.Context(), objectOf(shapeOf(component), object), metav1.CreateOptions{})
+		owned := objectOf(shapeOf(component), "made-up")
 		owned.SetOwnerReferences([]metav1.OwnerReference{ownerOf(t, ns, other)})
-		_, adopted := runner.objects(part).Create(t.Context(), owned, metav1.CreateOptions{})
+		_, adopted := runner.objects(component).Create(t.Context(), owned, metav1.CreateOptions{})
 		for way, err := range map[string]error{"apply": apply, "create": create, "create for another": adopted} {
 			if err := refusedBy(bound, err); err != nil {
 				t.Errorf("%s of %s, which was deleted: %v", way, object, err)
@@ -198,8 +198,8 @@ func TestPolicyRunners(t *testing.T) {
 	ns.Operate(t)
 	harness.Eventually(t, "the backend is there again", func(ctx context.Context) error {
 		var missing []error
-		for _, part := range backendParts {
-			_, err := ns.Object(ctx, part, name)
+		for _, component := range backendComponents {
+			_, err := ns.Object(ctx, component, name)
 			missing = append(missing, err)
 		}
 		return errors.Join(missing...)

@@ -60,7 +60,7 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 		itself := render.ObjectRef{Kind: intent.Kind, Name: intent.Name}
 		waits := slices.ContainsFunc(intent.DependsOn, func(ref render.ObjectRef) bool { return held[ref] })
 		held[itself] = held[itself] || waits
-		part, object, err := s.partNamed(ctx, objects, intent)
+		component, object, err := s.componentNamed(ctx, objects, intent)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -72,9 +72,9 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 			continue
 		}
 		c := contest{
-			object: objectName(harness.FormOf(part), s.name), writer: intent.Writer, owners: map[string][]ownership.Owner{},
+			object: objectName(harness.FormOf(component), s.name), writer: intent.Writer, owners: map[string][]ownership.Owner{},
 		}
-		differing, err := s.differing(server, part, object, intent)
+		differing, err := s.differing(server, component, object, intent)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -100,35 +100,35 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 	return append(wrong, untold(server, contests)...), len(contests), nil
 }
 
-// partNamed returns the object that an intent is about; nil when there is none. Of configuration that is named by its
+// componentNamed returns the object that an intent is about; nil when there is none. Of configuration that is named by its
 // content, objects has what the proxy's Deployment names, and that is an earlier one while the Deployment is not written.
-func (s *story) partNamed(
-	ctx context.Context, objects map[harness.Part]*unstructured.Unstructured, intent render.Intent,
-) (harness.Part, *unstructured.Unstructured, error) {
-	for part, object := range objects {
-		form := harness.FormOf(part)
+func (s *story) componentNamed(
+	ctx context.Context, objects map[harness.Component]*unstructured.Unstructured, intent render.Intent,
+) (harness.Component, *unstructured.Unstructured, error) {
+	for component, object := range objects {
+		form := harness.FormOf(component)
 		switch {
 		case form.Kind != intent.Kind:
 		case object.GetName() == intent.Name:
-			return part, object, nil
+			return component, object, nil
 		case form.Digest && form.Manager == intent.Writer:
-			named, err := s.ns.Objects(part).Get(ctx, intent.Name, metav1.GetOptions{})
+			named, err := s.ns.Objects(component).Get(ctx, intent.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
-				return part, nil, nil
+				return component, nil, nil
 			}
-			return part, named, err
+			return component, named, err
 		}
 	}
 	return "", nil, nil
 }
 
 // tooMany tells which workloads of a server with transport stdio have too many pods.
-func tooMany(objects map[harness.Part]*unstructured.Unstructured) []string {
+func tooMany(objects map[harness.Component]*unstructured.Unstructured) []string {
 	var wrong []string
-	for _, part := range []harness.Part{harness.Backend, harness.Proxy} {
-		if object := objects[part]; object != nil {
+	for _, component := range []harness.Component{harness.Backend, harness.Proxy} {
+		if object := objects[component]; object != nil {
 			if number, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); number > 1 {
-				wrong = append(wrong, fmt.Sprintf("the %s of a server with transport stdio has %d replicas", part, number))
+				wrong = append(wrong, fmt.Sprintf("the %s of a server with transport stdio has %d replicas", component, number))
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func tooMany(objects map[harness.Part]*unstructured.Unstructured) []string {
 
 // unsharedSessions tells whether an MCPServer, none of which has a session store here, does not warn although the spec or
 // another client has made its proxies several, or warns of one.
-func unsharedSessions(server *v1beta1.MCPServer, objects map[harness.Part]*unstructured.Unstructured) []string {
+func unsharedSessions(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
 	proxies := int64(ptr.Deref(server.Spec.Replicas, 1))
 	if object := objects[harness.Proxy]; object != nil {
 		live, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
@@ -153,7 +153,7 @@ func unsharedSessions(server *v1beta1.MCPServer, objects map[harness.Part]*unstr
 // differing are the fields in which an object is not as the intent wants it, but for those that are left to others and
 // those that carry no behaviour and ride along.
 func (s *story) differing(
-	server *v1beta1.MCPServer, part harness.Part, object *unstructured.Unstructured, intent render.Intent,
+	server *v1beta1.MCPServer, component harness.Component, object *unstructured.Unstructured, intent render.Intent,
 ) ([]string, error) {
 	body, err := json.Marshal(intent.Config)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *story) differing(
 	}
 	var paths []string
 	for path := range touched(difference).All() {
-		if !s.yielded(server, part, path) && !slices.Contains(ridingAlong, path.String()) {
+		if !s.yielded(server, component, path) && !slices.Contains(ridingAlong, path.String()) {
 			paths = append(paths, path.String())
 		}
 	}
@@ -195,13 +195,13 @@ var ridingAlong = []string{
 }
 
 // yielded tells whether the author leaves a field to others: a field of a workload or a Service, but for a selector.
-func (s *story) yielded(server *v1beta1.MCPServer, part harness.Part, path fieldpath.Path) bool {
-	switch harness.FormOf(part).Kind {
+func (s *story) yielded(server *v1beta1.MCPServer, component harness.Component, path fieldpath.Path) bool {
+	switch harness.FormOf(component).Kind {
 	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
 	default:
 		return false
 	}
-	asked := disputed{part: part, path: path}.selector(s.name)
+	asked := disputed{component: component, path: path}.selector(s.name)
 	return server.Annotations[v1beta1.AnnotationYield] == asked && path.String() != ".spec.selector"
 }
 

@@ -33,8 +33,8 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// recordedKinds are parts of which each is of another kind, and together of all.
-var recordedKinds = []harness.Part{
+// recordedKinds are components of which each is of another kind, and together of all.
+var recordedKinds = []harness.Component{
 	harness.ServerItself, harness.ProxyAccount, harness.ProxyRole, harness.ProxyBinding, harness.RunConfig,
 	harness.ProxyService, harness.Backend, harness.Proxy,
 }
@@ -55,16 +55,16 @@ type history struct {
 func recordHistory(t *testing.T, ns *harness.Namespace) *history {
 	t.Helper()
 	h := &history{versions: map[string][]*unstructured.Unstructured{}}
-	for _, part := range recordedKinds {
-		list, err := ns.Objects(part).List(t.Context(), metav1.ListOptions{})
+	for _, component := range recordedKinds {
+		list, err := ns.Objects(component).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := ns.Objects(part).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		stream, err := ns.Objects(component).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		go h.follow(stream, harness.FormOf(part).Resource.GroupResource())
+		go h.follow(stream, harness.FormOf(component).Resource.GroupResource())
 	}
 	return h
 }
@@ -96,9 +96,9 @@ func (h *history) awaitPresent(ctx context.Context, s *story) error {
 	if err != nil {
 		return err
 	}
-	for part, object := range objects {
+	for component, object := range objects {
 		for deadline := time.Now().Add(storyPatience); ; {
-			versions, err := h.of(harness.FormOf(part).Resource.GroupResource(), object.GetName())
+			versions, err := h.of(harness.FormOf(component).Resource.GroupResource(), object.GetName())
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func (h *history) awaitPresent(ctx context.Context, s *story) error {
 				break
 			}
 			if time.Now().After(deadline) || ctx.Err() != nil {
-				return fmt.Errorf("the watch does not show version %s of %s %s", object.GetResourceVersion(), part, object.GetName())
+				return fmt.Errorf("the watch does not show version %s of %s %s", object.GetResourceVersion(), component, object.GetName())
 			}
 			lapse(ctx, harness.Poll)
 		}

@@ -37,13 +37,13 @@ func (s *story) reconcile(ctx context.Context) error {
 		return err
 	}
 	deeds := 1
-	for part, object := range objects {
-		if part == harness.ServerItself {
+	for component, object := range objects {
+		if component == harness.ServerItself {
 			continue
 		}
-		given, err := s.giveUp(ctx, part, object)
+		given, err := s.giveUp(ctx, component, object)
 		if err != nil {
-			return fmt.Errorf("%s: %w", part, err)
+			return fmt.Errorf("%s: %w", component, err)
 		}
 		deeds += given
 	}
@@ -73,23 +73,23 @@ func (s *story) reconcile(ctx context.Context) error {
 // giveUp takes back what others did to an object. What they applied they give up by an empty apply, where the API server
 // lets them: a container must have an image. Fields of their own go otherwise, and last their claims, without the values:
 // these are the operator's to put right. It returns how many writes that took.
-func (s *story) giveUp(ctx context.Context, part harness.Part, object *unstructured.Unstructured) (writes int, err error) {
+func (s *story) giveUp(ctx context.Context, component harness.Component, object *unstructured.Unstructured) (writes int, err error) {
 	for _, by := range storyAppliers {
 		if ownership.ApplyEntry(object, by, "") == nil {
 			continue
 		}
 		writes++
-		if _, err := s.ns.Apply(ctx, by, part, s.name, false, nil); err != nil && !apierrors.IsInvalid(err) {
+		if _, err := s.ns.Apply(ctx, by, component, s.name, false, nil); err != nil && !apierrors.IsInvalid(err) {
 			return writes, err
 		}
 	}
 	for {
-		object, err := s.ns.Object(ctx, part, s.name)
+		object, err := s.ns.Object(ctx, component, s.name)
 		if err != nil {
 			return writes, err
 		}
-		operations := foreignFields(part, object)
-		kept := slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !belongs(part, &e) })
+		operations := foreignFields(component, object)
+		kept := slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !belongs(component, &e) })
 		if len(operations) == 0 && len(kept) == len(object.GetManagedFields()) {
 			return writes, nil
 		}
@@ -98,16 +98,16 @@ func (s *story) giveUp(ctx context.Context, part harness.Part, object *unstructu
 		}
 		operations = append(operations, harness.Replace("/metadata/resourceVersion", object.GetResourceVersion()))
 		writes++
-		if _, err := s.ns.Patch(ctx, harness.Hand, part, s.name, operations...); err != nil && !apierrors.IsConflict(err) {
+		if _, err := s.ns.Patch(ctx, harness.Hand, component, s.name, operations...); err != nil && !apierrors.IsConflict(err) {
 			return writes, err
 		}
 	}
 }
 
 // foreignFields are the operations that take away the first field of an object that Freehold does not set.
-func foreignFields(part harness.Part, object *unstructured.Unstructured) []harness.Operation {
+func foreignFields(component harness.Component, object *unstructured.Unstructured) []harness.Operation {
 	for _, field := range storyFields {
-		if !field.foreign || field.part != part {
+		if !field.foreign || field.component != component {
 			continue
 		}
 		path := field.path
@@ -122,8 +122,8 @@ func foreignFields(part harness.Part, object *unstructured.Unstructured) []harne
 }
 
 // belongs tells whether an entry is Freehold's or the control plane's.
-func belongs(part harness.Part, entry *metav1.ManagedFieldsEntry) bool {
-	return strings.HasPrefix(entry.Manager, "freehold-") || isSystem(part, entry)
+func belongs(component harness.Component, entry *metav1.ManagedFieldsEntry) bool {
+	return strings.HasPrefix(entry.Manager, "freehold-") || isSystem(component, entry)
 }
 
 // compare holds what is left of the story against a new MCPServer.
@@ -137,17 +137,17 @@ func (s *story) compare(ctx context.Context, fresh *story, server *v1beta1.MCPSe
 	if err != nil {
 		return err
 	}
-	for _, part := range append(harness.PartsOf(server), harness.HeadlessService, harness.BackendService) {
-		left, err := neutral(server, part, objects)
+	for _, component := range append(harness.ComponentsOf(server), harness.HeadlessService, harness.BackendService) {
+		left, err := neutral(server, component, objects)
 		if err != nil {
 			return err
 		}
-		right, err := neutral(server, part, newObjects)
+		right, err := neutral(server, component, newObjects)
 		if err != nil {
 			return err
 		}
 		if diff := gocmp.Diff(right, left); diff != "" {
-			errs = append(errs, fmt.Errorf("the %s is not as a new one (-new +left):\n%s", part, diff))
+			errs = append(errs, fmt.Errorf("the %s is not as a new one (-new +left):\n%s", component, diff))
 		}
 	}
 	return errors.Join(errs...)
@@ -161,12 +161,12 @@ var contentName = regexp.MustCompile(`(-runconfig|-authz-inline)-[0-9a-f]{16}`)
 // and, where the spec says nothing of them, the numbers of replicas, which stay as they were left. What rides along until
 // the pods are replaced is left out, and that a number of replicas was once set back is still told. See unsharedSessions for
 // the warning that follows the number of proxies.
-func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.Part]*unstructured.Unstructured) (map[string]string, error) {
-	if objects[part] == nil {
+func neutral(server *v1beta1.MCPServer, component harness.Component, objects map[harness.Component]*unstructured.Unstructured) (map[string]string, error) {
+	if objects[component] == nil {
 		return nil, nil
 	}
-	object, itself := objects[part].DeepCopy(), objects[harness.ServerItself]
-	free := part == harness.Proxy && server.Spec.Replicas == nil || part == harness.Backend && server.Spec.BackendReplicas == nil
+	object, itself := objects[component].DeepCopy(), objects[harness.ServerItself]
+	free := component == harness.Proxy && server.Spec.Replicas == nil || component == harness.Backend && server.Spec.BackendReplicas == nil
 	owners := map[string]map[string]any{}
 	for _, entry := range object.GetManagedFields() {
 		set, err := ownership.Fields(&entry)
@@ -174,12 +174,12 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 			return nil, err
 		}
 		owner := fmt.Sprint(entry.Manager, " ", entry.Operation, " ", entry.Subresource)
-		if isSystem(part, &entry) || free && entry.Manager == harness.FormOf(part).Replicas {
+		if isSystem(component, &entry) || free && entry.Manager == harness.FormOf(component).Replicas {
 			continue
 		}
 		owners[owner] = map[string]any{}
 		for path := range set.All() {
-			if part != harness.ServerItself || entry.Manager != managers.Status {
+			if component != harness.ServerItself || entry.Manager != managers.Status {
 				owners[owner][path.String()] = true
 			}
 		}
@@ -195,7 +195,7 @@ func neutral(server *v1beta1.MCPServer, part harness.Part, objects map[harness.P
 	}
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "annotations", v1beta1.AnnotationConfigUIDs)
-	switch part {
+	switch component {
 	case harness.ServerItself:
 		content = map[string]any{"finalizers": object.GetFinalizers(), "conditions": conditionsOf(object)}
 		for _, field := range []string{"phase", "url"} {

@@ -73,16 +73,16 @@ type storyDeed struct {
 
 // disputed is a field that others write.
 type disputed struct {
-	part   harness.Part
-	path   fieldpath.Path
-	values []any
+	component harness.Component
+	path      fieldpath.Path
+	values    []any
 	// foreign tells that Freehold does not set the field.
 	foreign bool
 }
 
 // selector is the entry for the field in an annotation that asks to take it, or to leave it to others.
 func (d disputed) selector(server string) string {
-	form := harness.FormOf(d.part)
+	form := harness.FormOf(d.component)
 	return objectName(form, server) + ":" + d.path.String()
 }
 
@@ -102,25 +102,25 @@ func inContainer(name string, below ...any) fieldpath.Path {
 
 // storyFields are what others write: fields of each kind of object, and such that Freehold knows nothing of.
 var storyFields = map[string]disputed{
-	"proxy image":      {part: harness.Proxy, path: inContainer("toolhive", "image"), values: []any{"example.com/other:1", "example.com/other:2"}},
-	"proxy variable":   {part: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "HOME"), "value"), values: []any{"/a", "/b"}},
-	"proxy grace":      {part: harness.Proxy, path: fieldmanager.Path("spec", "template", "spec", "terminationGracePeriodSeconds"), values: []any{int64(10), int64(60)}},
-	"proxy label":      {part: harness.Proxy, path: fieldmanager.Path("metadata", "labels", "toolhive"), values: []any{"theirs", "others"}},
-	"proxy replicas":   {part: harness.Proxy, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
-	"backend image":    {part: harness.Backend, path: inContainer("mcp", "image"), values: []any{"example.com/mcp:2", "example.com/other:1"}},
-	"backend variable": {part: harness.Backend, path: inContainer("mcp", "env", fieldpath.KeyByFields("name", "MCP_TRANSPORT"), "value"), values: []any{"stdio", "other"}},
-	"backend label":    {part: harness.Backend, path: fieldmanager.Path("metadata", "labels", "toolhive-basename"), values: []any{"theirs", "others"}},
-	"backend replicas": {part: harness.Backend, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
-	"affinity":         {part: harness.ProxyService, path: fieldmanager.Path("spec", "sessionAffinity"), values: []any{"None", "ClientIP"}},
-	"selector":         {part: harness.BackendService, path: fieldmanager.Path("spec", "selector"), values: []any{map[string]any{"zone": "a"}}},
-	"rules":            {part: harness.ProxyRole, path: fieldmanager.Path("rules"), values: []any{[]any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}},
+	"proxy image":      {component: harness.Proxy, path: inContainer("toolhive", "image"), values: []any{"example.com/other:1", "example.com/other:2"}},
+	"proxy variable":   {component: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "HOME"), "value"), values: []any{"/a", "/b"}},
+	"proxy grace":      {component: harness.Proxy, path: fieldmanager.Path("spec", "template", "spec", "terminationGracePeriodSeconds"), values: []any{int64(10), int64(60)}},
+	"proxy label":      {component: harness.Proxy, path: fieldmanager.Path("metadata", "labels", "toolhive"), values: []any{"theirs", "others"}},
+	"proxy replicas":   {component: harness.Proxy, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
+	"backend image":    {component: harness.Backend, path: inContainer("mcp", "image"), values: []any{"example.com/mcp:2", "example.com/other:1"}},
+	"backend variable": {component: harness.Backend, path: inContainer("mcp", "env", fieldpath.KeyByFields("name", "MCP_TRANSPORT"), "value"), values: []any{"stdio", "other"}},
+	"backend label":    {component: harness.Backend, path: fieldmanager.Path("metadata", "labels", "toolhive-basename"), values: []any{"theirs", "others"}},
+	"backend replicas": {component: harness.Backend, path: fieldmanager.Path("spec", "replicas"), values: []any{int64(1), int64(2), int64(3)}},
+	"affinity":         {component: harness.ProxyService, path: fieldmanager.Path("spec", "sessionAffinity"), values: []any{"None", "ClientIP"}},
+	"selector":         {component: harness.BackendService, path: fieldmanager.Path("spec", "selector"), values: []any{map[string]any{"zone": "a"}}},
+	"rules":            {component: harness.ProxyRole, path: fieldmanager.Path("rules"), values: []any{[]any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}}},
 
-	"label of a Deployment":     {part: harness.Proxy, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
-	"variable of a Deployment":  {part: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "FOREIGN"), "value"), values: []any{"a", "b"}, foreign: true},
-	"sidecar":                   {part: harness.Backend, path: inContainer("sidecar", "image"), values: []any{"example.com/sidecar:1", "example.com/sidecar:2"}, foreign: true},
-	"annotation of a Service":   {part: harness.ProxyService, path: fieldmanager.Path("metadata", "annotations", foreignKey), values: []any{"a", "b"}, foreign: true},
-	"label of a ServiceAccount": {part: harness.ProxyAccount, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
-	"label of a RoleBinding":    {part: harness.ProxyBinding, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"label of a Deployment":     {component: harness.Proxy, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"variable of a Deployment":  {component: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "FOREIGN"), "value"), values: []any{"a", "b"}, foreign: true},
+	"sidecar":                   {component: harness.Backend, path: inContainer("sidecar", "image"), values: []any{"example.com/sidecar:1", "example.com/sidecar:2"}, foreign: true},
+	"annotation of a Service":   {component: harness.ProxyService, path: fieldmanager.Path("metadata", "annotations", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"label of a ServiceAccount": {component: harness.ProxyAccount, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
+	"label of a RoleBinding":    {component: harness.ProxyBinding, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
 }
 
 // storyAppliers are others that know server-side apply, and storyScalers write the scale subresource.
@@ -150,17 +150,17 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 	value := field.values[deed.Which%len(field.values)]
 	switch deed.Do {
 	case actMake:
-		_, err := s.ns.Apply(ctx, deed.By, field.part, s.name, false, bodyNaming(field.path, value))
+		_, err := s.ns.Apply(ctx, deed.By, field.component, s.name, false, bodyNaming(field.path, value))
 		return err
 	case actScale:
-		return s.scale(ctx, deed.By, field.part, int32(1+deed.Which))
+		return s.scale(ctx, deed.By, field.component, int32(1+deed.Which))
 	case actReset:
-		_, err := s.ns.Patch(ctx, harness.Hand, field.part, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+		_, err := s.ns.Patch(ctx, harness.Hand, field.component, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 		return err
 	case actDelete:
-		return s.ns.Objects(field.part).Delete(ctx, harness.FormOf(field.part).Name(s.name), metav1.DeleteOptions{})
+		return s.ns.Objects(field.component).Delete(ctx, harness.FormOf(field.component).Name(s.name), metav1.DeleteOptions{})
 	}
-	live, err := s.ns.Object(ctx, field.part, s.name)
+	live, err := s.ns.Object(ctx, field.component, s.name)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 		if err := unstructured.SetNestedField(body, string(live.GetUID()), "metadata", "uid"); err != nil {
 			return err
 		}
-		_, err := s.ns.Apply(ctx, deed.By, field.part, s.name, force, body)
+		_, err := s.ns.Apply(ctx, deed.By, field.component, s.name, force, body)
 		return err
 	}
 	switch {
@@ -179,10 +179,10 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 	case deed.Do == actGiveUp:
 		err = apply(false, map[string]any{})
 	case deed.Do == actSet:
-		_, err = s.ns.Patch(ctx, deed.By, field.part, s.name, at.set(value)...)
+		_, err = s.ns.Patch(ctx, deed.By, field.component, s.name, at.set(value)...)
 	case !found:
 	case deed.Do == actRemove:
-		_, err = s.ns.Patch(ctx, deed.By, field.part, s.name, harness.Remove(at.pointer))
+		_, err = s.ns.Patch(ctx, deed.By, field.component, s.name, harness.Remove(at.pointer))
 	case deed.Do == actShare:
 		err = apply(false, bodyNaming(field.path, at.value))
 	default:
@@ -191,7 +191,7 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 	return err
 }
 
-func (s *story) scale(ctx context.Context, by string, part harness.Part, number int32) error {
+func (s *story) scale(ctx context.Context, by string, component harness.Component, number int32) error {
 	scale := &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.ns.Name},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: number},
@@ -199,7 +199,7 @@ func (s *story) scale(ctx context.Context, by string, part harness.Part, number 
 	options := metav1.UpdateOptions{FieldManager: by}
 	workloads := s.ns.Core.AppsV1()
 	var err error
-	if part == harness.Backend {
+	if component == harness.Backend {
 		_, err = workloads.StatefulSets(s.ns.Name).UpdateScale(ctx, s.name, scale, options)
 	} else {
 		_, err = workloads.Deployments(s.ns.Name).UpdateScale(ctx, s.name, scale, options)

@@ -23,7 +23,7 @@ const pullSecretController = "openshift-controller-manager"
 const shared = "web"
 
 // accounts are the ServiceAccounts of an MCPServer.
-var accounts = []harness.Part{harness.ProxyAccount, harness.BackendAccount}
+var accounts = []harness.Component{harness.ProxyAccount, harness.BackendAccount}
 
 // pullSecrets gives an MCPServer pull secrets.
 func pullSecrets(names ...string) harness.Change {
@@ -37,10 +37,10 @@ func pullSecrets(names ...string) harness.Change {
 }
 
 // addPullSecret adds a secret to a ServiceAccount's list by an update.
-func (s *stage) addPullSecret(t *testing.T, manager string, part harness.Part, secret string) {
+func (s *stage) addPullSecret(t *testing.T, manager string, component harness.Component, secret string) {
 	t.Helper()
 	accounts := s.Core.CoreV1().ServiceAccounts(s.Name)
-	account, err := accounts.Get(t.Context(), harness.FormOf(part).Name(shared), metav1.GetOptions{})
+	account, err := accounts.Get(t.Context(), harness.FormOf(component).Name(shared), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +51,9 @@ func (s *stage) addPullSecret(t *testing.T, manager string, part harness.Part, s
 }
 
 // hasPullSecrets compares a ServiceAccount's list.
-func (s *stage) hasPullSecrets(t *testing.T, part harness.Part, want ...string) {
+func (s *stage) hasPullSecrets(t *testing.T, component harness.Component, want ...string) {
 	t.Helper()
-	account, err := s.Core.CoreV1().ServiceAccounts(s.Name).Get(t.Context(), harness.FormOf(part).Name(shared), metav1.GetOptions{})
+	account, err := s.Core.CoreV1().ServiceAccounts(s.Name).Get(t.Context(), harness.FormOf(component).Name(shared), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func (s *stage) hasPullSecrets(t *testing.T, part harness.Part, want ...string) 
 		got = append(got, secret.Name)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("pull secrets of %s (-want +got):\n%s", part, diff)
+		t.Errorf("pull secrets of %s (-want +got):\n%s", component, diff)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	// The other controller adds its secrets, and takes its time with the second.
 	for _, secret := range []string{"dockercfg-1", "dockercfg-2"} {
 		mark := s.Mark(t)
-		for _, part := range accounts {
-			s.addPullSecret(t, pullSecretController, part, secret)
+		for _, component := range accounts {
+			s.addPullSecret(t, pullSecretController, component, secret)
 		}
 		s.awaitCalm(t)
 		if writes := s.Writes(t, mark); len(writes) > 0 {
@@ -89,8 +89,8 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 		}
 		s.await(t, shared, fine...)
 	}
-	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "reg", "dockercfg-1", "dockercfg-2")
+	for _, component := range accounts {
+		s.hasPullSecrets(t, component, "reg", "dockercfg-1", "dockercfg-2")
 	}
 
 	// A new process sees it for the first time.
@@ -109,8 +109,8 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 	})
 	s.settle(t)
 	s.Quiet(t, s.Mark(t), harness.Calm)
-	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "reg", "dockercfg-1", "dockercfg-2")
+	for _, component := range accounts {
+		s.hasPullSecrets(t, component, "reg", "dockercfg-1", "dockercfg-2")
 	}
 
 	// One way out is to add the name, the other one is to take the list; the controller adds its secret again.
@@ -139,15 +139,15 @@ func TestTakeoverOfPullSecrets(t *testing.T) {
 	s := newInstallation(t)
 	s.install(t, "edited", shared)
 	s.Edit(t, shared, pullSecrets("reg"))
-	for _, part := range accounts {
-		s.addPullSecret(t, managers.ToolHiveOperator, part, "reg")
-		s.addPullSecret(t, pullSecretController, part, "dockercfg")
+	for _, component := range accounts {
+		s.addPullSecret(t, managers.ToolHiveOperator, component, "reg")
+		s.addPullSecret(t, pullSecretController, component, "dockercfg")
 	}
 	first := s.Operate(t)
 	s.awaitTakenOver(t, shared)
 	s.await(t, shared, fine...)
-	for _, part := range accounts {
-		s.hasPullSecrets(t, part, "reg", "dockercfg")
+	for _, component := range accounts {
+		s.hasPullSecrets(t, component, "reg", "dockercfg")
 	}
 	warned, err := s.warnings(t.Context())
 	if err != nil {

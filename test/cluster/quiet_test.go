@@ -178,8 +178,8 @@ func claimFleet(t *testing.T, ns *harness.Namespace, fleet []*v1beta1.MCPServer)
 			return err
 		}
 		annotation := harness.Add("/metadata/annotations/example.com~1foreign", "here")
-		for _, part := range []harness.Part{harness.Backend, harness.ProxyService} {
-			if _, err := ns.Patch(ctx, stranger, part, server.Name, annotation); err != nil {
+		for _, component := range []harness.Component{harness.Backend, harness.ProxyService} {
+			if _, err := ns.Patch(ctx, stranger, component, server.Name, annotation); err != nil {
 				return err
 			}
 		}
@@ -209,10 +209,10 @@ func checkFleetClaims(t *testing.T, ns *harness.Namespace, fleet []*v1beta1.MCPS
 		t.Fatal(err)
 	}
 	for _, server := range fleet {
-		parts := all[server.Name]
-		if parts[harness.Proxy].GetLabels()[foreignKey] != "here" ||
-			parts[harness.Backend].GetAnnotations()[foreignKey] != "here" ||
-			parts[harness.ProxyService].GetAnnotations()[foreignKey] != "here" {
+		components := all[server.Name]
+		if components[harness.Proxy].GetLabels()[foreignKey] != "here" ||
+			components[harness.Backend].GetAnnotations()[foreignKey] != "here" ||
+			components[harness.ProxyService].GetAnnotations()[foreignKey] != "here" {
 			t.Errorf("a field of somebody else is gone from %s", server.Name)
 		}
 	}

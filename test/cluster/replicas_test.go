@@ -20,10 +20,10 @@ import (
 )
 
 // awaitReplicas waits until a workload asks for a number of replicas that belongs to just these managers.
-func awaitReplicas(t *testing.T, ns *harness.Namespace, part harness.Part, name string, number int64, owners ...string) {
+func awaitReplicas(t *testing.T, ns *harness.Namespace, component harness.Component, name string, number int64, owners ...string) {
 	t.Helper()
-	ns.AwaitServer(t, name, fmt.Sprintf("%s is at %d, which is of %v", part, number, owners), func(*v1beta1.MCPServer) error {
-		object, err := ns.Object(t.Context(), part, name)
+	ns.AwaitServer(t, name, fmt.Sprintf("%s is at %d, which is of %v", component, number, owners), func(*v1beta1.MCPServer) error {
+		object, err := ns.Object(t.Context(), component, name)
 		if err != nil {
 			return err
 		}
@@ -134,19 +134,19 @@ func TestManagedFieldsReset(t *testing.T) {
 	harness.Replicas(2, 1)(server)
 	ns.Create(t, server)
 	ns.AwaitSettled(t, name)
-	for _, part := range harness.PartsOf(server) {
-		ns.MustPatch(t, harness.Hand, part, name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+	for _, component := range harness.ComponentsOf(server) {
+		ns.MustPatch(t, harness.Hand, component, name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 	}
 	ns.AwaitServer(t, name, "owns what it lost", func(*v1beta1.MCPServer) error {
-		for _, part := range harness.PartsOf(server) {
-			object, err := ns.Object(t.Context(), part, name)
+		for _, component := range harness.ComponentsOf(server) {
+			object, err := ns.Object(t.Context(), component, name)
 			if err != nil {
 				return err
 			}
-			for _, manager := range harness.Managers(server, part) {
+			for _, manager := range harness.Managers(server, component) {
 				manager, subresource, _ := strings.Cut(manager, "/")
 				if ownership.ApplyEntry(object, manager, subresource) == nil {
-					return fmt.Errorf("%s owns nothing of %s: %+v", manager, part, object.GetManagedFields())
+					return fmt.Errorf("%s owns nothing of %s: %+v", manager, component, object.GetManagedFields())
 				}
 			}
 		}

@@ -29,7 +29,7 @@ const scaler = "autoscaler"
 
 // replicasTier is a workload whose number of pods is in the spec of the MCPServer.
 type replicasTier struct {
-	part harness.Part
+	component harness.Component
 	// object is how a selector and a condition name it.
 	kind string
 	// field of the MCPServer's spec.
@@ -61,7 +61,7 @@ func (r replicasTier) asks(number int32) harness.Change {
 // scale sets the number through the scale subresource.
 func (r replicasTier) scale(ctx context.Context, ns *harness.Namespace, server string, number int32) error {
 	body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, number)
-	_, err := ns.Objects(r.part).Patch(ctx, server, types.MergePatchType, body, metav1.PatchOptions{FieldManager: scaler}, "scale")
+	_, err := ns.Objects(r.component).Patch(ctx, server, types.MergePatchType, body, metav1.PatchOptions{FieldManager: scaler}, "scale")
 	return err
 }
 
@@ -131,7 +131,7 @@ func TestReplicasOfTiers(t *testing.T) {
 				if step.ours {
 					owners = append([]string{tier.owner}, owners...)
 				}
-				awaitReplicas(t, ns, tier.part, name, step.want, owners...)
+				awaitReplicas(t, ns, tier.component, name, step.want, owners...)
 				if step.conflict {
 					awaitConflict(t, ns, name, fmt.Sprintf("%q with subresource \"scale\"", scaler), ".spec.replicas")
 				} else {
@@ -140,15 +140,15 @@ func TestReplicasOfTiers(t *testing.T) {
 				}
 				want := harness.Cost{}
 				for item, n := range map[string]int{
-					string(tier.part) + " replicas": step.applies, string(tier.part): step.edits,
-					string(tier.part) + " replicas (409)": step.refused, "event": step.events,
+					string(tier.component) + " replicas": step.applies, string(tier.component): step.edits,
+					string(tier.component) + " replicas (409)": step.refused, "event": step.events,
 				} {
 					if n > 0 {
 						want[item] = n
 					}
 				}
 				checkTierCost(t, ns, name, mark, want, step.conflict)
-				awaitReplicas(t, ns, tier.part, name, step.want, owners...)
+				awaitReplicas(t, ns, tier.component, name, step.want, owners...)
 				env.Numbers.Add("replicas: changes with and without a scaler, on both tiers", 1)
 			})
 		}
@@ -204,14 +204,14 @@ func TestStdioCapOfSpec(t *testing.T) {
 		t.Run(tierName, func(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, tierName)
-			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			awaitReplicas(t, ns, tier.component, tierName, 1, tier.owner)
 			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1", "5")
 			awaitCondition(t, ns, tierName, v1beta1.ConditionSessionStorageWarning, metav1.ConditionFalse, "SessionStorageWarningNotApplicable")
 			// With another transport there may be as many as the spec says.
 			ns.Edit(t, tierName, func(s *v1beta1.MCPServer) {
 				s.Spec.Transport, s.Spec.MCPPort = v1beta1.TransportStreamableHTTP, 9000
 			})
-			awaitReplicas(t, ns, tier.part, tierName, 5, tier.owner)
+			awaitReplicas(t, ns, tier.component, tierName, 5, tier.owner)
 			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
 		})
 	}
@@ -228,22 +228,22 @@ func TestStdioCapOfLive(t *testing.T) {
 		t.Run(tierName, func(t *testing.T) {
 			t.Parallel()
 			ns.AwaitSettled(t, tierName)
-			awaitReplicas(t, ns, tier.part, tierName, 1)
+			awaitReplicas(t, ns, tier.component, tierName, 1)
 			tier.mustScale(t, ns, tierName, 3)
-			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			awaitReplicas(t, ns, tier.component, tierName, 1, tier.owner)
 			tier.mustScale(t, ns, tierName, 3)
-			awaitReplicas(t, ns, tier.part, tierName, 1, tier.owner)
+			awaitReplicas(t, ns, tier.component, tierName, 1, tier.owner)
 			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1",
 				fmt.Sprintf("%q with subresource \"scale\"", scaler), tier.kind+"/"+tierName)
 			awaitScalerEvent(t, ns, tierName)
 			ns.Edit(t, tierName, func(s *v1beta1.MCPServer) {
 				s.Spec.Transport, s.Spec.MCPPort = v1beta1.TransportStreamableHTTP, 9000
 			})
-			awaitReplicas(t, ns, tier.part, tierName, 1)
+			awaitReplicas(t, ns, tier.component, tierName, 1)
 			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, "StdioReplicaCapNotActive")
 			tier.mustScale(t, ns, tierName, 3)
 			ns.AwaitSettled(t, tierName)
-			awaitReplicas(t, ns, tier.part, tierName, 3)
+			awaitReplicas(t, ns, tier.component, tierName, 3)
 		})
 	}
 }
@@ -292,7 +292,7 @@ func TestStdioCapAgainstScaler(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), pushing)
 			defer cancel()
 			for ticker := time.NewTicker(harness.Poll); ctx.Err() == nil; {
-				object, err := ns.Object(t.Context(), tier.part, tierName)
+				object, err := ns.Object(t.Context(), tier.component, tierName)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -313,8 +313,8 @@ func TestStdioCapAgainstScaler(t *testing.T) {
 			t.Logf("%d pushes in %v: %v", pushes, pushing, cost)
 			// To set back costs an edit of managedFields and an apply. Each edit may lose a race against the workload's
 			// controller and be made again.
-			part := string(tier.part)
-			others := ns.WritesByOthers(t, mark, tier.part, tierName)
+			part := string(tier.component)
+			others := ns.WritesByOthers(t, mark, tier.component, tierName)
 			if cost[part+" replicas"] > mostCaps || cost[part] > mostCaps || cost[part+" (409)"]+cost[part+" replicas (409)"] > others {
 				t.Errorf("a scaler that pushes %d times costs %v, with %d writes by others", pushes, cost, others)
 			}

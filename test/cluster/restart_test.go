@@ -119,7 +119,7 @@ func TestRestartRolling(t *testing.T) {
 	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 6 {
 		t.Errorf("the status was written %d times", n)
 	}
-	s.checkRestarted(t, before.after([]harness.Part{harness.Proxy}), old)
+	s.checkRestarted(t, before.after([]harness.Component{harness.Proxy}), old)
 	if names := s.deleted(t, mark); len(names) > 0 {
 		t.Errorf("pods of a rollout were deleted: %v", names)
 	}
@@ -145,7 +145,7 @@ func TestRestartRolling(t *testing.T) {
 
 	// A later request is another one.
 	s.request(t, map[string]string{v1beta1.AnnotationRestartedAt: at(time.Now().Add(time.Second))})
-	s.checkRestarted(t, once.after([]harness.Part{harness.Proxy}), young)
+	s.checkRestarted(t, once.after([]harness.Component{harness.Proxy}), young)
 }
 
 func (s restartScene) checkRestarted(t *testing.T, want generations, old map[string]time.Time) {
@@ -199,7 +199,7 @@ func TestRestartImmediate(t *testing.T) {
 	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 8 {
 		t.Errorf("the status was written %d times", n)
 	}
-	s.checkRestarted(t, before.after([]harness.Part{harness.Proxy}), old)
+	s.checkRestarted(t, before.after([]harness.Component{harness.Proxy}), old)
 	s.checkUsers(t, immediate)
 	once, young := generationsOf(t, s.Namespace, restartServer), s.proxies(t)
 
@@ -216,7 +216,7 @@ func TestRestartImmediate(t *testing.T) {
 		v1beta1.AnnotationRestartStrategy: "immediate",
 	}
 	s.request(t, late)
-	s.checkRestarted(t, once.after([]harness.Part{harness.Proxy}), young)
+	s.checkRestarted(t, once.after([]harness.Component{harness.Proxy}), young)
 	if names := s.deleted(t, mark); len(names) > 0 {
 		t.Errorf("pods that are younger than the request were deleted: %v", names)
 	}
@@ -266,17 +266,17 @@ func TestKubectlRolloutRestart(t *testing.T) {
 }
 
 // kubectlMarks are what kubectl wrote to the pod templates, and who owns it.
-func (s restartScene) kubectlMarks(t *testing.T) map[harness.Part]string {
+func (s restartScene) kubectlMarks(t *testing.T) map[harness.Component]string {
 	t.Helper()
-	marks := map[harness.Part]string{}
-	for _, part := range both {
-		object := s.MustObject(t, part, restartServer)
+	marks := map[harness.Component]string{}
+	for _, component := range both {
+		object := s.MustObject(t, component, restartServer)
 		when, found, err := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", kubectlRestart)
 		owners := ownership.Owners(object, ".spec.template.metadata.annotations."+kubectlRestart)
 		if err != nil || !found || len(owners) != 1 || owners[0].Manager != "kubectl-rollout" {
-			t.Fatalf("the %s has the mark %q, which is of %v: %v", part, when, owners, err)
+			t.Fatalf("the %s has the mark %q, which is of %v: %v", component, when, owners, err)
 		}
-		marks[part] = when
+		marks[component] = when
 	}
 	return marks
 }

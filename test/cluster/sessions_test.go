@@ -56,15 +56,15 @@ func TestSessionStorageWarning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns.AwaitReady(t, name)
 			awaitCondition(t, ns, name, v1beta1.ConditionSessionStorageWarning, c.status, c.reason)
-			for _, part := range []harness.Part{harness.Proxy, harness.Backend} {
-				object := ns.MustObject(t, part, name)
+			for _, component := range []harness.Component{harness.Proxy, harness.Backend} {
+				object := ns.MustObject(t, component, name)
 				grace, _, _ := unstructured.NestedInt64(object.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")
 				if grace != 30 {
-					t.Errorf("pods of %s have %d s to end", part, grace)
+					t.Errorf("pods of %s have %d s to end", component, grace)
 				}
 			}
 			const path = ".spec.template.spec.terminationGracePeriodSeconds"
-			proxy := allClaims(map[harness.Part]*unstructured.Unstructured{harness.Proxy: ns.MustObject(t, harness.Proxy, name)})
+			proxy := allClaims(map[harness.Component]*unstructured.Unstructured{harness.Proxy: ns.MustObject(t, harness.Proxy, name)})
 			if !slices.Contains(proxy[harness.Proxy][managers.Proxy+" Apply "], path) {
 				t.Errorf("the proxy's %s is nobody's", path)
 			}
@@ -112,17 +112,17 @@ func TestRedisPassword(t *testing.T) {
 		}
 	}
 	documents := 0
-	for part, object := range objectsOf(t, ns, name) {
+	for component, object := range objectsOf(t, ns, name) {
 		text, err := object.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The Secret is named where it is used, and where the author wrote it.
 		named := strings.Contains(string(text), `"store"`)
-		if named != (part == harness.Proxy || part == harness.ServerItself) || strings.Contains(string(text), password) {
-			t.Errorf("%s: %s", part, text)
+		if named != (component == harness.Proxy || component == harness.ServerItself) || strings.Contains(string(text), password) {
+			t.Errorf("%s: %s", component, text)
 		}
-		if strings.Contains(string(text), "redis:6379") && part == harness.RunConfig {
+		if strings.Contains(string(text), "redis:6379") && component == harness.RunConfig {
 			documents++
 		}
 	}

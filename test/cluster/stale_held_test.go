@@ -25,11 +25,11 @@ import (
 func TestStaleBetweenCheckAndWrite(t *testing.T) {
 	t.Parallel()
 	// A RunConfig that comes late has a name that nothing asks for any more.
-	for _, part := range []harness.Part{harness.Backend, harness.Proxy} {
+	for _, component := range []harness.Component{harness.Backend, harness.Proxy} {
 		for _, moment := range []string{"change", "creation"} {
-			t.Run(string(part)+" "+moment, func(t *testing.T) {
+			t.Run(string(component)+" "+moment, func(t *testing.T) {
 				t.Parallel()
-				holdBack(t, part, moment == "creation")
+				holdBack(t, component, moment == "creation")
 			})
 		}
 	}
@@ -37,14 +37,14 @@ func TestStaleBetweenCheckAndWrite(t *testing.T) {
 
 const heldBackImage = "example.com/mcp:held-back"
 
-func holdBack(t *testing.T, part harness.Part, creation bool) {
+func holdBack(t *testing.T, component harness.Component, creation bool) {
 	t.Helper()
 	ns := env.Namespace(t)
 	versions, known := record(t, ns), specs{}
 	proxy := ns.Proxy(t, faultproxy.Options{})
 	ns.OperateThrough(t, proxy)
 	const name = "web"
-	resource := harness.FormOf(part).Resource
+	resource := harness.FormOf(component).Resource
 	server := httpServer(name, harness.Environment(editedVariable, "0"), harness.Replicas(1, 1))
 	edit := func(image string) int64 {
 		edited := ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = image })
@@ -70,7 +70,7 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 	newer := edit(repairedImage)
 	ns.Operate(t)
 	harness.Eventually(t, "the other operator carries the later edit out", func(ctx context.Context) error {
-		object, err := ns.Object(ctx, part, name)
+		object, err := ns.Object(ctx, component, name)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func holdBack(t *testing.T, part harness.Part, creation bool) {
 	versions.check(t, known)
 	all, _ := versions.look()
 	for _, v := range all {
-		if v.part == part && differences(v, v1beta1.MCPServerSpec{Image: heldBackImage, Env: server.Spec.Env}) == "" {
+		if v.component == component && differences(v, v1beta1.MCPServerSpec{Image: heldBackImage, Env: server.Spec.Env}) == "" {
 			t.Errorf("what was held came through: resourceVersion %s is %v", v.object.GetResourceVersion(), v.object)
 		}
 	}
@@ -119,13 +119,13 @@ func TestStaleLeftovers(t *testing.T) {
 		})
 	}
 	ns.AwaitSettled(t, name)
-	parts := []harness.Part{harness.RunConfig, harness.Backend, harness.Proxy}
-	old := map[harness.Part]metav1.Object{}
-	for _, part := range parts {
-		old[part] = ns.MustObject(t, part, name)
-		for key, source := range sourcesOf(part, old[part]) {
+	components := []harness.Component{harness.RunConfig, harness.Backend, harness.Proxy}
+	old := map[harness.Component]metav1.Object{}
+	for _, component := range components {
+		old[component] = ns.MustObject(t, component, name)
+		for key, source := range sourcesOf(component, old[component]) {
 			if source.UID != last.UID || source.Generation < 2 {
-				t.Fatalf("%s tells by %s that it is from %v, not from a late generation of %s", part, key, source, last.UID)
+				t.Fatalf("%s tells by %s that it is from %v, not from a late generation of %s", component, key, source, last.UID)
 			}
 		}
 	}
@@ -134,15 +134,15 @@ func TestStaleLeftovers(t *testing.T) {
 
 	again := ns.Create(t, httpServer(name, harness.Environment(editedVariable, "new"), harness.Replicas(2, 2)))
 	ns.AwaitSettled(t, name)
-	for _, part := range parts {
-		object := ns.MustObject(t, part, name)
+	for _, component := range components {
+		object := ns.MustObject(t, component, name)
 		// Another RunConfig is another object.
-		if part != harness.RunConfig && object.GetUID() != old[part].GetUID() {
-			t.Errorf("%s was not left behind", part)
+		if component != harness.RunConfig && object.GetUID() != old[component].GetUID() {
+			t.Errorf("%s was not left behind", component)
 		}
-		for key, source := range sourcesOf(part, object) {
+		for key, source := range sourcesOf(component, object) {
 			if want := (apply.Source{UID: again.UID, Generation: 1}); source != want {
-				t.Errorf("%s tells by %s that it is from %v, not %v", part, key, source, want)
+				t.Errorf("%s tells by %s that it is from %v, not %v", component, key, source, want)
 			}
 		}
 	}
@@ -150,9 +150,9 @@ func TestStaleLeftovers(t *testing.T) {
 }
 
 // sourcesOf returns what an object tells of where it is from, by annotation.
-func sourcesOf(part harness.Part, object metav1.Object) map[string]apply.Source {
+func sourcesOf(component harness.Component, object metav1.Object) map[string]apply.Source {
 	keys := []string{v1beta1.AnnotationSource}
-	if harness.FormOf(part).Replicas != "" {
+	if harness.FormOf(component).Replicas != "" {
 		keys = append(keys, v1beta1.AnnotationReplicasSource)
 	}
 	found := map[string]apply.Source{}

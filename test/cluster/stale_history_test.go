@@ -34,9 +34,9 @@ func (s specs) add(server *v1beta1.MCPServer) {
 
 // version is an object as it once was.
 type version struct {
-	part   harness.Part
-	event  watch.EventType
-	object metav1.Object
+	component harness.Component
+	event     watch.EventType
+	object    metav1.Object
 }
 
 // recorder keeps every version of the MCPServers of a namespace and of those of their children that tell their
@@ -59,7 +59,7 @@ func record(t *testing.T, ns *harness.Namespace) *recorder {
 		r.watchers.Wait()
 	})
 	core, apps := ns.Core.CoreV1(), ns.Core.AppsV1()
-	for part, begin := range map[harness.Part]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+	for component, begin := range map[harness.Component]func(context.Context, metav1.ListOptions) (watch.Interface, error){
 		harness.ServerItself: ns.Servers.Watch,
 		harness.RunConfig:    core.ConfigMaps(ns.Name).Watch,
 		harness.Backend:      apps.StatefulSets(ns.Name).Watch,
@@ -72,30 +72,30 @@ func record(t *testing.T, ns *harness.Namespace) *recorder {
 		r.watchers.Go(func() {
 			defer w.Stop()
 			for event := range w.ResultChan() {
-				r.take(part, event)
+				r.take(component, event)
 			}
 			if ctx.Err() == nil {
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.ended = append(r.ended, fmt.Sprintf("the watch of the %s has ended, what came later is not known", part))
+				r.ended = append(r.ended, fmt.Sprintf("the watch of the %s has ended, what came later is not known", component))
 			}
 		})
 	}
 	return r
 }
 
-func (r *recorder) take(part harness.Part, event watch.Event) {
+func (r *recorder) take(component harness.Component, event watch.Event) {
 	object, ok := event.Object.(metav1.Object)
-	if ok && part == harness.RunConfig && !strings.HasSuffix(harness.FormOf(part).Base(object.GetName()), harness.FormOf(part).Suffix) {
+	if ok && component == harness.RunConfig && !strings.HasSuffix(harness.FormOf(component).Base(object.GetName()), harness.FormOf(component).Suffix) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !ok {
-		r.ended = append(r.ended, fmt.Sprintf("the watch of the %s has told %+v", part, event.Object))
+		r.ended = append(r.ended, fmt.Sprintf("the watch of the %s has told %+v", component, event.Object))
 		return
 	}
-	r.versions = append(r.versions, version{part, event.Type, object})
+	r.versions = append(r.versions, version{component, event.Type, object})
 	if server, ok := object.(*v1beta1.MCPServer); ok {
 		r.observed[server.Name] = server.Status.ObservedGeneration
 	}
@@ -140,7 +140,7 @@ func regressions(versions []version, known specs) []string {
 	var wrong []string
 	for _, v := range versions {
 		tell := func(format string, args ...any) {
-			wrong = append(wrong, fmt.Sprintf("%s of %s at resourceVersion %s: %s", v.part, v.object.GetName(),
+			wrong = append(wrong, fmt.Sprintf("%s of %s at resourceVersion %s: %s", v.component, v.object.GetName(),
 				v.object.GetResourceVersion(), fmt.Sprintf(format, args...)))
 		}
 		follow := func(key string, now apply.Source) {
@@ -229,6 +229,6 @@ func replicasDifference(v version, spec v1beta1.MCPServerSpec) string {
 // ownsReplicas tells whether the writer of a workload's replicas owns them.
 func ownsReplicas(v version) bool {
 	return slices.ContainsFunc(ownership.Owners(v.object, ".spec.replicas"), func(o ownership.Owner) bool {
-		return o.Manager == harness.FormOf(v.part).Replicas && o.Manager != ""
+		return o.Manager == harness.FormOf(v.component).Replicas && o.Manager != ""
 	})
 }

@@ -191,16 +191,16 @@ func (r *race) checkEnd(t *testing.T, ns *harness.Namespace) {
 			t.Fatal(err)
 		}
 		for _, v := range []version{
-			{part: harness.RunConfig, object: runConfig}, {part: harness.Backend, object: backend}, {part: harness.Proxy, object: proxy},
+			{component: harness.RunConfig, object: runConfig}, {component: harness.Backend, object: backend}, {component: harness.Proxy, object: proxy},
 		} {
 			if why := differences(v, server.Spec); why != "" {
-				t.Errorf("in the end, %s of %s: %s", v.part, name, why)
+				t.Errorf("in the end, %s of %s: %s", v.component, name, why)
 			}
-			if v.part == harness.RunConfig {
+			if v.component == harness.RunConfig {
 				continue
 			}
 			if why := replicasDifference(v, server.Spec); why != "" {
-				t.Errorf("in the end, %s of %s: %s", v.part, name, why)
+				t.Errorf("in the end, %s of %s: %s", v.component, name, why)
 			}
 		}
 	}

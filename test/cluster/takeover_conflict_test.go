@@ -87,7 +87,7 @@ func podAnnotations(workload *unstructured.Unstructured) map[string]string {
 type upstream struct {
 	*installation
 	name string
-	want map[harness.Part]*unstructured.Unstructured
+	want map[harness.Component]*unstructured.Unstructured
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -118,15 +118,15 @@ func (u *upstream) end() {
 }
 
 func (u *upstream) reconcile(ctx context.Context) error {
-	for _, part := range []harness.Part{harness.ProxyAccount, harness.BackendAccount, harness.ProxyRole, harness.RunConfig, harness.Proxy} {
-		live, err := u.Objects(part).Get(ctx, harness.FormOf(part).Name(u.name), metav1.GetOptions{})
+	for _, component := range []harness.Component{harness.ProxyAccount, harness.BackendAccount, harness.ProxyRole, harness.RunConfig, harness.Proxy} {
+		live, err := u.Objects(component).Get(ctx, harness.FormOf(component).Name(u.name), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if !u.bring(part, live) {
+		if !u.bring(component, live) {
 			continue
 		}
-		if _, err := u.Objects(part).Update(ctx, live, metav1.UpdateOptions{FieldManager: managers.ToolHiveOperator}); err != nil {
+		if _, err := u.Objects(component).Update(ctx, live, metav1.UpdateOptions{FieldManager: managers.ToolHiveOperator}); err != nil {
 			return err
 		}
 	}
@@ -139,9 +139,9 @@ func (u *upstream) reconcile(ctx context.Context) error {
 }
 
 // bring makes an object what ToolHive's operator wants it to be, and tells whether that changes it.
-func (u *upstream) bring(part harness.Part, live *unstructured.Unstructured) bool {
-	before, want := live.DeepCopy(), u.want[part]
-	switch part {
+func (u *upstream) bring(component harness.Component, live *unstructured.Unstructured) bool {
+	before, want := live.DeepCopy(), u.want[component]
+	switch component {
 	case harness.ProxyAccount, harness.BackendAccount:
 		live.SetAnnotations(nil)
 		live.SetLabels(nil)

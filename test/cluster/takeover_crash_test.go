@@ -60,7 +60,7 @@ const takenName = "taken"
 
 // crashAfter kills an operator after a number of writes, and compares what the next one makes of it with what is wanted.
 // It may be done with fewer.
-func crashAfter(t *testing.T, of string, n int, mayBeDone, rolls bool, want map[harness.Part]map[string]string) {
+func crashAfter(t *testing.T, of string, n int, mayBeDone, rolls bool, want map[harness.Component]map[string]string) {
 	t.Helper()
 	s := newInstallation(t)
 	s.install(t, of, takenName)
@@ -156,20 +156,20 @@ func (s *installation) writesTwice(t *testing.T) bool {
 }
 
 // end is the state of the MCPServer and its children in words that are the same in each namespace, see neutral.
-func (s *installation) end(t *testing.T) map[harness.Part]map[string]string {
+func (s *installation) end(t *testing.T) map[harness.Component]map[string]string {
 	t.Helper()
 	objects := objectsOf(t, s.Namespace, takenName)
 	server := serverOf(t, objects)
-	found := map[harness.Part]map[string]string{}
-	for part := range objects {
-		leaves, err := neutral(server, part, objects)
+	found := map[harness.Component]map[string]string{}
+	for component := range objects {
+		leaves, err := neutral(server, component, objects)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for path, value := range leaves {
 			leaves[path] = strings.ReplaceAll(value, s.Name, placeNamespace)
 		}
-		found[part] = leaves
+		found[component] = leaves
 	}
 	return found
 }

@@ -71,9 +71,9 @@ func TestTakeoverDeletion(t *testing.T) {
 }
 
 // has returns a check that a field manager has applied something to an object.
-func (s *installation) has(part harness.Part, name, manager string) func(ctx context.Context) error {
+func (s *installation) has(component harness.Component, name, manager string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		object, err := s.Object(ctx, part, name)
+		object, err := s.Object(ctx, component, name)
 		if err != nil {
 			return err
 		}

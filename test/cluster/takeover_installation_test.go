@@ -32,7 +32,7 @@ const recordings = "testdata/toolhive"
 // recording is what ToolHive's operator and its proxyrunner, both v0.44.0, had made of an MCPServer on a real node: all
 // objects with their managedFields, but for what the control plane adds to them. The name of the MCPServer, its
 // namespace, its UID and that of its StatefulSet are placeholders.
-type recording map[harness.Part]string
+type recording map[harness.Component]string
 
 // The placeholders of a recording.
 const (
@@ -51,16 +51,16 @@ func readRecording(t *testing.T, of string) recording {
 	found := recording{}
 	for document := range strings.SplitSeq(string(content), "---\n# ") {
 		if part, text, ok := strings.Cut(document, "\n"); ok {
-			found[harness.Part(part)] = text
+			found[harness.Component(part)] = text
 		}
 	}
 	return found
 }
 
 // object returns an object of the recording, with values for placeholders.
-func (r recording) object(t *testing.T, part harness.Part, values ...string) *unstructured.Unstructured {
+func (r recording) object(t *testing.T, component harness.Component, values ...string) *unstructured.Unstructured {
 	t.Helper()
-	body, err := yaml.YAMLToJSON([]byte(strings.NewReplacer(values...).Replace(r[part])))
+	body, err := yaml.YAMLToJSON([]byte(strings.NewReplacer(values...).Replace(r[component])))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func (r recording) object(t *testing.T, part harness.Part, values ...string) *un
 	return object
 }
 
-// order is that in which ToolHive makes the parts. A reference to an owner needs its UID.
-var order = []harness.Part{
+// order is that in which ToolHive makes the components. A reference to an owner needs its UID.
+var order = []harness.Component{
 	harness.ProxyAccount, harness.BackendAccount, harness.ProxyRole, harness.ProxyBinding, harness.RunConfig,
 	harness.InlineAuthz, harness.Backend, harness.HeadlessService, harness.BackendService, harness.ProxyService,
 	harness.Proxy,
@@ -104,12 +104,12 @@ func (s *installation) make(t *testing.T, recorded recording, name string) {
 	values := []string{placeName, name, placeNamespace, s.Name}
 	server := s.makeServer(t, recorded.object(t, harness.ServerItself, values...))
 	values = append(values, placeServerUID, string(server.GetUID()))
-	for _, part := range order {
-		if recorded[part] == "" {
+	for _, component := range order {
+		if recorded[component] == "" {
 			continue
 		}
-		made := s.makeChild(t, part, name, recorded.object(t, part, values...))
-		if part == harness.Backend {
+		made := s.makeChild(t, component, name, recorded.object(t, component, values...))
+		if component == harness.Backend {
 			values = append(values, placeBackendUID, string(made.GetUID()))
 		}
 	}
@@ -160,7 +160,7 @@ func bare(object *unstructured.Unstructured) {
 }
 
 // makeChild makes an object in the ways in which its managers, as recorded, have written it.
-func (s *installation) makeChild(t *testing.T, part harness.Part, server string, recorded *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *installation) makeChild(t *testing.T, component harness.Component, server string, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	var live *unstructured.Unstructured
 	var err error
@@ -171,7 +171,7 @@ func (s *installation) makeChild(t *testing.T, part harness.Part, server string,
 		case entry.Subresource == "scale":
 			scaler = entry.Manager
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
-			live, err = s.Apply(t.Context(), entry.Manager, part, server, true, applied(t, recorded, &entry))
+			live, err = s.Apply(t.Context(), entry.Manager, component, server, true, applied(t, recorded, &entry))
 		default:
 			first := recorded.DeepCopy()
 			bare(first)
@@ -179,14 +179,14 @@ func (s *installation) makeChild(t *testing.T, part harness.Part, server string,
 				// Somebody has scaled it since.
 				unstructured.RemoveNestedField(first.Object, "spec", "replicas")
 			}
-			live, err = s.Objects(part).Create(t.Context(), first, metav1.CreateOptions{FieldManager: entry.Manager})
+			live, err = s.Objects(component).Create(t.Context(), first, metav1.CreateOptions{FieldManager: entry.Manager})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	if now, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); counted && now != replicas {
-		s.scale(t, part, server, scaler, replicas)
+		s.scale(t, component, server, scaler, replicas)
 	}
 	return live
 }
@@ -242,13 +242,13 @@ func parentOf(object map[string]any, path fieldpath.Path) map[string]any {
 }
 
 // scale sets the number of pods as autoscalers and kubectl scale do.
-func (s *installation) scale(t *testing.T, part harness.Part, server, manager string, replicas int64) {
+func (s *installation) scale(t *testing.T, component harness.Component, server, manager string, replicas int64) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": replicas}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Objects(part).Patch(t.Context(), harness.FormOf(part).Name(server), types.MergePatchType, body,
+	_, err = s.Objects(component).Patch(t.Context(), harness.FormOf(component).Name(server), types.MergePatchType, body,
 		metav1.PatchOptions{FieldManager: manager}, "scale")
 	if err != nil {
 		t.Fatal(err)
@@ -259,15 +259,15 @@ func (s *installation) scale(t *testing.T, part harness.Part, server, manager st
 func (s *installation) awaitRolledOut(t *testing.T, name string) {
 	t.Helper()
 	harness.Eventually(t, "the pods of "+name, func(ctx context.Context) error {
-		for _, part := range []harness.Part{harness.Backend, harness.Proxy} {
-			object, err := s.Object(ctx, part, name)
+		for _, component := range []harness.Component{harness.Backend, harness.Proxy} {
+			object, err := s.Object(ctx, component, name)
 			if err != nil {
 				return err
 			}
 			wanted, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 			for _, field := range []string{"replicas", "updatedReplicas", "availableReplicas"} {
 				if got, _, _ := unstructured.NestedInt64(object.Object, "status", field); got != wanted {
-					return fmt.Errorf("%s has %s %d, not %d", part, field, got, wanted)
+					return fmt.Errorf("%s has %s %d, not %d", component, field, got, wanted)
 				}
 			}
 		}
@@ -292,12 +292,12 @@ func TestRecordingsComeToLife(t *testing.T) {
 			if len(objects) != len(recorded) {
 				t.Errorf("there are %d objects, and %d were recorded", len(objects), len(recorded))
 			}
-			for part := range recorded {
-				want := recorded.object(t, part, placeName, "again", placeNamespace, s.Name,
+			for component := range recorded {
+				want := recorded.object(t, component, placeName, "again", placeNamespace, s.Name,
 					placeServerUID, string(objects[harness.ServerItself].GetUID()),
 					placeBackendUID, string(objects[harness.Backend].GetUID()))
-				if diff := cmp.Diff(holdings(t, want), holdings(t, objects[part])); diff != "" {
-					t.Errorf("%s: who owns what (-recorded +made):\n%s", part, diff)
+				if diff := cmp.Diff(holdings(t, want), holdings(t, objects[component])); diff != "" {
+					t.Errorf("%s: who owns what (-recorded +made):\n%s", component, diff)
 				}
 			}
 		})

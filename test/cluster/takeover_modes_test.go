@@ -26,7 +26,7 @@ import (
 type left struct {
 	*installation
 	name   string
-	before map[harness.Part]*unstructured.Unstructured
+	before map[harness.Component]*unstructured.Unstructured
 	since  audit.Mark
 }
 
@@ -67,9 +67,9 @@ func (l *left) awaitTold(t *testing.T, reason string) metav1.Condition {
 func (l *left) checkTold(t *testing.T, reason string) {
 	t.Helper()
 	after := objectsOf(t, l.Namespace, l.name)
-	for part, object := range l.before {
-		if part != harness.ServerItself && after[part].GetResourceVersion() != object.GetResourceVersion() {
-			t.Errorf("%s was written to: %s", part, cmp.Diff(object.Object, after[part].Object))
+	for component, object := range l.before {
+		if component != harness.ServerItself && after[component].GetResourceVersion() != object.GetResourceVersion() {
+			t.Errorf("%s was written to: %s", component, cmp.Diff(object.Object, after[component].Object))
 		}
 	}
 	was, is := l.before[harness.ServerItself], after[harness.ServerItself]

@@ -20,8 +20,8 @@ func TestTakeoverReplicas(t *testing.T) {
 	t.Parallel()
 	s := newInstallation(t)
 	type number struct {
-		part  harness.Part
-		count int64
+		component harness.Component
+		count     int64
 		// owners are those that it has after the takeover.
 		owners []string
 	}
@@ -53,20 +53,20 @@ func TestTakeoverReplicas(t *testing.T) {
 	for name, c := range cases {
 		s.awaitTakenOver(t, name)
 		for _, want := range c.want {
-			object := s.MustObject(t, want.part, name)
+			object := s.MustObject(t, want.component, name)
 			if got := managersOf(object, ".spec.replicas"); !slices.Equal(got, want.owners) {
-				t.Errorf("%s of %s: the number is owned by %q, want %q", want.part, name, got, want.owners)
+				t.Errorf("%s of %s: the number is owned by %q, want %q", want.component, name, got, want.owners)
 			}
-			versions, err := h.of(harness.FormOf(want.part).Resource.GroupResource(), name)
+			versions, err := h.of(harness.FormOf(want.component).Resource.GroupResource(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(versions) < 2 {
-				t.Errorf("%s of %s had %d versions", want.part, name, len(versions))
+				t.Errorf("%s of %s had %d versions", want.component, name, len(versions))
 			}
 			for _, version := range append(slices.Clone(versions), object) {
 				if got, _, _ := unstructured.NestedInt64(version.Object, "spec", "replicas"); got != want.count {
-					t.Errorf("%s of %s had %d replicas in version %s, want %d", want.part, name, got, version.GetResourceVersion(), want.count)
+					t.Errorf("%s of %s had %d replicas in version %s, want %d", want.component, name, got, version.GetResourceVersion(), want.count)
 				}
 			}
 		}

@@ -35,7 +35,7 @@ var covered = map[string]bool{
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := newInstallation(t)
-	before := map[string]map[harness.Part]*unstructured.Unstructured{}
+	before := map[string]map[harness.Component]*unstructured.Unstructured{}
 	for of := range covered {
 		s.make(t, readRecording(t, of), of)
 	}
@@ -55,11 +55,11 @@ func TestTakeover(t *testing.T) {
 		for _, wrong := range strayOwnersButScalers(serverOf(t, after), after) {
 			t.Error(wrong)
 		}
-		for part, object := range before[of] {
+		for component, object := range before[of] {
 			// Configuration has a name that ToolHive does not give it, so it is another object.
-			named := part == harness.RunConfig || part == harness.InlineAuthz
-			if got := after[part]; got == nil || !named && got.GetUID() != object.GetUID() {
-				t.Errorf("%s of %s is not the one that it was", part, of)
+			named := component == harness.RunConfig || component == harness.InlineAuthz
+			if got := after[component]; got == nil || !named && got.GetUID() != object.GetUID() {
+				t.Errorf("%s of %s is not the one that it was", component, of)
 			}
 		}
 		s.checkRolls(t, of, before[of], after, rolls)
@@ -104,7 +104,7 @@ func takenOver(server *v1beta1.MCPServer) error {
 }
 
 // strayOwnersButScalers is strayOwners for workloads that an autoscaler may have scaled.
-func strayOwnersButScalers(server *v1beta1.MCPServer, objects map[harness.Part]*unstructured.Unstructured) []string {
+func strayOwnersButScalers(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
 	return slices.DeleteFunc(strayOwners(server, objects), func(wrong string) bool {
 		return wrong == fmt.Sprintf("%s of MCPServer %s: kube-controller-manager/scale owns fields by Update", harness.Proxy, server.Name)
 	})
@@ -113,7 +113,7 @@ func strayOwnersButScalers(server *v1beta1.MCPServer, objects map[harness.Part]*
 // checkRolls looks at how often the pods of the two workloads were replaced: those of the proxy once, those of the
 // backend not at all, or once. Their numbers stay.
 func (s *installation) checkRolls(
-	t *testing.T, name string, before, after map[harness.Part]*unstructured.Unstructured, rolls bool,
+	t *testing.T, name string, before, after map[harness.Component]*unstructured.Unstructured, rolls bool,
 ) {
 	t.Helper()
 	if was, is := rollouts(before[harness.Proxy]), rollouts(after[harness.Proxy]); is != was+1 {
@@ -123,44 +123,44 @@ func (s *installation) checkRolls(
 	if want := map[bool]int64{true: 1}[rolls]; changes != want {
 		t.Errorf("the spec of the backend of %s was changed %d times, not %d", name, changes, want)
 	}
-	for _, part := range []harness.Part{harness.Proxy, harness.Backend} {
-		had, _, _ := unstructured.NestedInt64(before[part].Object, "spec", "replicas")
-		has, _, _ := unstructured.NestedInt64(after[part].Object, "spec", "replicas")
+	for _, component := range []harness.Component{harness.Proxy, harness.Backend} {
+		had, _, _ := unstructured.NestedInt64(before[component].Object, "spec", "replicas")
+		has, _, _ := unstructured.NestedInt64(after[component].Object, "spec", "replicas")
 		if had != has {
-			t.Errorf("%s of %s has %d replicas, and had %d", part, name, has, had)
+			t.Errorf("%s of %s has %d replicas, and had %d", component, name, has, had)
 		}
 	}
 	same := cmp.Equal(before[harness.Backend].Object["spec"], after[harness.Backend].Object["spec"])
 	if same == rolls {
 		t.Errorf("the spec of the backend of %s is the same: %t", name, same)
 	}
-	for part, object := range after {
+	for component, object := range after {
 		for _, entry := range object.GetManagedFields() {
 			if managers.IsToolHive(entry.Manager) {
 				fields, _ := ownership.Fields(&entry)
-				t.Errorf("%s of %s: %s still owns %v", part, name, entry.Manager, fields)
+				t.Errorf("%s of %s: %s still owns %v", component, name, entry.Manager, fields)
 			}
 		}
 	}
 }
 
-// checkOrder looks at when the parts of an MCPServer were taken. Where the backend's gate is closed, the proxy goes first;
+// checkOrder compares when the components of an MCPServer were taken. Where the backend's gate is closed, the proxy goes first;
 // where it is open, the backend does. The rights go when no proxy needs them any more, and nobody can give away rights
 // that he does not have.
 func checkOrder(t *testing.T, name string, writes []*audit.Event, opened bool) {
 	t.Helper()
-	want := []harness.Part{harness.Proxy, harness.ProxyRole, harness.ProxyBinding, harness.Backend}
+	want := []harness.Component{harness.Proxy, harness.ProxyRole, harness.ProxyBinding, harness.Backend}
 	if opened {
-		want = []harness.Part{harness.Backend, harness.Proxy, harness.ProxyRole, harness.ProxyBinding}
+		want = []harness.Component{harness.Backend, harness.Proxy, harness.ProxyRole, harness.ProxyBinding}
 	}
-	var got []harness.Part
+	var got []harness.Component
 	for _, e := range writes {
-		if part := harness.Part(soleItem(name, e)); e.FieldManager == managers.Ownership && slices.Contains(want, part) {
-			got = append(got, part)
+		if component := harness.Component(soleItem(name, e)); e.FieldManager == managers.Ownership && slices.Contains(want, component) {
+			got = append(got, component)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the order in which the parts of %s were taken (-want +got):\n%s", name, diff)
+		t.Errorf("the order in which the components of %s were taken (-want +got):\n%s", name, diff)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 // autoscalers are HorizontalPodAutoscalers, with the controller that Kubernetes has for them.
 var autoscalers = map[string]otherWriter{
 	"hpa": {
-		spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
+		spec: []harness.Change{scaled(1, 1)}, component: harness.Proxy, path: replicasPath,
 		write:  autoscales(3),
 		then:   standings{value: becomes(int64(3)), owners: []string{hpaOwner}},
 		class:  managers.ClassScaler,
@@ -34,7 +34,7 @@ var autoscalers = map[string]otherWriter{
 		lastly: standings{value: becomes(int64(3)), owners: []string{"freehold-proxy-replicas Apply", hpaOwner}},
 	},
 	"hpa-left-open": {
-		part: harness.Proxy, path: replicasPath,
+		component: harness.Proxy, path: replicasPath,
 		write:  autoscales(3),
 		then:   standings{value: becomes(int64(3)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
 		end:    asks(image),
@@ -45,7 +45,7 @@ var autoscalers = map[string]otherWriter{
 // appliers are tools that know server-side apply.
 var appliers = map[string]otherWriter{
 	"vpa": {
-		spec: []harness.Change{requests("100m")}, part: harness.Proxy, path: cpuPath,
+		spec: []harness.Change{requests("100m")}, component: harness.Proxy, path: cpuPath,
 		write:  applies(vpa, true, cpuRequest),
 		then:   standings{value: becomes("250m"), owners: []string{vpa + " Apply"}},
 		class:  managers.ClassScaler,
@@ -53,10 +53,10 @@ var appliers = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 	},
 	"vpa-polite": {
-		spec: []harness.Change{requests("100m")}, part: harness.Proxy, path: cpuPath,
+		spec: []harness.Change{requests("100m")}, component: harness.Proxy, path: cpuPath,
 		write: func(t *testing.T, s *scene) {
 			t.Helper()
-			_, err := s.Apply(t.Context(), vpa, s.part, s.server, false, cpuRequest(s))
+			_, err := s.Apply(t.Context(), vpa, s.component, s.server, false, cpuRequest(s))
 			if !apierrors.IsConflict(err) {
 				t.Fatalf("it should be refused: %v", err)
 			}
@@ -66,14 +66,14 @@ var appliers = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, cost: imageCost},
 	},
 	"vpa-left-open": {
-		part: harness.Proxy, path: cpuPath,
+		component: harness.Proxy, path: cpuPath,
 		write:  applies(vpa, false, cpuRequest),
 		then:   standings{value: becomes("250m"), owners: []string{vpa + " Apply"}},
 		end:    asks(image),
 		lastly: standings{value: becomes("250m"), owners: []string{vpa + " Apply"}, cost: imageCost},
 	},
 	"argo": {
-		part: harness.Proxy, path: gracePath,
+		component: harness.Proxy, path: gracePath,
 		write:  applies(argo, true, wholeWith(60)),
 		then:   standings{value: becomes(int64(60)), owners: []string{argo + " Apply"}},
 		class:  managers.ClassGitOps,
@@ -81,7 +81,7 @@ var appliers = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 	},
 	"argo-as-it-is": {
-		part: harness.Proxy, path: gracePath,
+		component: harness.Proxy, path: gracePath,
 		write:  applies(argo, true, wholeWith(30)),
 		then:   standings{value: unchanged, owners: []string{argo + " Apply", "freehold-proxy Apply"}},
 		end:    applies(argo, true, nothing),
@@ -113,7 +113,7 @@ func autoscales(minimum int32) step {
 func applies(manager string, force bool, fields func(s *scene) map[string]any) step {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
-		s.MustApply(t, manager, s.part, s.server, force, fields(s))
+		s.MustApply(t, manager, s.component, s.server, force, fields(s))
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 var settlements = map[string]settlement{
 	"take-image": {
 		otherWriter: otherWriter{
-			part: harness.Proxy, path: imagePath,
+			component: harness.Proxy, path: imagePath,
 			write:  runs("set", "image", "OBJECT", "toolhive=example.com/other:1"),
 			then:   standings{value: becomes("example.com/other:1"), owners: []string{"kubectl-set Update"}},
 			class:  managers.ClassKubectl,
@@ -53,7 +53,7 @@ var settlements = map[string]settlement{
 	},
 	"take-replicas": {
 		otherWriter: otherWriter{
-			spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
+			spec: []harness.Change{scaled(1, 1)}, component: harness.Proxy, path: replicasPath,
 			write:  autoscales(2),
 			then:   standings{value: becomes(int64(2)), owners: []string{hpaOwner}},
 			class:  managers.ClassScaler,
@@ -70,7 +70,7 @@ var settlements = map[string]settlement{
 	// What somebody else has taken is theirs already: nothing is released.
 	"yield-variable": {
 		otherWriter: otherWriter{
-			part: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
+			component: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
 			write:  runs("set", "env", "OBJECT", "OPERATOR_OPENSHIFT=true"),
 			then:   standings{value: becomes("true"), owners: []string{"kubectl-set Update"}},
 			class:  managers.ClassKubectl,
@@ -81,11 +81,11 @@ var settlements = map[string]settlement{
 	// What both have is given up.
 	"yield-shared": {
 		otherWriter: otherWriter{
-			part: harness.ProxyService, path: ".spec.sessionAffinity",
+			component: harness.ProxyService, path: ".spec.sessionAffinity",
 			write: func(t *testing.T, s *scene) {
 				t.Helper()
 				shared := map[string]any{"spec": map[string]any{"sessionAffinity": "ClientIP"}}
-				s.MustApply(t, argo, s.part, s.server, false, shared)
+				s.MustApply(t, argo, s.component, s.server, false, shared)
 				asks(func(server *v1beta1.MCPServer) { server.Spec.SessionAffinity = "None" })(t, s)
 			},
 			then:   standings{value: unchanged, owners: []string{argo + " Apply", "freehold-service Apply"}},
@@ -106,7 +106,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 			t.Parallel()
 			ns := env.Namespace(t)
 			process := ns.Operate(t)
-			s := &scene{Namespace: ns, kubectl: ns.Kubectl(t), server: name, part: settlement.part}
+			s := &scene{Namespace: ns, kubectl: ns.Kubectl(t), server: name, component: settlement.component}
 			ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP, settlement.spec...))
 			ns.AwaitSettled(t, name)
 			awaitSilence(t, ns)
@@ -181,7 +181,7 @@ func (s *scene) command(t *testing.T, sentence string) string {
 // trail are the writes that operators have made to the scene's object since the mark.
 func (s *scene) trail(t *testing.T, since audit.Mark) []string {
 	t.Helper()
-	form := harness.FormOf(s.part)
+	form := harness.FormOf(s.component)
 	var trail []string
 	for _, e := range s.Writes(t, since) {
 		if e.Group != form.Resource.Group || e.Resource != form.Resource.Resource || e.Name != form.Name(s.server) {

@@ -16,7 +16,7 @@ import (
 // kubectlCommands are what humans do with kubectl.
 var kubectlCommands = map[string]otherWriter{
 	"scale-deployment": {
-		spec: []harness.Change{scaled(1, 1)}, part: harness.Proxy, path: replicasPath,
+		spec: []harness.Change{scaled(1, 1)}, component: harness.Proxy, path: replicasPath,
 		write:  runs("scale", "OBJECT", "--replicas=2"),
 		then:   standings{value: becomes(int64(2)), owners: []string{"kubectl Update scale"}},
 		class:  managers.ClassKubectl,
@@ -24,7 +24,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: becomes(int64(2)), owners: []string{"freehold-proxy-replicas Apply", "kubectl Update scale"}},
 	},
 	"scale-statefulset": {
-		spec: []harness.Change{scaled(1, 1)}, part: harness.Backend, path: replicasPath,
+		spec: []harness.Change{scaled(1, 1)}, component: harness.Backend, path: replicasPath,
 		write:  runs("scale", "OBJECT", "--replicas=2"),
 		then:   standings{value: becomes(int64(2)), owners: []string{"kubectl Update scale"}},
 		class:  managers.ClassKubectl,
@@ -32,7 +32,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-backend-replicas Apply", "kubectl Update scale"}},
 	},
 	"scale-left-open": {
-		part: harness.Proxy, path: replicasPath,
+		component: harness.Proxy, path: replicasPath,
 		write: runs("scale", "OBJECT", "--replicas=2"),
 		// The API server keeps no record of who writes through a subresource what nobody has owned.
 		then:   standings{value: becomes(int64(2)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
@@ -40,7 +40,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: becomes(int64(2)), cost: imageCost},
 	},
 	"set-image-deployment": {
-		part: harness.Proxy, path: imagePath,
+		component: harness.Proxy, path: imagePath,
 		write: runs("set", "image", "OBJECT", "toolhive=example.com/other:1"),
 		then:  standings{value: becomes("example.com/other:1"), owners: []string{"kubectl-set Update"}},
 		class: managers.ClassKubectl,
@@ -51,7 +51,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-set Update"}},
 	},
 	"set-image-statefulset": {
-		part: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].image`,
+		component: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].image`,
 		write:  runs("set", "image", "OBJECT", "mcp=example.com/mcp:2"),
 		then:   standings{value: becomes("example.com/mcp:2"), owners: []string{"kubectl-set Update"}},
 		class:  managers.ClassKubectl,
@@ -59,7 +59,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply", "kubectl-set Update"}, cost: imageCost},
 	},
 	"set-env": {
-		part: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
+		component: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
 		write:  runs("set", "env", "OBJECT", "OPERATOR_OPENSHIFT=true"),
 		then:   standings{value: becomes("true"), owners: []string{"kubectl-set Update"}},
 		class:  managers.ClassKubectl,
@@ -67,14 +67,14 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-set Update"}},
 	},
 	"set-env-foreign": {
-		part: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].env[name="THEIRS"].value`,
+		component: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].env[name="THEIRS"].value`,
 		write:  runs("set", "env", "OBJECT", "THEIRS=here"),
 		then:   standings{value: becomes("here"), owners: []string{"kubectl-set Update"}},
 		end:    asks(image),
 		lastly: standings{value: becomes("here"), owners: []string{"kubectl-set Update"}, cost: imageCost},
 	},
 	"edit": {
-		part: harness.Proxy, path: gracePath,
+		component: harness.Proxy, path: gracePath,
 		write:  editsGrace("30", "45"),
 		then:   standings{value: becomes(int64(45)), owners: []string{"kubectl-edit Update"}},
 		class:  managers.ClassKubectl,
@@ -82,7 +82,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-edit Update"}},
 	},
 	"patch": {
-		part: harness.ProxyService, path: ".spec.sessionAffinity",
+		component: harness.ProxyService, path: ".spec.sessionAffinity",
 		write:  runs("patch", "OBJECT", "--type=merge", `--patch={"spec":{"sessionAffinity":"None","sessionAffinityConfig":null}}`),
 		then:   standings{value: becomes("None"), owners: []string{"kubectl-patch Update"}},
 		class:  managers.ClassKubectl,
@@ -90,7 +90,7 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: becomes("None"), owners: []string{"freehold-service Apply", "kubectl-patch Update"}},
 	},
 	"annotate": {
-		spec: []harness.Change{annotated("ours")}, part: harness.Proxy, path: ".metadata.annotations.example.com/note",
+		spec: []harness.Change{annotated("ours")}, component: harness.Proxy, path: ".metadata.annotations.example.com/note",
 		write:  runs("annotate", "OBJECT", "--overwrite", "example.com/note=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}},
 		class:  managers.ClassKubectl,
@@ -98,14 +98,14 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: becomes("theirs"), owners: []string{"freehold-proxy Apply", "kubectl-annotate Update"}},
 	},
 	"annotate-foreign": {
-		part: harness.Backend, path: ".metadata.annotations.example.com/note",
+		component: harness.Backend, path: ".metadata.annotations.example.com/note",
 		write:  runs("annotate", "OBJECT", "example.com/note=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}},
 		end:    asks(image),
 		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}, cost: imageCost},
 	},
 	"label": {
-		part: harness.Proxy, path: ".metadata.labels.toolhive",
+		component: harness.Proxy, path: ".metadata.labels.toolhive",
 		write:  runs("label", "OBJECT", "--overwrite", "toolhive=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}},
 		class:  managers.ClassKubectl,
@@ -113,28 +113,28 @@ var kubectlCommands = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-label Update"}},
 	},
 	"label-foreign": {
-		part: harness.ProxyService, path: ".metadata.labels.team",
+		component: harness.ProxyService, path: ".metadata.labels.team",
 		write:  runs("label", "OBJECT", "team=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}},
 		end:    asks(image),
 		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}, cost: imageCost},
 	},
 	"restart-deployment": {
-		part: harness.Proxy, path: restartedPath,
+		component: harness.Proxy, path: restartedPath,
 		write:  runs("rollout", "restart", "OBJECT"),
 		then:   standings{value: anything, owners: []string{"kubectl-rollout Update"}},
 		end:    asks(image),
 		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, cost: imageCost},
 	},
 	"restart-statefulset": {
-		part: harness.Backend, path: restartedPath,
+		component: harness.Backend, path: restartedPath,
 		write:  runs("rollout", "restart", "OBJECT"),
 		then:   standings{value: anything, owners: []string{"kubectl-rollout Update"}},
 		end:    asks(image),
 		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, cost: imageCost},
 	},
 	"rule": {
-		part: harness.ProxyRole, path: ".rules",
+		component: harness.ProxyRole, path: ".rules",
 		write: runs("patch", "OBJECT", "--type=json",
 			`--patch=[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]`),
 		then: standings{value: func(before, _ any) any {
@@ -143,12 +143,12 @@ var kubectlCommands = map[string]otherWriter{
 		}, owners: []string{"kubectl-patch Update"}},
 		class: managers.ClassKubectl,
 		end: func(t *testing.T, s *scene) {
-			putBack("rules")(t, s.Namespace, s.server, s.part, s.before)
+			putBack("rules")(t, s.Namespace, s.server, s.component, s.before)
 		},
 		lastly: standings{value: unchanged, owners: []string{"freehold-access Apply", "kubectl-edit Update"}},
 	},
 	"reset": {
-		part: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].image`,
+		component: harness.Backend, path: `.spec.template.spec.containers[name="mcp"].image`,
 		write: runs("patch", "OBJECT", "--type=json", `--patch=[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`),
 		then: standings{
 			value: unchanged, owners: []string{"freehold-backend Apply"},
@@ -188,7 +188,7 @@ func annotated(value string) harness.Change {
 // kubectlAppliers are what humans, and pipelines, do with kubectl apply.
 var kubectlAppliers = map[string]otherWriter{
 	"apply": {
-		part: harness.Proxy, path: gracePath,
+		component: harness.Proxy, path: gracePath,
 		write:  appliesDump("45"),
 		then:   standings{value: becomes(int64(45)), owners: []string{"kubectl-client-side-apply Update"}},
 		class:  managers.ClassKubectl,
@@ -196,14 +196,14 @@ var kubectlAppliers = map[string]otherWriter{
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply", "kubectl-client-side-apply Update"}},
 	},
 	"apply-as-it-is": {
-		part: harness.Proxy, path: gracePath,
+		component: harness.Proxy, path: gracePath,
 		write:  appliesDump("30"),
 		then:   standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 		end:    asks(image),
 		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, cost: imageCost},
 	},
 	"apply-server-side": {
-		part: harness.ProxyRole, path: ".rules",
+		component: harness.ProxyRole, path: ".rules",
 		write: func(t *testing.T, s *scene) {
 			t.Helper()
 			_, err := s.kubectl.Try(t.Context(), harness.Call{Args: serverSide, Input: s.manifest("rules: []")})
@@ -216,7 +216,7 @@ var kubectlAppliers = map[string]otherWriter{
 		lastly: standings{value: anything, owners: []string{"freehold-access Apply"}, cost: imageCost},
 	},
 	"apply-server-side-by-force": {
-		part: harness.RunConfig, path: componentPath,
+		component: harness.RunConfig, path: componentPath,
 		write:  appliesByForce("metadata: {labels: {toolhive.stacklok.io/component: theirs}}"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl Apply"}},
 		class:  managers.ClassKubectl,

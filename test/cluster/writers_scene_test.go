@@ -31,9 +31,9 @@ const (
 // scene is where another writer writes: an object of an MCPServer that nobody else writes to.
 type scene struct {
 	*harness.Namespace
-	kubectl *harness.Kubectl
-	server  string
-	part    harness.Part
+	kubectl   *harness.Kubectl
+	server    string
+	component harness.Component
 	// before is the object as it was.
 	before *unstructured.Unstructured
 }
@@ -43,7 +43,7 @@ type step func(t *testing.T, s *scene)
 
 // object is the scene's object as kubectl names it.
 func (s *scene) object() string {
-	form := harness.FormOf(s.part)
+	form := harness.FormOf(s.component)
 	kind := strings.ToLower(form.Kind.Kind)
 	if form.Kind.Group != "" {
 		kind += "." + form.Kind.Group
@@ -129,7 +129,7 @@ func anything(_, now any) any {
 func (s *scene) await(t *testing.T, path string, want *standings) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%s of %s stands as it should", path, s.object()), func(ctx context.Context) error {
-		object, err := s.Object(ctx, s.part, s.server)
+		object, err := s.Object(ctx, s.component, s.server)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func stdioServer(t *testing.T, name string) *scene {
 	ns.Create(t, harness.Server(name, v1beta1.TransportStdio, func(s *v1beta1.MCPServer) { s.Spec.Replicas = &one }))
 	ns.AwaitSettled(t, name)
 	awaitSilence(t, ns)
-	return &scene{Namespace: ns, server: name, part: harness.Proxy, before: ns.MustObject(t, harness.Proxy, name)}
+	return &scene{Namespace: ns, server: name, component: harness.Proxy, before: ns.MustObject(t, harness.Proxy, name)}
 }
 
 // atOne is how things stand when the number was set back.
@@ -56,7 +56,7 @@ func (s *scene) awaitCapped(t *testing.T, who string) {
 func (s *scene) checkCaps(t *testing.T, since audit.Mark, times int) {
 	t.Helper()
 	cost := harness.CostOf(s.server, s.Writes(t, since))
-	refused, others := cost.Lost()[s.part], s.WritesByOthers(t, since, s.part, s.server)
+	refused, others := cost.Lost()[s.component], s.WritesByOthers(t, since, s.component, s.server)
 	if refused < times || refused > times+others {
 		t.Errorf("%d writes were refused, with %d caps and %d writes by others", refused, times, others)
 	}
@@ -104,7 +104,7 @@ func TestStdioAgainstHaste(t *testing.T) {
 	var pushed []time.Time
 	const times = 4
 	harness.Eventually(t, "the number was set back so many times", func(ctx context.Context) error {
-		object, err := s.Object(ctx, s.part, s.server)
+		object, err := s.Object(ctx, s.component, s.server)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestStdioAgainstHaste(t *testing.T) {
 			if len(pushed) == times {
 				return nil
 			}
-			scaleTo(3)(t, s.Namespace, s.server, s.part, nil)
+			scaleTo(3)(t, s.Namespace, s.server, s.component, nil)
 			pushed = append(pushed, time.Now())
 		}
 		return errors.New("not yet")

@@ -28,9 +28,9 @@ import (
 type otherWriter struct {
 	// spec is what the MCPServer asks for.
 	spec []harness.Change
-	// part is the object that is written to.
-	part  harness.Part
-	write step
+	// component is the object that is written to.
+	component harness.Component
+	write     step
 	// path is that of the field which it is about.
 	path string
 	// then is how things stand when the operator has seen it.
@@ -60,11 +60,11 @@ func (w *otherWriter) contested() bool { return w.class != "" }
 
 // item is what is written of the field, as a Cost names it, and manager whose field it is.
 func (w *otherWriter) item() (item, manager string) {
-	form := harness.FormOf(w.part)
+	form := harness.FormOf(w.component)
 	if w.path == replicasPath {
-		return string(w.part) + " replicas", form.Replicas
+		return string(w.component) + " replicas", form.Replicas
 	}
-	return string(w.part), form.Manager
+	return string(w.component), form.Manager
 }
 
 // otherWriters are all of them, by the name of the MCPServer that they write to.
@@ -95,7 +95,7 @@ func TestOtherWriters(t *testing.T) {
 	scenes := map[string]*scene{}
 	for _, name := range names {
 		ns.AwaitSettled(t, name)
-		scenes[name] = &scene{Namespace: ns, kubectl: kubectl, server: name, part: writers[name].part}
+		scenes[name] = &scene{Namespace: ns, kubectl: kubectl, server: name, component: writers[name].component}
 	}
 	awaitSilence(t, ns)
 	phase := func(title string, act func(t *testing.T, s *scene, w *otherWriter)) {
@@ -137,7 +137,7 @@ func TestOtherWriters(t *testing.T) {
 // begin lets the other one write.
 func begin(t *testing.T, s *scene, w *otherWriter) {
 	t.Helper()
-	s.before = s.MustObject(t, s.part, s.server)
+	s.before = s.MustObject(t, s.component, s.server)
 	w.write(t, s)
 	s.await(t, w.path, &w.then)
 	if w.contested() {
@@ -148,7 +148,7 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 			fmt.Sprintf("field manager %s holds %s of %s, which %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
 			fmt.Sprintf("To take it: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
-		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.part).Kind}, w.path) {
+		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path) {
 			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
 		}
 		awaitConflict(t, s.Namespace, s.server, told...)
@@ -194,9 +194,9 @@ func (s *scene) checkCost(t *testing.T, since audit.Mark, want harness.Cost) {
 	t.Helper()
 	cost := harness.CostOf(s.server, s.Writes(t, since))
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), isRefused) {
-		for part, count := range cost.Lost() {
-			if others := s.WritesByOthers(t, since, part, s.server); count > others {
-				t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, part, others)
+		for component, count := range cost.Lost() {
+			if others := s.WritesByOthers(t, since, component, s.server); count > others {
+				t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func checkGauge(t *testing.T, process *operator.Process, writers map[string]othe
 	for _, w := range writers {
 		if w.contested() {
 			_, manager := w.item()
-			want[[3]string{manager, harness.FormOf(w.part).Kind.Kind, string(w.class)}]++
+			want[[3]string{manager, harness.FormOf(w.component).Kind.Kind, string(w.class)}]++
 		}
 	}
 	var total float64

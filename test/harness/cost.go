@@ -36,18 +36,18 @@ func itemOf(server string, e *audit.Event) (item string, ok bool) {
 	if e.Resource == "events" {
 		return "event", regards(server, e)
 	}
-	form, ok := partOf(server, schema.GroupResource{Group: e.Group, Resource: e.Resource}, e.Name)
+	form, ok := componentOf(server, schema.GroupResource{Group: e.Group, Resource: e.Resource}, e.Name)
 	if !ok {
 		return "", false
 	}
-	switch item = string(form.Part); {
+	switch item = string(form.Component); {
 	case e.Verb == "delete":
 		item = "delete " + item
 	case e.FieldManager == managers.Status:
 		item = "status"
 	case e.FieldManager == managers.Requests:
 		item = "requests"
-	case form.Part == ServerItself:
+	case form.Component == ServerItself:
 		item = "finalizer"
 	case e.FieldManager == form.Replicas:
 		item += " replicas"
@@ -67,24 +67,24 @@ func regards(server string, e *audit.Event) bool {
 	return json.Unmarshal(e.Body, &body) == nil && body.Regarding.Name == server
 }
 
-// Lost takes those writes out of a cost that lost a race against the control plane, and returns them by part. A
+// Lost takes those writes out of a cost that lost a race against the control plane, and returns them by component. A
 // workload's controller writes its status again and again while pods come and go, and the garbage collector takes
 // references away and deletes; each time a write that was under way for an earlier resourceVersion is refused. It has
 // changed nothing, and is made again if there still is a cause.
-func (c Cost) Lost() map[Part]int {
-	lost := map[Part]int{}
+func (c Cost) Lost() map[Component]int {
+	lost := map[Component]int{}
 	for _, form := range forms {
 		items := []string{
-			fmt.Sprintf("delete %s (%d)", form.Part, http.StatusConflict),
-			fmt.Sprintf("delete %s (%d)", form.Part, http.StatusNotFound), // A cache did not show the delete yet.
+			fmt.Sprintf("delete %s (%d)", form.Component, http.StatusConflict),
+			fmt.Sprintf("delete %s (%d)", form.Component, http.StatusNotFound), // A cache did not show the delete yet.
 		}
 		if form.Replicas != "" {
-			items = append(items, fmt.Sprintf("%s (%d)", form.Part, http.StatusConflict),
-				fmt.Sprintf("%s replicas (%d)", form.Part, http.StatusConflict))
+			items = append(items, fmt.Sprintf("%s (%d)", form.Component, http.StatusConflict),
+				fmt.Sprintf("%s replicas (%d)", form.Component, http.StatusConflict))
 		}
 		for _, item := range items {
 			if count, ok := c[item]; ok {
-				lost[form.Part] += count
+				lost[form.Component] += count
 				delete(c, item)
 			}
 		}
@@ -108,19 +108,19 @@ func Once(items ...string) Cost {
 	return cost
 }
 
-// CreationCost is what an MCPServer with these parts, and managers of replicas, costs but for its status: one apply
+// CreationCost is what an MCPServer with these components, and managers of replicas, costs but for its status: one apply
 // for each child and writer, and one for the finalizer.
-func CreationCost(parts []Part, replicas ...Part) Cost {
+func CreationCost(components []Component, replicas ...Component) Cost {
 	cost := Cost{}
-	for _, part := range parts {
-		if part == ServerItself {
+	for _, component := range components {
+		if component == ServerItself {
 			cost["finalizer"] = 1
 			continue
 		}
-		cost[string(part)] = 1
+		cost[string(component)] = 1
 	}
-	for _, part := range replicas {
-		cost[string(part)+" replicas"] = 1
+	for _, component := range replicas {
+		cost[string(component)+" replicas"] = 1
 	}
 	return cost
 }

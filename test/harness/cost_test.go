@@ -39,7 +39,7 @@ func TestCostOf(t *testing.T) {
 	if diff := cmp.Diff(want, cost); diff != "" {
 		t.Errorf("cost (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[Part]int{Proxy: 2, HeadlessService: 1}, cost.Lost()); diff != "" {
+	if diff := cmp.Diff(map[Component]int{Proxy: 2, HeadlessService: 1}, cost.Lost()); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
 	}
 	want = Cost{"finalizer": 1, "status (409)": 1, "proxy": 1, "proxy replicas": 1, "delete service/backend": 1, "runconfig": 1, "event": 2}

@@ -23,8 +23,8 @@ import (
 // all objects with their managedFields. Names and UIDs are placeholders.
 var recordings = filepath.Join("..", "cluster", "testdata", "toolhive")
 
-// partsInOrder are the parts in an order in which whoever is referred to is there.
-var partsInOrder = []Part{
+// componentsInOrder are the components in an order in which an owner comes before what refers to it.
+var componentsInOrder = []Component{
 	ServerItself, ProxyAccount, BackendAccount, ProxyRole, ProxyBinding,
 	RunConfig, InlineAuthz, Backend, HeadlessService, BackendService,
 	ProxyService, Proxy,
@@ -38,18 +38,18 @@ func (ns *Namespace) RestoreFixture(t *testing.T, fixture, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := map[Part]string{}
+	documents := map[Component]string{}
 	for document := range strings.SplitSeq(string(content), "---\n# ") {
 		if part, text, ok := strings.Cut(document, "\n"); ok {
-			documents[Part(part)] = text
+			documents[Component(part)] = text
 		}
 	}
 	values := []string{"${NAME}", name, "${NAMESPACE}", ns.Name}
-	for _, part := range partsInOrder {
-		if documents[part] == "" {
+	for _, component := range componentsInOrder {
+		if documents[component] == "" {
 			continue
 		}
-		text, err := yaml.YAMLToJSON([]byte(strings.NewReplacer(values...).Replace(documents[part])))
+		text, err := yaml.YAMLToJSON([]byte(strings.NewReplacer(values...).Replace(documents[component])))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func (ns *Namespace) RestoreFixture(t *testing.T, fixture, name string) {
 		if err := recorded.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
-		made := ns.restoreObject(t, part, recorded)
-		switch part {
+		made := ns.restoreObject(t, component, recorded)
+		switch component {
 		case ServerItself:
 			values = append(values, "${SERVER_UID}", string(made.GetUID()))
 		case Backend:
@@ -68,9 +68,9 @@ func (ns *Namespace) RestoreFixture(t *testing.T, fixture, name string) {
 }
 
 // restoreObject creates one object: its values first, then its status, and then its managedFields.
-func (ns *Namespace) restoreObject(t *testing.T, part Part, recorded *unstructured.Unstructured) *unstructured.Unstructured {
+func (ns *Namespace) restoreObject(t *testing.T, component Component, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	client, ctx := ns.Objects(part), t.Context()
+	client, ctx := ns.Objects(component), t.Context()
 	first := recorded.DeepCopy()
 	first.SetManagedFields(nil)
 	first.SetGeneration(0)
@@ -81,11 +81,11 @@ func (ns *Namespace) restoreObject(t *testing.T, part Part, recorded *unstructur
 		}
 		return of
 	}
-	if part == ServerItself {
+	if component == ServerItself {
 		version(1, first)
 	}
 	live, err := client.Create(ctx, first, metav1.CreateOptions{FieldManager: Author})
-	for generation := int64(2); err == nil && part == ServerItself && generation <= recorded.GetGeneration(); generation++ {
+	for generation := int64(2); err == nil && component == ServerItself && generation <= recorded.GetGeneration(); generation++ {
 		live, err = client.Update(ctx, version(generation, live), metav1.UpdateOptions{FieldManager: Author})
 	}
 	if err != nil {
@@ -97,11 +97,11 @@ func (ns *Namespace) restoreObject(t *testing.T, part Part, recorded *unstructur
 			t.Fatal(err)
 		}
 	}
-	return ns.Own(t, part, live, recorded.GetManagedFields())
+	return ns.Own(t, component, live, recorded.GetManagedFields())
 }
 
 // Own makes the entries those of an object's managedFields.
-func (ns *Namespace) Own(t *testing.T, part Part, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+func (ns *Namespace) Own(t *testing.T, component Component, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
 	entries = slices.Clone(entries)
@@ -112,7 +112,7 @@ func (ns *Namespace) Own(t *testing.T, part Part, live *unstructured.Unstructure
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := ns.Objects(part).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Author})
+	made, err := ns.Objects(component).Patch(t.Context(), live.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: Author})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,10 +156,10 @@ func (ns *Namespace) Writes(t *testing.T, since audit.Mark) []*audit.Event {
 	return events
 }
 
-// WritesByOthers returns how often others than operators have written to a part of an MCPServer since the mark.
-func (ns *Namespace) WritesByOthers(t *testing.T, since audit.Mark, part Part, server string) int {
+// WritesByOthers returns how often others than operators have written to a component of an MCPServer since the mark.
+func (ns *Namespace) WritesByOthers(t *testing.T, since audit.Mark, component Component, server string) int {
 	t.Helper()
-	form := FormOf(part)
+	form := FormOf(component)
 	events, _, err := ns.Audit.Since(since, audit.Writes(), audit.Succeeded(), audit.Namespace(ns.Name),
 		audit.Resource(form.Resource.Group, form.Resource.Resource), audit.Not(audit.User(OperatorUser)),
 		func(e *audit.Event) bool { return form.Is(server, e.Name) })

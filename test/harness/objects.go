@@ -18,38 +18,38 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Objects is the client for the objects of a part, those of all MCPServers.
-func (ns *Namespace) Objects(part Part) dynamic.ResourceInterface {
-	return ns.dynamic.Resource(FormOf(part).Resource).Namespace(ns.Name)
+// Objects is the client for the objects of a component, those of all MCPServers.
+func (ns *Namespace) Objects(component Component) dynamic.ResourceInterface {
+	return ns.dynamic.Resource(FormOf(component).Resource).Namespace(ns.Name)
 }
 
-// Object returns the object that is a part of an MCPServer.
-func (ns *Namespace) Object(ctx context.Context, part Part, server string) (*unstructured.Unstructured, error) {
-	name, err := ns.NameOf(ctx, part, server)
+// Object returns the object that is a component of an MCPServer.
+func (ns *Namespace) Object(ctx context.Context, component Component, server string) (*unstructured.Unstructured, error) {
+	name, err := ns.NameOf(ctx, component, server)
 	if err != nil {
 		return nil, err
 	}
-	return ns.Objects(part).Get(ctx, name, metav1.GetOptions{})
+	return ns.Objects(component).Get(ctx, name, metav1.GetOptions{})
 }
 
-// NameOf returns the name of the object that is a part of an MCPServer. Where it tells the content, that is the one that
-// the proxy's Deployment names, or else the newest.
-func (ns *Namespace) NameOf(ctx context.Context, part Part, server string) (string, error) {
-	form := FormOf(part)
+// NameOf returns the name of the object that is a component of an MCPServer. Where the name has a digest of the content, it
+// is the one that the proxy's Deployment names, or else the newest.
+func (ns *Namespace) NameOf(ctx context.Context, component Component, server string) (string, error) {
+	form := FormOf(component)
 	if !form.Digest {
 		return form.Name(server), nil
 	}
 	objects, err := ns.ObjectsOf(ctx, server)
-	if err != nil || objects[part] == nil {
+	if err != nil || objects[component] == nil {
 		return form.Name(server), err
 	}
-	return objects[part].GetName(), nil
+	return objects[component].GetName(), nil
 }
 
 // MustNameOf is NameOf for a test that cannot go on without.
-func (ns *Namespace) MustNameOf(t *testing.T, part Part, server string) string {
+func (ns *Namespace) MustNameOf(t *testing.T, component Component, server string) string {
 	t.Helper()
-	name, err := ns.NameOf(t.Context(), part, server)
+	name, err := ns.NameOf(t.Context(), component, server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func named(workload *unstructured.Unstructured) (configMaps []string) {
 	return configMaps
 }
 
-// supersedes tells whether an object is the part rather than another one, of which the name tells the content as well.
+// supersedes reports whether an object is the component rather than another one whose name has a digest of its content too.
 func supersedes(object, other *unstructured.Unstructured, named []string) bool {
 	switch {
 	case other == nil, slices.Contains(named, object.GetName()):
@@ -85,9 +85,9 @@ func supersedes(object, other *unstructured.Unstructured, named []string) bool {
 }
 
 // MustObject is Object for one that must be there.
-func (ns *Namespace) MustObject(t *testing.T, part Part, server string) *unstructured.Unstructured {
+func (ns *Namespace) MustObject(t *testing.T, component Component, server string) *unstructured.Unstructured {
 	t.Helper()
-	object, err := ns.Object(t.Context(), part, server)
+	object, err := ns.Object(t.Context(), component, server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,24 +96,24 @@ func (ns *Namespace) MustObject(t *testing.T, part Part, server string) *unstruc
 
 // ObjectsOf returns the objects that an MCPServer has in the namespace, itself included. They are told by their
 // names.
-func (ns *Namespace) ObjectsOf(ctx context.Context, server string) (map[Part]*unstructured.Unstructured, error) {
+func (ns *Namespace) ObjectsOf(ctx context.Context, server string) (map[Component]*unstructured.Unstructured, error) {
 	all, err := ns.AllObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if all[server] == nil {
-		return map[Part]*unstructured.Unstructured{}, nil
+		return map[Component]*unstructured.Unstructured{}, nil
 	}
 	return all[server], nil
 }
 
-// AllObjects returns the objects that the MCPServers of the namespace have, by MCPServer and part. They are told by
+// AllObjects returns the objects that the MCPServers of the namespace have, by MCPServer and component. They are told by
 // their names; an object that may be of several MCPServers counts for each.
-func (ns *Namespace) AllObjects(ctx context.Context) (map[string]map[Part]*unstructured.Unstructured, error) {
-	found := map[string]map[Part]*unstructured.Unstructured{}
+func (ns *Namespace) AllObjects(ctx context.Context) (map[string]map[Component]*unstructured.Unstructured, error) {
+	found := map[string]map[Component]*unstructured.Unstructured{}
 	// The workloads tell which of several ConfigMaps is meant.
 	for _, form := range slices.Backward(forms) {
-		list, err := ns.Objects(form.Part).List(ctx, metav1.ListOptions{})
+		list, err := ns.Objects(form.Component).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -124,10 +124,10 @@ func (ns *Namespace) AllObjects(ctx context.Context) (map[string]map[Part]*unstr
 				continue
 			}
 			if found[server] == nil {
-				found[server] = map[Part]*unstructured.Unstructured{}
+				found[server] = map[Component]*unstructured.Unstructured{}
 			}
-			if supersedes(object, found[server][form.Part], named(found[server][Proxy])) {
-				found[server][form.Part] = object
+			if supersedes(object, found[server][form.Component], named(found[server][Proxy])) {
+				found[server][form.Component] = object
 			}
 		}
 	}
@@ -154,60 +154,60 @@ func Add(path string, value any) Operation { return Operation{Op: "add", Path: p
 
 // Patch changes an object in place of its operator, as a field manager that knows nothing of server-side apply.
 func (ns *Namespace) Patch(
-	ctx context.Context, manager string, part Part, server string, operations ...Operation,
+	ctx context.Context, manager string, component Component, server string, operations ...Operation,
 ) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
 	}
-	name, err := ns.NameOf(ctx, part, server)
+	name, err := ns.NameOf(ctx, component, server)
 	if err != nil {
 		return nil, err
 	}
-	return ns.Objects(part).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
+	return ns.Objects(component).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: manager})
 }
 
 // MustPatch is Patch that must succeed.
 func (ns *Namespace) MustPatch(
-	t *testing.T, manager string, part Part, server string, operations ...Operation,
+	t *testing.T, manager string, component Component, server string, operations ...Operation,
 ) *unstructured.Unstructured {
 	t.Helper()
-	patched, err := ns.Patch(t.Context(), manager, part, server, operations...)
+	patched, err := ns.Patch(t.Context(), manager, component, server, operations...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return patched
 }
 
-// Apply applies fields to a part of an MCPServer as another field manager would that knows server-side apply.
+// Apply applies fields to a component of an MCPServer as another field manager would that knows server-side apply.
 func (ns *Namespace) Apply(
-	ctx context.Context, manager string, part Part, server string, force bool, fields map[string]any,
+	ctx context.Context, manager string, component Component, server string, force bool, fields map[string]any,
 ) (*unstructured.Unstructured, error) {
-	form := FormOf(part)
+	form := FormOf(component)
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	maps.Copy(object.Object, fields)
 	object.SetGroupVersionKind(form.Resource.GroupVersion().WithKind(form.Kind.Kind))
-	name, err := ns.NameOf(ctx, part, server)
+	name, err := ns.NameOf(ctx, component, server)
 	if err != nil {
 		return nil, err
 	}
 	object.SetName(name)
-	return ns.Objects(part).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
+	return ns.Objects(component).Apply(ctx, name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
 }
 
 // MustApply is Apply that must succeed.
 func (ns *Namespace) MustApply(
-	t *testing.T, manager string, part Part, server string, force bool, fields map[string]any,
+	t *testing.T, manager string, component Component, server string, force bool, fields map[string]any,
 ) *unstructured.Unstructured {
 	t.Helper()
-	applied, err := ns.Apply(t.Context(), manager, part, server, force, fields)
+	applied, err := ns.Apply(t.Context(), manager, component, server, force, fields)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return applied
 }
 
-// Versions returns the resourceVersions of all parts of all MCPServers.
+// Versions returns the resourceVersions of all components of all MCPServers.
 func (ns *Namespace) Versions(t *testing.T) map[string]string {
 	t.Helper()
 	all, err := ns.AllObjects(t.Context())
@@ -215,9 +215,9 @@ func (ns *Namespace) Versions(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	versions := map[string]string{}
-	for server, parts := range all {
-		for part, object := range parts {
-			versions[fmt.Sprintf("%s of %s", part, server)] = object.GetResourceVersion()
+	for server, components := range all {
+		for component, object := range components {
+			versions[fmt.Sprintf("%s of %s", component, server)] = object.GetResourceVersion()
 		}
 	}
 	return versions

@@ -12,14 +12,14 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// strangers returns who has fields of a part of an MCPServer that is not Freehold, nor the controller that writes the
+// strangers returns who has fields of a component of an MCPServer that is not Freehold, nor the controller that writes the
 // status of StatefulSets.
-func strangers(v harness.Version, server *v1beta1.MCPServer, part harness.Part) []string {
+func strangers(v harness.Version, server *v1beta1.MCPServer, component harness.Component) []string {
 	known := map[string]bool{}
-	for _, manager := range harness.Managers(server, part) {
+	for _, manager := range harness.Managers(server, component) {
 		known[manager+" Apply"] = true
 	}
-	if part == harness.Backend {
+	if component == harness.Backend {
 		known["kube-controller-manager/status Update"] = true
 	}
 	var found []string
@@ -36,7 +36,7 @@ func strangers(v harness.Version, server *v1beta1.MCPServer, part harness.Part) 
 }
 
 // backendHistory is what became of the backends of a namespace.
-type backendHistory map[harness.Part]*harness.History
+type backendHistory map[harness.Component]*harness.History
 
 // recordBackend starts the histories of all that a proxyrunner of ToolHive's own operator writes.
 func recordBackend(t *testing.T, ns *harness.Namespace) backendHistory {
@@ -53,20 +53,20 @@ func recordBackend(t *testing.T, ns *harness.Namespace) backendHistory {
 // was deleted. It returns how many versions there are.
 func (b backendHistory) checkOwners(t *testing.T, server *v1beta1.MCPServer) (count int) {
 	t.Helper()
-	for _, part := range harness.PartsOf(server) {
-		if b[part] == nil {
+	for _, component := range harness.ComponentsOf(server) {
+		if b[component] == nil {
 			continue
 		}
-		versions := harness.Named(harness.FormOf(part).Name(server.Name), b[part].Complete(t))
+		versions := harness.Named(harness.FormOf(component).Name(server.Name), b[component].Complete(t))
 		if len(versions) == 0 {
-			t.Errorf("%s has no version", part)
+			t.Errorf("%s has no version", component)
 		}
 		for _, v := range versions {
-			if who := strangers(v, server, part); len(who) > 0 {
-				t.Errorf("%s, version %d: %v own fields of it", part, v.Revision, who)
+			if who := strangers(v, server, component); len(who) > 0 {
+				t.Errorf("%s, version %d: %v own fields of it", component, v.Revision, who)
 			}
 			if v.Deleted {
-				t.Errorf("%s was deleted at %d", part, v.Revision)
+				t.Errorf("%s was deleted at %d", component, v.Revision)
 			}
 		}
 		count += len(versions)

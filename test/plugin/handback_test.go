@@ -31,11 +31,11 @@ func TestHandback(t *testing.T) {
 		t.Errorf("it says %s", got.errOut)
 	}
 	s.checkHeld(t, managers.ClassToolHive)
-	for _, part := range harness.PartsOf(s.server(t)) {
-		object := s.MustObject(t, part, web)
+	for _, component := range harness.ComponentsOf(s.server(t)) {
+		object := s.MustObject(t, component, web)
 		for key := range object.GetAnnotations() {
 			if strings.HasPrefix(key, "freehold.dev/") {
-				t.Errorf("%s still has the annotation %s", part, key)
+				t.Errorf("%s still has the annotation %s", component, key)
 			}
 		}
 	}
@@ -53,15 +53,15 @@ var justNow = regexp.MustCompile(`, \ds:`)
 // checkHeld checks that every object of the MCPServer is held by one side, and by the other not at all.
 func (s *scene) checkHeld(t *testing.T, want managers.ManagerClass) {
 	t.Helper()
-	for _, part := range harness.PartsOf(s.server(t)) {
-		holders := classes(s.MustObject(t, part, web))
+	for _, component := range harness.ComponentsOf(s.server(t)) {
+		holders := classes(s.MustObject(t, component, web))
 		for _, class := range []managers.ManagerClass{managers.ClassFreehold, managers.ClassToolHive} {
 			if (holders[class] > 0) != (class == want) {
-				t.Errorf("%s has %d entries of %s", part, holders[class], class)
+				t.Errorf("%s has %d entries of %s", component, holders[class], class)
 			}
 		}
-		if ownership.ApplyEntry(s.MustObject(t, part, web), managers.Plugin, "") != nil {
-			t.Errorf("%s is held by the plugin", part)
+		if ownership.ApplyEntry(s.MustObject(t, component, web), managers.Plugin, "") != nil {
+			t.Errorf("%s is held by the plugin", component)
 		}
 	}
 }

@@ -138,16 +138,16 @@ func TestChildren(t *testing.T) {
 	for _, ref := range cluster.Children(s.Name, web) {
 		known[ref.Kind.String()+" "+ref.Name] = true
 	}
-	for _, part := range []harness.Part{harness.RunConfig, harness.InlineAuthz} {
+	for _, component := range []harness.Component{harness.RunConfig, harness.InlineAuthz} {
 		// The plugin lists ConfigMaps, whose names tell their content.
-		name := objects[part].GetName()
+		name := objects[component].GetName()
 		if !inventory.HasDigest(name) || !slices.Contains(inventory.Servers(managers.ConfigMap, name), web) {
 			t.Errorf("the name of %s is not one that the plugin looks for", name)
 		}
-		delete(objects, part)
+		delete(objects, component)
 	}
-	for part, object := range objects {
-		if part != harness.ServerItself && !known[object.GroupVersionKind().GroupKind().String()+" "+object.GetName()] {
+	for component, object := range objects {
+		if component != harness.ServerItself && !known[object.GroupVersionKind().GroupKind().String()+" "+object.GetName()] {
 			t.Errorf("the operator makes %s %s, of which the plugin does not know", object.GetKind(), object.GetName())
 		}
 	}

@@ -52,7 +52,7 @@ type kubelet struct {
 // subject are the pods of one tier that were made for one value of spec.image.
 type subject struct {
 	namespace string
-	tier      harness.Part
+	tier      harness.Component
 	image     string
 }
 
@@ -262,7 +262,7 @@ func (k *kubelet) decree(of subject, f fate) {
 }
 
 // tierPods returns the pods of a tier in the namespace, in the order of their names, as the API server has them.
-func tierPods(ctx context.Context, ns *harness.Namespace, tier harness.Part) ([]corev1.Pod, error) {
+func tierPods(ctx context.Context, ns *harness.Namespace, tier harness.Component) ([]corev1.Pod, error) {
 	list, err := ns.Core.CoreV1().Pods(ns.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

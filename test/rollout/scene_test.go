@@ -143,7 +143,7 @@ const patience = 10 * time.Second
 
 // servingPods tells which pods have another image, and whether a tier has no ready pod with the image.
 func (s *scene) servingPods(ctx context.Context, image string) (wrong, missing, err error) {
-	for _, tier := range []harness.Part{harness.Backend, harness.Proxy} {
+	for _, tier := range []harness.Component{harness.Backend, harness.Proxy} {
 		pods, err := tierPods(ctx, s.Namespace, tier)
 		if err != nil {
 			return nil, nil, err
@@ -233,12 +233,12 @@ func (s *scene) change(changes ...harness.Change) {
 func image(to string) harness.Change { return func(s *v1beta1.MCPServer) { s.Spec.Image = to } }
 
 // decree says what becomes of the pods of a tier with an image.
-func (s *scene) decree(tier harness.Part, image string, f fate) {
+func (s *scene) decree(tier harness.Component, image string, f fate) {
 	s.site.kubelet.decree(subject{s.Name, tier, image}, f)
 }
 
 // awaitPod waits until a tier has a pod with the image that the check, if any, accepts.
-func (s *scene) awaitPod(tier harness.Part, image, what string, accept func(*corev1.Pod) bool) *corev1.Pod {
+func (s *scene) awaitPod(tier harness.Component, image, what string, accept func(*corev1.Pod) bool) *corev1.Pod {
 	s.t.Helper()
 	var found *corev1.Pod
 	harness.Eventually(s.t, fmt.Sprintf("a pod of the %s with image %s %s", tier, image, what), func(ctx context.Context) error {
@@ -291,7 +291,7 @@ func (s *scene) deletePod(pod string) {
 }
 
 // decreeForNew says what becomes of the pods to come of a tier with an image.
-func (s *scene) decreeForNew(tier harness.Part, image string, f fate) {
+func (s *scene) decreeForNew(tier harness.Component, image string, f fate) {
 	s.t.Helper()
 	there, err := tierPods(s.t.Context(), s.Namespace, tier)
 	if err != nil {

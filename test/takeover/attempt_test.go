@@ -50,13 +50,13 @@ func (w *world) intents(t *testing.T, name string) (*render.Result, error) {
 // apply would then make of the object. Nothing of the object changes but its managedFields, and these are put back.
 //
 // Refused is the API server's answer to an apply without force. The changes are those of one with force.
-func (w *world) attempt(t *testing.T, part harness.Part, server string, intent render.Intent) (found []change, refused error) {
+func (w *world) attempt(t *testing.T, component harness.Component, server string, intent render.Intent) (found []change, refused error) {
 	t.Helper()
 	writer, ok := managers.Registry().Writer(intent.Writer, intent.Kind, "")
 	if !ok {
 		t.Fatalf("%s does not write %s", intent.Writer, intent.Kind)
 	}
-	live := w.MustObject(t, part, server)
+	live := w.MustObject(t, component, server)
 	holder := ownership.Holder{Manager: intent.Writer, APIVersion: live.GetAPIVersion()}
 	edit, err := ownership.Transfer(live, holder, time.Now(), func(owner ownership.Owner, path fieldpath.Path) bool {
 		return managers.ClassOf(owner.Manager, owner.Subresource) == managers.ClassToolHive && writer.Claim.Covers(path)
@@ -70,22 +70,22 @@ func (w *world) attempt(t *testing.T, part harness.Part, server string, intent r
 			t.Fatal(err)
 		}
 		entries := live.GetManagedFields()
-		live = w.editOwners(t.Context(), t, part, server, patch)
+		live = w.editOwners(t.Context(), t, component, server, patch)
 		defer func() {
 			// The test's own context may have ended.
-			w.editOwners(context.WithoutCancel(t.Context()), t, part, server, patchOf(t, entries))
+			w.editOwners(context.WithoutCancel(t.Context()), t, component, server, patchOf(t, entries))
 		}()
 	}
 	settleTemplate(t, intent, live)
 	wanted := asObject(t, intent.Config)
 	apply := func(force bool) (*unstructured.Unstructured, error) {
 		options := metav1.ApplyOptions{FieldManager: intent.Writer, Force: force, DryRun: []string{metav1.DryRunAll}}
-		return w.Objects(part).Apply(t.Context(), live.GetName(), wanted, options)
+		return w.Objects(component).Apply(t.Context(), live.GetName(), wanted, options)
 	}
 	_, refused = apply(false)
 	after, err := apply(true)
 	if err != nil {
-		t.Errorf("%s of %s would be refused even with force: %v", part, server, err)
+		t.Errorf("%s of %s would be refused even with force: %v", component, server, err)
 		return nil, err
 	}
 	return changes(live, after), refused
@@ -101,11 +101,11 @@ func patchOf(t *testing.T, entries []metav1.ManagedFieldsEntry) []byte {
 }
 
 func (w *world) editOwners(
-	ctx context.Context, t *testing.T, part harness.Part, server string, patch []byte,
+	ctx context.Context, t *testing.T, component harness.Component, server string, patch []byte,
 ) *unstructured.Unstructured {
 	t.Helper()
 	options := metav1.PatchOptions{FieldManager: managers.Ownership}
-	live, err := w.Objects(part).Patch(ctx, harness.FormOf(part).Name(server), types.JSONPatchType, patch, options)
+	live, err := w.Objects(component).Patch(ctx, harness.FormOf(component).Name(server), types.JSONPatchType, patch, options)
 	if err != nil {
 		t.Fatal(err)
 	}

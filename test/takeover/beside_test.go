@@ -87,7 +87,7 @@ func TestBothOperators(t *testing.T) {
 			}
 			return fmt.Errorf("its conditions are %+v", server.Status.Conditions)
 		})
-		w.parts(t, m.server).checkToolHiveGone(t)
+		w.components(t, m.server).checkToolHiveGone(t)
 		mcpclient.Answers(t, ns, machine, m.server, 3)
 	}
 	checkGauge(t, ours, false)

@@ -54,7 +54,7 @@ func (w *world) callAll(t *testing.T, members []*member) (all callers) {
 }
 
 // check tells which steps have failed. Where there are several pods of both, none may have.
-func (all callers) check(t *testing.T, before map[string]parts) {
+func (all callers) check(t *testing.T, before map[string]components) {
 	t.Helper()
 	for _, c := range all {
 		name := c.member.server.Name

@@ -26,14 +26,14 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// parts are the objects of an MCPServer.
-type parts map[harness.Part]*unstructured.Unstructured
+// components returns the objects of an MCPServer.
+type components map[harness.Component]*unstructured.Unstructured
 
-func (w *world) parts(t *testing.T, server *v1beta1.MCPServer) parts {
+func (w *world) components(t *testing.T, server *v1beta1.MCPServer) components {
 	t.Helper()
-	all := parts{}
-	for _, part := range harness.PartsOf(server) {
-		all[part] = w.MustObject(t, part, server.Name)
+	all := components{}
+	for _, component := range harness.ComponentsOf(server) {
+		all[component] = w.MustObject(t, component, server.Name)
 	}
 	return all
 }
@@ -53,25 +53,25 @@ func ofFreehold(class managers.ManagerClass) bool { return class == managers.Cla
 func ofOthers(class managers.ManagerClass) bool { return !ofToolHive(class) && !ofFreehold(class) }
 
 // checkToolHiveGone checks that ToolHive owns nothing of an MCPServer any more.
-func (p parts) checkToolHiveGone(t *testing.T) {
+func (p components) checkToolHiveGone(t *testing.T) {
 	t.Helper()
-	for part, object := range p {
+	for component, object := range p {
 		for _, entry := range entriesOf(object, ofToolHive) {
-			t.Errorf("%s of ToolHive is left on the %s: %s", entryName(&entry), part, entry.FieldsV1.GetRawString())
+			t.Errorf("%s of ToolHive is left on the %s: %s", entryName(&entry), component, entry.FieldsV1.GetRawString())
 		}
 	}
 }
 
 // checkOthers checks that whatever others own of an MCPServer is as it was, to the byte. What the controllers write as
 // status is not looked at, which moves with the pods.
-func (p parts) checkOthers(t *testing.T, m *member, before parts) {
+func (p components) checkOthers(t *testing.T, m *member, before components) {
 	t.Helper()
 	told := 0
-	for part, object := range p {
-		was, is := claimsOfOthers(t, before[part], m.settledBy[part]), claimsOfOthers(t, object, m.settledBy[part])
+	for component, object := range p {
+		was, is := claimsOfOthers(t, before[component], m.settledBy[component]), claimsOfOthers(t, object, m.settledBy[component])
 		told += len(is)
 		if !slices.Equal(was, is) {
-			t.Errorf("others owned of the %s\n%s\nand now\n%s", part, strings.Join(was, "\n"), strings.Join(is, "\n"))
+			t.Errorf("others owned of the %s\n%s\nand now\n%s", component, strings.Join(was, "\n"), strings.Join(is, "\n"))
 		}
 	}
 	t.Logf("others have %d claims, which are as they were", told)
@@ -112,14 +112,14 @@ func schemaOf(object *unstructured.Unstructured) managedfields.TypeConverter {
 
 // checkTwin checks that the MCPServer is as one with the same spec that Freehold has made: every writer owns just the
 // same fields, and all values are the same. What others own, and what m.free tells, is left out.
-func (p parts) checkTwin(t *testing.T, m *member, twin parts) {
+func (p components) checkTwin(t *testing.T, m *member, twin components) {
 	t.Helper()
-	for part, taken := range p {
-		others := owned(t, taken, ofOthers).Union(owned(t, twin[part], ofOthers))
-		checkEntries(t, part, taken, twin[part], others)
-		for _, c := range changes(bare(t, twin[part], others), bare(t, taken, others)) {
-			if c.path != m.free[part] {
-				t.Errorf("the %s differs from a new one at %s", part, c)
+	for component, taken := range p {
+		others := owned(t, taken, ofOthers).Union(owned(t, twin[component], ofOthers))
+		checkEntries(t, component, taken, twin[component], others)
+		for _, c := range changes(bare(t, twin[component], others), bare(t, taken, others)) {
+			if c.path != m.free[component] {
+				t.Errorf("the %s differs from a new one at %s", component, c)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func owned(t *testing.T, object *unstructured.Unstructured, by func(managers.Man
 }
 
 // checkEntries compares what Freehold's writers own. A field that somebody else holds need not be owned beside him.
-func checkEntries(t *testing.T, part harness.Part, taken, twin *unstructured.Unstructured, others *fieldpath.Set) {
+func checkEntries(t *testing.T, component harness.Component, taken, twin *unstructured.Unstructured, others *fieldpath.Set) {
 	t.Helper()
 	left := map[string]bool{}
 	others.Iterate(func(path fieldpath.Path) { left[neutral(path.String())] = true })
@@ -157,12 +157,12 @@ func checkEntries(t *testing.T, part harness.Part, taken, twin *unstructured.Uns
 	is, want := of(taken), of(twin)
 	for _, field := range sortedKeys(is) {
 		if !want[field] && !aboutTakeover(field) {
-			t.Errorf("%s: %s would not be owned of a new one", part, field)
+			t.Errorf("%s: %s would not be owned of a new one", component, field)
 		}
 	}
 	for _, field := range sortedKeys(want) {
 		if path := field[strings.Index(field, " .")+1:]; !is[field] && !left[path] {
-			t.Errorf("%s: %s would be owned of a new one", part, field)
+			t.Errorf("%s: %s would be owned of a new one", component, field)
 		}
 	}
 }

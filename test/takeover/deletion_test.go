@@ -136,8 +136,8 @@ func (w *world) awaitNothing(t *testing.T, server string) {
 		if err != nil {
 			return err
 		}
-		for part := range left {
-			return fmt.Errorf("there is still its %s", part)
+		for component := range left {
+			return fmt.Errorf("there is still its %s", component)
 		}
 		pods, err := w.Core.CoreV1().Pods(w.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {

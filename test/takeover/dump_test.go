@@ -28,16 +28,16 @@ func dump(t *testing.T, w *world, members []*member) {
 		t.Fatal(err)
 	}
 	for _, m := range members {
-		parts := all[m.server.Name]
-		names := make([]string, 0, len(parts))
-		for part := range parts {
-			names = append(names, string(part))
+		components := all[m.server.Name]
+		names := make([]string, 0, len(components))
+		for component := range components {
+			names = append(names, string(component))
 		}
 		slices.Sort(names)
 		var file bytes.Buffer
 		for _, name := range names {
-			for part, object := range parts {
-				if string(part) != name {
+			for component, object := range components {
+				if string(component) != name {
 					continue
 				}
 				text, err := yaml.Marshal(object)

@@ -20,13 +20,13 @@ type member struct {
 	// history is what others do to it and its children once it runs, one after the other. ToolHive has come to rest
 	// again before the next.
 	history []deed
-	// contested are the fields of parts, by their paths, that somebody else than ToolHive has given other values than
+	// contested are the fields of components, by their paths, that somebody else than ToolHive has given other values than
 	// Freehold's.
-	contested map[harness.Part]string
-	// settledBy are the managers whose claims on a part change when that is settled.
-	settledBy map[harness.Part]string
+	contested map[harness.Component]string
+	// settledBy are the managers whose claims on a component change when that is settled.
+	settledBy map[harness.Component]string
 	// free are fields that somebody has given other values than they would have, and that nobody owns.
-	free map[harness.Part]string
+	free map[harness.Component]string
 	// uncovered tells that Freehold refuses this MCPServer, for a feature of ToolHive's that it does not have.
 	uncovered bool
 	// unanswered tells that a client without a token gets no session.
@@ -83,7 +83,7 @@ func fleet() []*member {
 			server:  tested("scaled", http),
 			before:  autoscalerYAML,
 			history: []deed{edit(audited), autoscaled, scaledBackend},
-			free:    map[harness.Part]string{harness.Backend: ".spec.replicas", harness.ServerItself: ".status.readyReplicas"},
+			free:    map[harness.Component]string{harness.Backend: ".spec.replicas", harness.ServerItself: ".status.readyReplicas"},
 		},
 		{server: tested("numbers", http, harness.Replicas(2, 2)), history: []deed{edit(audited)}},
 		{
@@ -93,11 +93,11 @@ func fleet() []*member {
 			history: []deed{
 				edit(audited), restartedByHand, labelledByHand, annotatedByHand, editedByHand, imageByHand,
 			},
-			contested: map[harness.Part]string{
+			contested: map[harness.Component]string{
 				harness.Proxy:   ".spec.template.spec.terminationGracePeriodSeconds",
 				harness.Backend: ".spec.template.spec.containers.mcp.image",
 			},
-			settledBy: map[harness.Part]string{harness.Proxy: "kubectl-edit", harness.ServerItself: "kubectl-annotate"},
+			settledBy: map[harness.Component]string{harness.Proxy: "kubectl-edit", harness.ServerItself: "kubectl-annotate"},
 		},
 		{server: tested("injected", sse), history: []deed{edit(audited), negAnnotated, sidecarInjected}},
 		{

@@ -28,9 +28,9 @@ func TestHandback(t *testing.T) {
 	}
 
 	said := w.preview(t)
-	before, movements := map[string]parts{}, recordMovements(t, ns)
+	before, movements := map[string]components{}, recordMovements(t, ns)
 	for _, m := range members {
-		before[m.server.Name] = w.parts(t, m.server)
+		before[m.server.Name] = w.components(t, m.server)
 	}
 	operator := ns.Operate(t, byFreehold()...)
 	own := &member{server: tested("own", v1beta1.TransportStreamableHTTP, harness.Environment("LEVEL", "0"))}
@@ -38,7 +38,7 @@ func TestHandback(t *testing.T) {
 	for _, m := range members {
 		w.awaitTaken(t, m)
 		t.Run("as said/"+m.server.Name, func(t *testing.T) {
-			w.checkPreview(t, m, said[m.server.Name], before[m.server.Name], w.parts(t, m.server), movements.of(t, w, m.server.Name))
+			w.checkPreview(t, m, said[m.server.Name], before[m.server.Name], w.components(t, m.server), movements.of(t, w, m.server.Name))
 		})
 	}
 	w.AwaitSettled(t, own.server.Name)
@@ -76,18 +76,18 @@ func TestHandback(t *testing.T) {
 // of it but the proxy's template, which ToolHive's operator writes anew.
 func (w *world) checkHandedBack(t *testing.T, m *member) {
 	t.Helper()
-	for part, object := range w.parts(t, m.server) {
+	for component, object := range w.components(t, m.server) {
 		for _, entry := range object.GetManagedFields() {
 			if managers.ClassOf(entry.Manager, "") == managers.ClassFreehold || entry.Manager == managers.Plugin {
-				t.Errorf("the %s is still held by %s", part, entryName(&entry))
+				t.Errorf("the %s is still held by %s", component, entryName(&entry))
 			}
 		}
 		for key := range object.GetAnnotations() {
 			if strings.HasPrefix(key, "freehold.dev/") {
-				t.Errorf("the %s still has the annotation %s", part, key)
+				t.Errorf("the %s still has the annotation %s", component, key)
 			}
 		}
-		if text := text(object.Object); part == harness.ServerItself && (strings.Contains(text, "FieldsOwned") || strings.Contains(text, "TakenOver")) {
+		if text := text(object.Object); component == harness.ServerItself && (strings.Contains(text, "FieldsOwned") || strings.Contains(text, "TakenOver")) {
 			t.Errorf("the status still tells of Freehold: %s", text)
 		}
 	}

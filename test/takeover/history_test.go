@@ -87,13 +87,13 @@ var autoscaled = deed{"its proxy is scaled by an autoscaler", func(t *testing.T,
 var (
 	negAnnotated = deed{"its Services are annotated by a load balancer", func(t *testing.T, w *world, server string) {
 		t.Helper()
-		for _, part := range []harness.Part{harness.ProxyService, harness.BackendService, harness.HeadlessService} {
-			annotations := w.MustObject(t, part, server).GetAnnotations()
+		for _, component := range []harness.Component{harness.ProxyService, harness.BackendService, harness.HeadlessService} {
+			annotations := w.MustObject(t, component, server).GetAnnotations()
 			operation := harness.Add("/metadata/annotations", map[string]string{negStatus: "{}"})
 			if len(annotations) > 0 {
 				operation = harness.Add("/metadata/annotations/cloud.google.com~1neg-status", "{}")
 			}
-			w.MustPatch(t, loadBalancer, part, server, operation)
+			w.MustPatch(t, loadBalancer, component, server, operation)
 		}
 	}}
 	sidecarInjected = deed{"a sidecar is injected", func(t *testing.T, w *world, server string) {
@@ -108,8 +108,8 @@ var (
 			"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "injected"}},
 			"spec":     map[string]any{"containers": []any{sidecar}},
 		}
-		for _, part := range []harness.Part{harness.Proxy, harness.Backend} {
-			w.MustApply(t, mesh, part, server, false, map[string]any{"spec": map[string]any{"template": template}})
+		for _, component := range []harness.Component{harness.Proxy, harness.Backend} {
+			w.MustApply(t, mesh, component, server, false, map[string]any{"spec": map[string]any{"template": template}})
 		}
 	}}
 )

@@ -58,17 +58,17 @@ const revision = ".metadata.annotations.deployment.kubernetes.io/revision"
 const configUIDs = ".spec.template.metadata.annotations." + v1beta1.AnnotationConfigUIDs
 
 // checkPreview compares what was said with what has come about: each field of each object, and which pods have gone.
-func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, before, after parts, happened moved) {
+func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, before, after components, happened moved) {
 	t.Helper()
 	told := map[string]show.ObjectTakeover{}
 	for _, o := range said.Objects {
 		told[o.Object] = o
 	}
-	for part, was := range before {
-		if part == harness.ServerItself || harness.FormOf(part).Digest {
+	for component, was := range before {
+		if component == harness.ServerItself || harness.FormOf(component).Digest {
 			continue // Configuration of another content is another object.
 		}
-		changes, err := takeover.Changes(cluster.Schema(), was, after[part])
+		changes, err := takeover.Changes(cluster.Schema(), was, after[component])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,17 +78,17 @@ func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, 
 				have = append(have, show.FieldChange(c))
 			}
 		}
-		form := harness.FormOf(part)
+		form := harness.FormOf(component)
 		name := strings.ToLower(form.Kind.Kind)
 		if form.Kind.Group != "" {
 			name += "." + form.Kind.Group
 		}
 		object, ok := told[name+"/"+form.Name(m.server.Name)]
 		if !ok {
-			t.Errorf("nothing was said of the %s", part)
+			t.Errorf("nothing was said of the %s", component)
 		}
 		if diff := cmp.Diff(asJSON(t, object.Changes), asJSON(t, have)); diff != "" {
-			t.Errorf("the %s (-said +happened):\n%s", part, diff)
+			t.Errorf("the %s (-said +happened):\n%s", component, diff)
 		}
 	}
 	for _, pods := range said.Pods {

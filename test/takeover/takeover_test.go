@@ -43,9 +43,9 @@ func TestTakeover(t *testing.T) {
 	}
 	w.checkUpstream(t, members)
 
-	before := map[string]parts{}
+	before := map[string]components{}
 	for _, m := range members {
-		before[m.server.Name] = w.parts(t, m.server)
+		before[m.server.Name] = w.components(t, m.server)
 	}
 	movements, calls := recordMovements(t, ns), w.callAll(t, members)
 	mark := ns.Mark(t)
@@ -79,14 +79,14 @@ func TestTakeover(t *testing.T) {
 				w.checkLeftAlone(t, m, before[m.server.Name])
 				return
 			}
-			taken := w.parts(t, m.server)
+			taken := w.components(t, m.server)
 			taken.checkToolHiveGone(t)
 			taken.checkOthers(t, m, before[m.server.Name])
 			taken.checkReplicas(t, before[m.server.Name])
 			proxies, backends := before[m.server.Name].replicas(t, harness.Proxy), before[m.server.Name].replicas(t, harness.Backend)
 			movements.of(t, w, m.server.Name).check(t, m.gate(), int(proxies), int(backends))
 			twins.AwaitSettled(t, m.server.Name)
-			taken.checkTwin(t, m, twins.parts(t, m.server))
+			taken.checkTwin(t, m, twins.components(t, m.server))
 		})
 	}
 	w.checkRunners(t, mark)
@@ -120,14 +120,14 @@ func (w *world) awaitTaken(t *testing.T, m *member) {
 	w.awaitEvent(t, m.server.Name, corev1.EventTypeNormal, "Freehold's")
 }
 
-// settleConflict waits until it is told that a part is contested, and carries out the command that the condition tells
+// settleConflict waits until it is told that a component is contested, and carries out the command that the condition tells
 // as one way out of it.
-func (w *world) settleConflict(t *testing.T, m *member, part harness.Part, way string) {
+func (w *world) settleConflict(t *testing.T, m *member, component harness.Component, way string) {
 	t.Helper()
 	var command string
 	w.AwaitServer(t, m.server.Name, "is contested", func(server *v1beta1.MCPServer) error {
 		owned := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
-		if owned == nil || owned.Status != metav1.ConditionFalse || !strings.Contains(neutralPath(owned.Message), m.contested[part]+" ") {
+		if owned == nil || owned.Status != metav1.ConditionFalse || !strings.Contains(neutralPath(owned.Message), m.contested[component]+" ") {
 			return fmt.Errorf("its conditions are %+v", server.Status.Conditions)
 		}
 		_, after, found := strings.Cut(owned.Message, way)
@@ -142,19 +142,19 @@ func (w *world) settleConflict(t *testing.T, m *member, part harness.Part, way s
 
 // checkLeftAlone checks that nothing of an MCPServer that Freehold does not cover was written, but for the one condition
 // that tells why.
-func (w *world) checkLeftAlone(t *testing.T, m *member, before parts) {
+func (w *world) checkLeftAlone(t *testing.T, m *member, before components) {
 	t.Helper()
 	w.AwaitServer(t, m.server.Name, "is left alone", notTaken("CannotTakeOver"))
-	for part, object := range w.parts(t, m.server) {
-		found := changes(before[part], object)
-		if part == harness.ServerItself {
+	for component, object := range w.components(t, m.server) {
+		found := changes(before[component], object)
+		if component == harness.ServerItself {
 			found = slices.DeleteFunc(found, func(c change) bool { return c.path == ".status.conditions" })
-			checkConditionsKept(t, before[part], object)
-		} else if object.GetResourceVersion() != before[part].GetResourceVersion() && part != harness.Proxy && part != harness.Backend {
-			t.Errorf("the %s was written", part)
+			checkConditionsKept(t, before[component], object)
+		} else if object.GetResourceVersion() != before[component].GetResourceVersion() && component != harness.Proxy && component != harness.Backend {
+			t.Errorf("the %s was written", component)
 		}
 		for _, c := range found {
-			t.Errorf("the %s has changed at %s", part, c)
+			t.Errorf("the %s has changed at %s", component, c)
 		}
 	}
 	if steps := mcpclient.Call(t, w.Namespace, mcpclient.To(m.server)...); len(steps) == 0 || steps[0].Error == "" {
@@ -183,20 +183,20 @@ func checkConditionsKept(t *testing.T, before, after *unstructured.Unstructured)
 	}
 }
 
-func (p parts) replicas(t *testing.T, part harness.Part) int64 {
+func (p components) replicas(t *testing.T, component harness.Component) int64 {
 	t.Helper()
-	replicas, found, err := unstructured.NestedInt64(p[part].Object, "spec", "replicas")
+	replicas, found, err := unstructured.NestedInt64(p[component].Object, "spec", "replicas")
 	if err != nil || !found {
-		t.Fatalf("the %s has no replicas: %v", part, err)
+		t.Fatalf("the %s has no replicas: %v", component, err)
 	}
 	return replicas
 }
 
-func (p parts) checkReplicas(t *testing.T, before parts) {
+func (p components) checkReplicas(t *testing.T, before components) {
 	t.Helper()
-	for _, part := range []harness.Part{harness.Proxy, harness.Backend} {
-		if was, is := before.replicas(t, part), p.replicas(t, part); was != is {
-			t.Errorf("the %s had %d replicas and now has %d", part, was, is)
+	for _, component := range []harness.Component{harness.Proxy, harness.Backend} {
+		if was, is := before.replicas(t, component), p.replicas(t, component); was != is {
+			t.Errorf("the %s had %d replicas and now has %d", component, was, is)
 		}
 	}
 }

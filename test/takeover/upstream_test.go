@@ -40,8 +40,8 @@ const (
 	byRunner         = "toolhive-container-manager Apply"
 )
 
-// toolHiveOwners are ToolHive's entries in the managedFields of each part.
-var toolHiveOwners = map[harness.Part][]string{
+// toolHiveOwners are ToolHive's entries in the managedFields of each component.
+var toolHiveOwners = map[harness.Component][]string{
 	harness.ServerItself:    {byOperator, byOperatorStatus},
 	harness.ProxyAccount:    {byOperator},
 	harness.BackendAccount:  {byOperator},
@@ -58,8 +58,8 @@ var toolHiveOwners = map[harness.Part][]string{
 
 func (w *world) checkOwners(t *testing.T, m *member) {
 	t.Helper()
-	for _, part := range harness.PartsOf(m.server) {
-		object := w.MustObject(t, part, m.server.Name)
+	for _, component := range harness.ComponentsOf(m.server) {
+		object := w.MustObject(t, component, m.server.Name)
 		var owners []string
 		for _, entry := range object.GetManagedFields() {
 			if managers.ClassOf(entry.Manager, entry.Subresource) == managers.ClassToolHive {
@@ -67,8 +67,8 @@ func (w *world) checkOwners(t *testing.T, m *member) {
 			}
 		}
 		slices.Sort(owners)
-		if !slices.Equal(owners, toolHiveOwners[part]) {
-			t.Errorf("of ToolHive, %s is owned by %q, want %q", part, owners, toolHiveOwners[part])
+		if !slices.Equal(owners, toolHiveOwners[component]) {
+			t.Errorf("of ToolHive, %s is owned by %q, want %q", component, owners, toolHiveOwners[component])
 		}
 	}
 	if got, want := gateOf(w.MustObject(t, harness.Backend, m.server.Name)), strconv.Itoa(m.gate()); got != want {
@@ -99,7 +99,7 @@ const (
 )
 
 // changedFields are the fields that a takeover changes, whatever the MCPServer.
-var changedFields = map[harness.Part][]string{
+var changedFields = map[harness.Component][]string{
 	harness.ProxyRole: {".rules"},
 	// They are the StatefulSet's, and become the MCPServer's.
 	harness.HeadlessService: {
@@ -131,69 +131,69 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 		return
 	}
 	for _, intent := range result.Intents {
-		part := partOf(t, m.server, intent)
-		if harness.FormOf(part).Digest {
+		component := componentOf(t, m.server, intent)
+		if harness.FormOf(component).Digest {
 			continue // It has a name of its own, and ToolHive's stays as it is until nothing uses it.
 		}
-		found, refusal := w.attempt(t, part, m.server.Name, intent)
+		found, refusal := w.attempt(t, component, m.server.Name, intent)
 		paths := []string{}
 		for _, c := range found {
-			t.Logf("%s by %s: %s", part, intent.Writer, c)
+			t.Logf("%s by %s: %s", component, intent.Writer, c)
 			paths = append(paths, c.path)
 		}
-		want := m.changed(part, intent.Writer)
+		want := m.changed(component, intent.Writer)
 		if !slices.Equal(paths, want) {
-			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, part, paths, want)
+			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, component, paths, want)
 		}
-		contested := m.contested[part]
+		contested := m.contested[component]
 		if managers.CountsReplicas(intent.Writer) {
 			contested = ""
 		}
 		if got := conflictOf(refusal); got != contested {
-			t.Errorf("%s is refused %q of the %s, want %q: %v", intent.Writer, got, part, contested, refusal)
+			t.Errorf("%s is refused %q of the %s, want %q: %v", intent.Writer, got, component, contested, refusal)
 		}
 	}
 }
 
-// changed are the fields that the writer changes of a part of this MCPServer.
-func (m *member) changed(part harness.Part, writer string) []string {
+// changed are the fields that the writer changes of a component of this MCPServer.
+func (m *member) changed(component harness.Component, writer string) []string {
 	paths := []string{}
 	if managers.CountsReplicas(writer) {
 		return paths
 	}
-	for _, path := range changedFields[part] {
+	for _, path := range changedFields[component] {
 		paths = append(paths, strings.ReplaceAll(path, "<name>", m.server.Name))
 	}
-	if contested := m.contested[part]; contested != "" {
+	if contested := m.contested[component]; contested != "" {
 		paths = append(paths, contested)
 	}
-	if authz := m.server.Spec.AuthzConfig; part == harness.Proxy && authz != nil && authz.Type == v1beta1.AuthzConfigTypeInline {
+	if authz := m.server.Spec.AuthzConfig; component == harness.Proxy && authz != nil && authz.Type == v1beta1.AuthzConfigTypeInline {
 		paths = append(paths, template+".spec.volumes.authz-config.configMap.name")
 	}
-	if part == harness.Proxy && m.server.Spec.Transport == v1beta1.TransportStdio {
+	if component == harness.Proxy && m.server.Spec.Transport == v1beta1.TransportStdio {
 		paths = append(paths, template+".metadata.annotations."+v1beta1.AnnotationAttachedTo)
 	}
-	if part == harness.Proxy && m.server.Spec.Transport != v1beta1.TransportStdio {
+	if component == harness.Proxy && m.server.Spec.Transport != v1beta1.TransportStdio {
 		paths = append(paths, container+".lifecycle")
 	}
 	// A gate that keeps runners away stays as it is, unless the pods are restarted anyhow.
-	if part == harness.Backend && (m.gate() == 1 || m.contested[part] != "") {
+	if component == harness.Backend && (m.gate() == 1 || m.contested[component] != "") {
 		paths = append(paths, gatePath)
 	}
 	slices.Sort(paths)
 	return paths
 }
 
-// partOf returns the part of the MCPServer that an intent is for.
-func partOf(t *testing.T, server *v1beta1.MCPServer, intent render.Intent) harness.Part {
+// componentOf returns the component of the MCPServer that an intent is for.
+func componentOf(t *testing.T, server *v1beta1.MCPServer, intent render.Intent) harness.Component {
 	t.Helper()
-	for _, part := range harness.PartsOf(server) {
-		form := harness.FormOf(part)
+	for _, component := range harness.ComponentsOf(server) {
+		form := harness.FormOf(component)
 		if form.Kind == intent.Kind && (form.Name(server.Name) == intent.Name || form.Digest && form.Manager == intent.Writer) {
-			return part
+			return component
 		}
 	}
-	t.Fatalf("%s %s is no part of an MCPServer", intent.Kind, intent.Name)
+	t.Fatalf("%s %s is no component of an MCPServer", intent.Kind, intent.Name)
 	return ""
 }
 
