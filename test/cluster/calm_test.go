@@ -37,7 +37,7 @@ func writesFor(
 	t *testing.T, ns *harness.Namespace, server string, since audit.Mark, lasting time.Duration,
 ) (found bool, end audit.Mark) {
 	t.Helper()
-	concerned := func(events []*audit.Event) bool { return len(harness.CostOf(server, events)) > 0 }
+	concerned := func(events []*audit.Event) bool { return len(harness.CountWrites(server, events)) > 0 }
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
 	_, end, err := env.Audit.WaitFor(ctx, since, concerned, audit.Writes(), ns.ByOperator())
@@ -47,26 +47,26 @@ func writesFor(
 	return err == nil, end
 }
 
-// checkCost waits until nothing is written any more for an MCPServer, and holds what was written since the mark
+// checkWrites waits until nothing is written any more for an MCPServer, and holds what was written since the mark
 // against what should have been. It returns what it does not judge: how often the status was written.
-func checkCost(t *testing.T, ns *harness.Namespace, server string, since audit.Mark, want harness.Cost) (status int) {
+func checkWrites(t *testing.T, ns *harness.Namespace, server string, since audit.Mark, want harness.WriteCount) (status int) {
 	t.Helper()
 	awaitCalm(t, ns, server)
 	writes := ns.Writes(t, since)
-	cost := harness.CostOf(server, writes)
-	for component, count := range cost.Lost() {
-		t.Logf("writes of the %s that lost a race: %d", component, count)
-		if others := ns.WritesByOthers(t, since, component, server); count > others {
-			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
+	count := harness.CountWrites(server, writes)
+	for component, lost := range count.Lost() {
+		t.Logf("writes of the %s that lost a race: %d", component, lost)
+		if others := ns.WritesByOthers(t, since, component, server); lost > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", lost, component, others)
 		}
 	}
-	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
+	if diff := cmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
-	if t.Failed() || cost["status"] > 2 {
+	if t.Failed() || count["status"] > 2 {
 		t.Logf("writes of the status:\n%s", statusWrites(server, writes))
 	}
-	return cost["status"]
+	return count["status"]
 }
 
 // statusWrites shows the bodies of the writes of an MCPServer's status.

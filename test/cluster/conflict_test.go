@@ -35,7 +35,7 @@ type side func(t *testing.T, ns *harness.Namespace, server string, component har
 // dispute is a field of ours to which somebody gives another value.
 type dispute struct {
 	component harness.Component
-	// writer is whose field it is, as a Cost names it; the component when empty.
+	// writer is whose field it is, as a WriteCount names it; the component when empty.
 	writer string
 	before harness.Change
 	begin  side
@@ -182,11 +182,11 @@ func TestConflict(t *testing.T) {
 			d.begin(t, ns, name, d.component, before)
 			awaitConflict(t, ns, name, d.named...)
 			watchStanding(t, ns, name, mark)
-			cost := harness.CostOf(name, ns.Writes(t, mark))
-			if diff := gocmp.Diff(harness.Once(item+" (409)", "event"), cost.Without("status")); diff != "" {
+			count := harness.CountWrites(name, ns.Writes(t, mark))
+			if diff := gocmp.Diff(harness.Once(item+" (409)", "event"), count.Without("status")); diff != "" {
 				t.Errorf("a conflict that stands should cost one request and one event (-want +got):\n%s", diff)
 			}
-			if n := cost["status"]; n > statuses {
+			if n := count["status"]; n > statuses {
 				t.Errorf("the status was written %d times", n)
 			}
 			oneConflictEvent(t, ns, name)
@@ -195,7 +195,7 @@ func TestConflict(t *testing.T) {
 			d.end(t, ns, name, d.component, before)
 			awaitNoConflict(t, ns, name)
 			ns.AwaitSettled(t, name)
-			if n := checkCost(t, ns, name, mark, harness.Once(item)); n > mostStatuses {
+			if n := checkWrites(t, ns, name, mark, harness.Once(item)); n > mostStatuses {
 				t.Errorf("the status was written %d times", n)
 			}
 		})
@@ -221,8 +221,8 @@ func TestConflictHoldsOneWriter(t *testing.T) {
 	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" })
 	awaitConflict(t, ns, name, harness.Hand)
 	watchStanding(t, ns, name, mark)
-	cost := harness.CostOf(name, ns.Writes(t, mark))
-	if diff := gocmp.Diff(harness.Once("runconfig", "backend", "proxy (409)"), cost.Without("status")); diff != "" {
+	count := harness.CountWrites(name, ns.Writes(t, mark))
+	if diff := gocmp.Diff(harness.Once("runconfig", "backend", "proxy (409)"), count.Without("status")); diff != "" {
 		t.Errorf("the edit should be followed but by the proxy (-want +got):\n%s", diff)
 	}
 
@@ -230,7 +230,7 @@ func TestConflictHoldsOneWriter(t *testing.T) {
 	putBack("spec", "template", "spec", "containers")(t, ns, name, harness.Proxy, before)
 	awaitNoConflict(t, ns, name)
 	ns.AwaitSettled(t, name)
-	checkCost(t, ns, name, mark, harness.Once("proxy"))
+	checkWrites(t, ns, name, mark, harness.Once("proxy"))
 	args, _, err := unstructured.NestedSlice(ns.MustObject(t, harness.Proxy, name).Object, "spec", "template", "spec", "containers")
 	if err != nil || len(args) != 1 || !gocmp.Equal(args[0].(map[string]any)["args"], []any{"run", "example.com/mcp:2"}) {
 		t.Errorf("the proxy has not followed: %v, %v", args, err)

@@ -79,9 +79,9 @@ func awaitNothing(t *testing.T, ns *harness.Namespace, name string) {
 func checkRelease(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, more ...string) {
 	t.Helper()
 	writes := ns.Writes(t, since)
-	cost := harness.CostOf(name, writes)
-	cost.Lost()
-	if diff := cmp.Diff(harness.Once(append(more, "finalizer")...), cost); diff != "" {
+	count := harness.CountWrites(name, writes)
+	count.Lost()
+	if diff := cmp.Diff(harness.Once(append(more, "finalizer")...), count); diff != "" {
 		t.Errorf("to let go should cost one apply (-want +got):\n%s", diff)
 	}
 	for _, e := range writes {
@@ -143,8 +143,8 @@ func TestDeletionWithoutReference(t *testing.T) {
 	ns.Operate(t)
 	ns.AwaitGone(t, name)
 	awaitNothing(t, ns, name)
-	if cost := harness.CostOf(name, ns.Writes(t, mark)); cost["delete role"] != 1 || cost["finalizer"] < 1 {
-		t.Errorf("the child that lost its owner should be deleted, and the finalizer released: %v", cost)
+	if count := harness.CountWrites(name, ns.Writes(t, mark)); count["delete role"] != 1 || count["finalizer"] < 1 {
+		t.Errorf("the child that lost its owner should be deleted, and the finalizer released: %v", count)
 	}
 }
 
@@ -325,15 +325,15 @@ func TestNamespaceDeletion(t *testing.T) {
 	gone := ns.Mark(t)
 	writes := ns.Writes(t, mark)
 	for _, name := range names {
-		cost := harness.CostOf(name, writes)
-		t.Logf("%s: %v", name, cost)
-		if cost["finalizer"] != 1 {
-			t.Errorf("the finalizer of %s was released %d times", name, cost["finalizer"])
+		count := harness.CountWrites(name, writes)
+		t.Logf("%s: %v", name, count)
+		if count["finalizer"] != 1 {
+			t.Errorf("the finalizer of %s was released %d times", name, count["finalizer"])
 		}
-		for item, count := range cost.Without("finalizer") {
+		for item, times := range count.Without("finalizer") {
 			// Each child may vanish before its MCPServer is known to be going, and is missed once. That pods vanish is news.
-			if count > 1 && item != "status" || count > 4 {
-				t.Errorf("%s: %s, %d times", name, item, count)
+			if times > 1 && item != "status" || times > 4 {
+				t.Errorf("%s: %s, %d times", name, item, times)
 			}
 		}
 	}
@@ -381,9 +381,9 @@ func TestSuccessorBeforeCollection(t *testing.T) {
 	mark := ns.Mark(t)
 	successor := ns.Create(t, serverWithAllChildren(name))
 	// The numbers of replicas are as they should be, but were written from another MCPServer.
-	cost := harness.CreationCost(harness.ComponentsOf(successor))
-	cost["proxy replicas"], cost["backend replicas"] = 1, 1
-	checkCost(t, ns, name, mark, cost)
+	count := harness.CreationWrites(harness.ComponentsOf(successor))
+	count["proxy replicas"], count["backend replicas"] = 1, 1
+	checkWrites(t, ns, name, mark, count)
 	goOn()
 	after := checkInherits(t, ns, successor)
 	for component, object := range before {

@@ -66,7 +66,7 @@ func TestDeletedChildren(t *testing.T) {
 			if harness.FormOf(component).Digest {
 				want, rolls = harness.Once(string(component), string(harness.Proxy)), true
 			}
-			status := checkCost(t, ns, server, mark, want)
+			status := checkWrites(t, ns, server, mark, want)
 			// Pods go and come with their workload, and the status follows them.
 			if status > 0 && !rolls {
 				t.Errorf("the status was written %d times", status)

@@ -160,7 +160,7 @@ func removeField(t *testing.T, ns *harness.Namespace, component harness.Componen
 	if field.confirmed {
 		want["finalizer"] = 1
 	}
-	status := checkCost(t, ns, server, mark, want)
+	status := checkWrites(t, ns, server, mark, want)
 	if status > 0 && !field.rolls {
 		t.Errorf("the status was written %d times", status)
 	}

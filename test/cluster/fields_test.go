@@ -95,8 +95,8 @@ func TestForgedSource(t *testing.T) {
 			object := ns.MustPatch(t, harness.Hand, c.component, c.name, harness.Replace(path, fmt.Sprintf("%s/999", server.UID)))
 			awaitConflict(t, ns, c.name, harness.Hand, c.writer, c.annotation)
 			watchStanding(t, ns, c.name, mark)
-			cost := harness.CostOf(c.name, ns.Writes(t, mark))
-			if diff := gocmp.Diff(harness.Once("finalizer", c.item+" (409)", "event"), cost.Without("status")); diff != "" {
+			count := harness.CountWrites(c.name, ns.Writes(t, mark))
+			if diff := gocmp.Diff(harness.Once("finalizer", c.item+" (409)", "event"), count.Without("status")); diff != "" {
 				t.Errorf("it should cost one confirmation, one request and one event (-want +got):\n%s", diff)
 			}
 
@@ -196,8 +196,8 @@ func TestYieldedContainer(t *testing.T) {
 				return conditionIs(server, v1beta1.ConditionFieldsYielded, metav1.ConditionTrue)
 			})
 			awaitCalm(t, ns, name)
-			cost := harness.CostOf(name, ns.Writes(t, mark))
-			if diff := gocmp.Diff(harness.Once("proxy", "event"), cost.Without("status")); diff != "" {
+			count := harness.CountWrites(name, ns.Writes(t, mark))
+			if diff := gocmp.Diff(harness.Once("proxy", "event"), count.Without("status")); diff != "" {
 				t.Errorf("it should cost one edit of managedFields (-want +got):\n%s", diff)
 			}
 			after := ns.MustObject(t, harness.Proxy, name)
@@ -222,7 +222,7 @@ func TestYieldedContainer(t *testing.T) {
 			if image := valueAt(ns.MustObject(t, harness.Proxy, name).Object, imagePath); image != "example.com/other:1" {
 				t.Errorf("the image is %v", image)
 			}
-			for item := range harness.CostOf(name, ns.Writes(t, mark)) {
+			for item := range harness.CountWrites(name, ns.Writes(t, mark)) {
 				if strings.Contains(item, "409") {
 					t.Errorf("a conflict about what was left: %s", item)
 				}
@@ -356,8 +356,8 @@ func TestOwnNameOfAnother(t *testing.T) {
 	ns.MustPatch(t, managers.Proxy, harness.Proxy, name, harness.Replace(container+"/image", "example.com/other:1"))
 	awaitConflict(t, ns, name, `"freehold-proxy" (Update)`, imagePath)
 	watchStanding(t, ns, name, mark)
-	cost := harness.CostOf(name, ns.Writes(t, mark))
-	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), cost.Without("status")); diff != "" {
+	count := harness.CountWrites(name, ns.Writes(t, mark))
+	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), count.Without("status")); diff != "" {
 		t.Errorf("it should cost one request and one event (-want +got):\n%s", diff)
 	}
 	ns.Edit(t, name, asksBy(v1beta1.AnnotationTake, "deployment.apps/"+name+":"+imagePath))

@@ -80,10 +80,10 @@ func TestQuota(t *testing.T) {
 
 // countAttempts fails the test unless forbidden writes of the children are tried again, but slower and slower, and the
 // status is not written every time. It returns all writes.
-func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, components ...harness.Component) harness.Cost {
+func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, components ...harness.Component) harness.WriteCount {
 	t.Helper()
 	refusals := func(events []*audit.Event, component harness.Component) (count int) {
-		for item, n := range harness.CostOf(name, events) {
+		for item, n := range harness.CountWrites(name, events) {
 			if strings.HasPrefix(item, string(component)+" (") {
 				count += n
 			}
@@ -109,12 +109,12 @@ func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, compo
 			t.Errorf("%s was tried %d times in %v; it should be %d times at the most", component, count, counting, attemptsAtMost)
 		}
 	}
-	cost := harness.CostOf(name, events)
+	count := harness.CountWrites(name, events)
 	// One while the MCPServer is being created, one that tells of the refusal.
-	if cost["status"] > 2 {
-		t.Errorf("the status was written %d times", cost["status"])
+	if count["status"] > 2 {
+		t.Errorf("the status was written %d times", count["status"])
 	}
-	return cost
+	return count
 }
 
 // awaitComponents waits until an MCPServer has just these children.

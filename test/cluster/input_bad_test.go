@@ -37,13 +37,13 @@ const mostAttempts = 7
 
 // checkAttempts fails the test unless the writes of children were those of the one that is refused: it is made, and after
 // waits that grow it is made again.
-func (c badInput) checkAttempts(t *testing.T, name string, cost harness.Cost) {
+func (c badInput) checkAttempts(t *testing.T, name string, count harness.WriteCount) {
 	t.Helper()
 	item := string(c.refused) + " (422)"
-	if others := cost.Without(item); len(others) > 0 {
+	if others := count.Without(item); len(others) > 0 {
 		t.Errorf("writes for %s: %v", name, others)
 	}
-	if n := cost[item]; c.refused != "" && (n < 1 || n > mostAttempts) {
+	if n := count[item]; c.refused != "" && (n < 1 || n > mostAttempts) {
 		t.Errorf("%s was tried %d times for %s", c.refused, n, name)
 	}
 }
@@ -136,7 +136,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(c.name+"/costs nothing after a restart", func(t *testing.T) {
 			for _, name := range []string{c.name, c.born()} {
 				// A new process cannot know what the API server refused the old one, and asks at once.
-				c.checkAttempts(t, name, harness.CostOf(name, tried))
+				c.checkAttempts(t, name, harness.CountWrites(name, tried))
 			}
 		})
 	}
@@ -182,9 +182,9 @@ func TestRefusedWorkload(t *testing.T) {
 		t.Errorf("one thing is wrong, and told is: %s", applied.Message)
 	}
 	s.settle(t, audit.Not(isInvalid))
-	cost := attemptsFor("counted", s.Writes(t, began))
-	if n := cost["backend (422)"]; n < 1 || n > mostAttempts || cost["backend replicas (422)"]+cost["proxy replicas (422)"] != 0 {
-		t.Errorf("attempts to write children: %v", cost)
+	count := attemptsFor("counted", s.Writes(t, began))
+	if n := count["backend (422)"]; n < 1 || n > mostAttempts || count["backend replicas (422)"]+count["proxy replicas (422)"] != 0 {
+		t.Errorf("attempts to write children: %v", count)
 	}
 	s.Edit(t, "counted", func(server *v1beta1.MCPServer) { server.Spec.PodTemplateSpec = nil })
 	s.await(t, "counted", fine...)

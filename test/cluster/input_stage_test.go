@@ -302,6 +302,6 @@ func (s *stage) hold(t *testing.T, name string, before state) {
 
 // attemptsFor returns those of the operator's writes, answered with success or not, that were of an MCPServer's
 // children.
-func attemptsFor(name string, writes []*audit.Event) harness.Cost {
-	return harness.CostOf(name, writes).Without("status", "finalizer", "event")
+func attemptsFor(name string, writes []*audit.Event) harness.WriteCount {
+	return harness.CountWrites(name, writes).Without("status", "finalizer", "event")
 }

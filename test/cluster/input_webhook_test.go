@@ -33,10 +33,10 @@ func TestAdmissionWebhook(t *testing.T) {
 	s.Create(t, httpServer("watched"))
 	expect := forbidden("service/mcp-watched", "no such Services here")
 	s.await(t, "watched", expect)
-	cost := s.countAttempts(t, start, "watched", harness.BackendService)
+	count := s.countAttempts(t, start, "watched", harness.BackendService)
 	s.oneWarning(t, "watched", expect)
-	if cost["service/backend (400)"] == 0 {
-		t.Errorf("the webhook's answer was to be passed on with code 400; the writes are %v", cost)
+	if count["service/backend (400)"] == 0 {
+		t.Errorf("the webhook's answer was to be passed on with code 400; the writes are %v", count)
 	}
 	want := slices.DeleteFunc(httpComponents(), func(component harness.Component) bool { return component == harness.BackendService })
 	s.awaitComponents(t, "watched", want)

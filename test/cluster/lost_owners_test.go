@@ -100,7 +100,7 @@ func TestDeletionOfAllWithoutReference(t *testing.T) {
 	ns.AwaitGone(t, name)
 	awaitCalm(t, ns, name)
 	want := harness.Once("finalizer", "event")
-	if diff := cmp.Diff(want, harness.CostOf(name, ns.Writes(t, mark))); diff != "" {
+	if diff := cmp.Diff(want, harness.CountWrites(name, ns.Writes(t, mark))); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	checkOrphans(t, ns, server)

@@ -154,7 +154,7 @@ func TestLostClaims(t *testing.T) {
 			awaitLostEvent(t, ns, name)
 			ns.AwaitSettled(t, name)
 			// One edit for each writer and object.
-			want := harness.Cost{}
+			want := harness.WriteCount{}
 			for _, component := range components {
 				item := string(component)
 				if component == harness.ServerItself {
@@ -165,7 +165,7 @@ func TestLostClaims(t *testing.T) {
 			if l.remade {
 				want[string(harness.Proxy)]++
 			}
-			checkLossCost(t, ns, name, mark, want)
+			checkLossWrites(t, ns, name, mark, want)
 			l.check(t, ns, name, claims, unowned)
 
 			mark = ns.Mark(t)
@@ -175,7 +175,7 @@ func TestLostClaims(t *testing.T) {
 			})
 			ns.AwaitSettled(t, name)
 			awaitNoConflict(t, ns, name)
-			checkLossCost(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"))
+			checkLossWrites(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"))
 			checkEdited(t, ns, name)
 			l.check(t, ns, name, nil, unowned)
 			env.Numbers.Add("lost claims: objects to which they came back", len(components))
@@ -351,25 +351,25 @@ func allOwnerless(t *testing.T, objects map[harness.Component]*unstructured.Unst
 	return all
 }
 
-// checkLossCost holds the writes since the mark against what they should be. There may be an event for each of them,
+// checkLossWrites holds the writes since the mark against what they should be. There may be an event for each of them,
 // and not more than three writes of the status.
-func checkLossCost(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.Cost) {
+func checkLossWrites(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.WriteCount) {
 	t.Helper()
 	awaitCalm(t, ns, name)
 	edits := 0
 	for _, n := range want {
 		edits += n
 	}
-	cost := harness.CostOf(name, ns.Writes(t, since))
-	if cost["event"] > edits || cost["status"] > 3 {
-		t.Errorf("there were %d writes of events and %d of the status", cost["event"], cost["status"])
+	count := harness.CountWrites(name, ns.Writes(t, since))
+	if count["event"] > edits || count["status"] > 3 {
+		t.Errorf("there were %d writes of events and %d of the status", count["event"], count["status"])
 	}
-	for component, count := range cost.Lost() {
-		if others := ns.WritesByOthers(t, since, component, name); count > others {
-			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
+	for component, lost := range count.Lost() {
+		if others := ns.WritesByOthers(t, since, component, name); lost > others {
+			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", lost, component, others)
 		}
 	}
-	if diff := cmp.Diff(want, cost.Without("event", "status")); diff != "" {
+	if diff := cmp.Diff(want, count.Without("event", "status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ func TestOptionalChildren(t *testing.T) {
 	cases := []struct {
 		name               string
 		without, with      harness.Change
-		removing, remaking harness.Cost
+		removing, remaking harness.WriteCount
 	}{
 		{
 			// The transport is a label of the StatefulSet, and in the environment of the backend. With stdio the proxy is
@@ -55,12 +55,12 @@ func TestOptionalChildren(t *testing.T) {
 			awaitCalm(t, ns, c.name)
 			for _, step := range []struct {
 				change harness.Change
-				costs  harness.Cost
+				writes harness.WriteCount
 			}{{c.without, c.removing}, {c.with, c.remaking}} {
 				mark := ns.Mark(t)
 				ns.Edit(t, c.name, step.change)
 				ns.AwaitSettled(t, c.name)
-				if n := checkCost(t, ns, c.name, mark, step.costs); n > mostStatuses {
+				if n := checkWrites(t, ns, c.name, mark, step.writes); n > mostStatuses {
 					t.Errorf("the status was written %d times", n)
 				}
 				checkOwnership(t, ns, c.name) // It has the components that its spec asks for, and no others.

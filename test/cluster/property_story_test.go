@@ -155,7 +155,7 @@ func (s *story) calm(ctx context.Context, deeds int) error {
 		s.requests = len(events)
 		cost := s.requests - before
 		if s.most = max(s.most, cost/deeds); cost > deeds*requestsPerStep {
-			return fmt.Errorf("%d deeds cost %d requests: %v", deeds, cost, harness.CostOf(s.name, events[before:]))
+			return fmt.Errorf("%d deeds cost %d requests: %v", deeds, cost, harness.CountWrites(s.name, events[before:]))
 		}
 		if over {
 			return nil
@@ -164,7 +164,9 @@ func (s *story) calm(ctx context.Context, deeds int) error {
 }
 
 // concerned tells whether some of the requests are about the MCPServer.
-func (s *story) concerned(events []*audit.Event) bool { return len(harness.CostOf(s.name, events)) > 0 }
+func (s *story) concerned(events []*audit.Event) bool {
+	return len(harness.CountWrites(s.name, events)) > 0
+}
 
 // writes are the writes, refused ones included, that the operator has made for the MCPServer.
 func (s *story) writes(ctx context.Context) ([]*audit.Event, error) {

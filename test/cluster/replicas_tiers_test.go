@@ -138,7 +138,7 @@ func TestReplicasOfTiers(t *testing.T) {
 					awaitNoConflict(t, ns, name)
 					ns.AwaitSettled(t, name)
 				}
-				want := harness.Cost{}
+				want := harness.WriteCount{}
 				for item, n := range map[string]int{
 					string(tier.component) + " replicas": step.applies, string(tier.component): step.edits,
 					string(tier.component) + " replicas (409)": step.refused, "event": step.events,
@@ -147,7 +147,7 @@ func TestReplicasOfTiers(t *testing.T) {
 						want[item] = n
 					}
 				}
-				checkTierCost(t, ns, name, mark, want, step.conflict)
+				checkTierWrites(t, ns, name, mark, want, step.conflict)
 				awaitReplicas(t, ns, tier.component, name, step.want, owners...)
 				env.Numbers.Add("replicas: changes with and without a scaler, on both tiers", 1)
 			})
@@ -155,21 +155,21 @@ func TestReplicasOfTiers(t *testing.T) {
 	}
 }
 
-// checkTierCost is checkCost where a refused write may be what is wanted, and where an event may be the price.
-func checkTierCost(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.Cost, conflict bool) {
+// checkTierWrites is checkWrites where a refused write may be what is wanted, and where an event may be the price.
+func checkTierWrites(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.WriteCount, conflict bool) {
 	t.Helper()
 	if !conflict {
-		if n := checkCost(t, ns, name, since, want); n > 3 {
+		if n := checkWrites(t, ns, name, since, want); n > 3 {
 			t.Errorf("the status was written %d times", n)
 		}
 		return
 	}
 	awaitCalm(t, ns, name)
-	cost := harness.CostOf(name, ns.Writes(t, since))
-	if cost["status"] > 2 {
-		t.Errorf("the status was written %d times", cost["status"])
+	count := harness.CountWrites(name, ns.Writes(t, since))
+	if count["status"] > 2 {
+		t.Errorf("the status was written %d times", count["status"])
 	}
-	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
+	if diff := cmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
 }
@@ -309,18 +309,18 @@ func TestStdioCapAgainstScaler(t *testing.T) {
 			if pushes < 3 || pushes > mostCaps+1 {
 				t.Errorf("the scaler had to push %d times", pushes)
 			}
-			cost := harness.CostOf(tierName, ns.Writes(t, mark))
-			t.Logf("%d pushes in %v: %v", pushes, pushing, cost)
+			count := harness.CountWrites(tierName, ns.Writes(t, mark))
+			t.Logf("%d pushes in %v: %v", pushes, pushing, count)
 			// To set back costs an edit of managedFields and an apply. Each edit may lose a race against the workload's
 			// controller and be made again.
 			part := string(tier.component)
 			others := ns.WritesByOthers(t, mark, tier.component, tierName)
-			if cost[part+" replicas"] > mostCaps || cost[part] > mostCaps || cost[part+" (409)"]+cost[part+" replicas (409)"] > others {
-				t.Errorf("a scaler that pushes %d times costs %v, with %d writes by others", pushes, cost, others)
+			if count[part+" replicas"] > mostCaps || count[part] > mostCaps || count[part+" (409)"]+count[part+" replicas (409)"] > others {
+				t.Errorf("a scaler that pushes %d times costs %v, with %d writes by others", pushes, count, others)
 			}
 			// The news is that somebody scales, and then who it is; and there are as many pods as there are for a moment.
-			if cost["event"] > 2*mostCaps || cost["status"] > 6*pushes {
-				t.Errorf("there were %d writes of events and %d of the status", cost["event"], cost["status"])
+			if count["event"] > 2*mostCaps || count["status"] > 6*pushes {
+				t.Errorf("there were %d writes of events and %d of the status", count["event"], count["status"])
 			}
 		})
 	}

@@ -116,7 +116,7 @@ func TestRestartRolling(t *testing.T) {
 
 	first := map[string]string{v1beta1.AnnotationRestartedAt: at(time.Now()), foreignKey: "here"}
 	mark := s.request(t, first)
-	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 6 {
+	if n := checkWrites(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 6 {
 		t.Errorf("the status was written %d times", n)
 	}
 	s.checkRestarted(t, before.after([]harness.Component{harness.Proxy}), old)
@@ -138,7 +138,7 @@ func TestRestartRolling(t *testing.T) {
 		s.request(t, annotations)
 		s.checkUsers(t, annotations)
 	}
-	if diff := cmp.Diff(harness.Cost{}, harness.CostOf(restartServer, s.Writes(t, mark)).Without("status")); diff != "" {
+	if diff := cmp.Diff(harness.WriteCount{}, harness.CountWrites(restartServer, s.Writes(t, mark)).Without("status")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	s.checkNotRestarted(t, once, young)
@@ -196,7 +196,7 @@ func TestRestartImmediate(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(old)), s.deleted(t, mark)); diff != "" {
 		t.Errorf("deleted pods (-all that there were +got):\n%s", diff)
 	}
-	if n := checkCost(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 8 {
+	if n := checkWrites(t, s.Namespace, restartServer, mark, harness.Once("proxy")); n > 8 {
 		t.Errorf("the status was written %d times", n)
 	}
 	s.checkRestarted(t, before.after([]harness.Component{harness.Proxy}), old)
@@ -243,7 +243,7 @@ func TestKubectlRolloutRestart(t *testing.T) {
 		}
 	}
 	s.settle(t)
-	checkCost(t, s.Namespace, restartServer, mark, harness.Cost{})
+	checkWrites(t, s.Namespace, restartServer, mark, harness.WriteCount{})
 	s.checkRestarted(t, before.after(both), old)
 	marks := s.kubectlMarks(t)
 

@@ -152,7 +152,7 @@ func TestTakeoverManual(t *testing.T) {
 	after := objectsOf(t, s.Namespace, one.name)
 	s.checkRolls(t, one.name, one.before, after, false)
 	for _, e := range s.Writes(t, mark) {
-		if e.Resource != "events" && len(harness.CostOf(other.name, []*audit.Event{e})) > 0 {
+		if e.Resource != "events" && len(harness.CountWrites(other.name, []*audit.Event{e})) > 0 {
 			t.Errorf("nobody has approved this: %v", e)
 		}
 	}
@@ -185,7 +185,7 @@ func TestTakeoverOff(t *testing.T) {
 	checkOwnership(t, s.Namespace, "ours")
 	s.settle(t)
 	for _, e := range s.Writes(t, mark) {
-		if len(harness.CostOf("theirs", []*audit.Event{e}))+len(harness.CostOf("deleted", []*audit.Event{e})) > 0 {
+		if len(harness.CountWrites("theirs", []*audit.Event{e}))+len(harness.CountWrites("deleted", []*audit.Event{e})) > 0 {
 			t.Errorf("that is ToolHive's: %v", e)
 		}
 	}

@@ -180,7 +180,7 @@ func (s *installation) checkPace(t *testing.T, since audit.Mark, all []string) {
 
 // soleItem is what an operator wrote of an MCPServer, but for events.
 func soleItem(server string, e *audit.Event) string {
-	for item := range harness.CostOf(server, []*audit.Event{e}) {
+	for item := range harness.CountWrites(server, []*audit.Event{e}) {
 		if item != "event" {
 			return item
 		}

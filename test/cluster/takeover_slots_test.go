@@ -48,7 +48,7 @@ func TestTakeoverSlots(t *testing.T) {
 	s.awaitTakeover(t, kept, "TakingOver", "the rollout of the proxy")
 	s.settle(t)
 	writes := slices.DeleteFunc(s.Writes(t, mark), func(e *audit.Event) bool {
-		return e.Resource == "events" || len(harness.CostOf(last, []*audit.Event{e})) == 0
+		return e.Resource == "events" || len(harness.CountWrites(last, []*audit.Event{e})) == 0
 	})
 	// One write says that it needs an approval, and one that it waits.
 	if len(writes) != 2 {

@@ -36,9 +36,9 @@ var autoscalers = map[string]otherWriter{
 	"hpa-left-open": {
 		component: harness.Proxy, path: replicasPath,
 		write:  autoscales(3),
-		then:   standings{value: becomes(int64(3)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
+		then:   standings{value: becomes(int64(3)), count: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
 		end:    asks(image),
-		lastly: standings{value: becomes(int64(3)), cost: imageCost},
+		lastly: standings{value: becomes(int64(3)), count: imageWrites},
 	},
 }
 
@@ -63,14 +63,14 @@ var appliers = map[string]otherWriter{
 		},
 		then:   standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 		end:    asks(image),
-		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, cost: imageCost},
+		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, count: imageWrites},
 	},
 	"vpa-left-open": {
 		component: harness.Proxy, path: cpuPath,
 		write:  applies(vpa, false, cpuRequest),
 		then:   standings{value: becomes("250m"), owners: []string{vpa + " Apply"}},
 		end:    asks(image),
-		lastly: standings{value: becomes("250m"), owners: []string{vpa + " Apply"}, cost: imageCost},
+		lastly: standings{value: becomes("250m"), owners: []string{vpa + " Apply"}, count: imageWrites},
 	},
 	"argo": {
 		component: harness.Proxy, path: gracePath,

@@ -35,9 +35,9 @@ var kubectlCommands = map[string]otherWriter{
 		component: harness.Proxy, path: replicasPath,
 		write: runs("scale", "OBJECT", "--replicas=2"),
 		// The API server keeps no record of who writes through a subresource what nobody has owned.
-		then:   standings{value: becomes(int64(2)), cost: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
+		then:   standings{value: becomes(int64(2)), count: harness.Once("event"), news: []string{"SessionStorageMissingForReplicas"}},
 		end:    asks(image),
-		lastly: standings{value: becomes(int64(2)), cost: imageCost},
+		lastly: standings{value: becomes(int64(2)), count: imageWrites},
 	},
 	"set-image-deployment": {
 		component: harness.Proxy, path: imagePath,
@@ -56,7 +56,7 @@ var kubectlCommands = map[string]otherWriter{
 		then:   standings{value: becomes("example.com/mcp:2"), owners: []string{"kubectl-set Update"}},
 		class:  managers.ClassKubectl,
 		end:    asks(image),
-		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply", "kubectl-set Update"}, cost: imageCost},
+		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply", "kubectl-set Update"}, count: imageWrites},
 	},
 	"set-env": {
 		component: harness.Proxy, path: `.spec.template.spec.containers[name="toolhive"].env[name="OPERATOR_OPENSHIFT"].value`,
@@ -71,7 +71,7 @@ var kubectlCommands = map[string]otherWriter{
 		write:  runs("set", "env", "OBJECT", "THEIRS=here"),
 		then:   standings{value: becomes("here"), owners: []string{"kubectl-set Update"}},
 		end:    asks(image),
-		lastly: standings{value: becomes("here"), owners: []string{"kubectl-set Update"}, cost: imageCost},
+		lastly: standings{value: becomes("here"), owners: []string{"kubectl-set Update"}, count: imageWrites},
 	},
 	"edit": {
 		component: harness.Proxy, path: gracePath,
@@ -102,7 +102,7 @@ var kubectlCommands = map[string]otherWriter{
 		write:  runs("annotate", "OBJECT", "example.com/note=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}},
 		end:    asks(image),
-		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}, cost: imageCost},
+		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-annotate Update"}, count: imageWrites},
 	},
 	"label": {
 		component: harness.Proxy, path: ".metadata.labels.toolhive",
@@ -117,21 +117,21 @@ var kubectlCommands = map[string]otherWriter{
 		write:  runs("label", "OBJECT", "team=theirs"),
 		then:   standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}},
 		end:    asks(image),
-		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}, cost: imageCost},
+		lastly: standings{value: becomes("theirs"), owners: []string{"kubectl-label Update"}, count: imageWrites},
 	},
 	"restart-deployment": {
 		component: harness.Proxy, path: restartedPath,
 		write:  runs("rollout", "restart", "OBJECT"),
 		then:   standings{value: anything, owners: []string{"kubectl-rollout Update"}},
 		end:    asks(image),
-		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, cost: imageCost},
+		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, count: imageWrites},
 	},
 	"restart-statefulset": {
 		component: harness.Backend, path: restartedPath,
 		write:  runs("rollout", "restart", "OBJECT"),
 		then:   standings{value: anything, owners: []string{"kubectl-rollout Update"}},
 		end:    asks(image),
-		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, cost: imageCost},
+		lastly: standings{value: anything, owners: []string{"kubectl-rollout Update"}, count: imageWrites},
 	},
 	"rule": {
 		component: harness.ProxyRole, path: ".rules",
@@ -152,17 +152,17 @@ var kubectlCommands = map[string]otherWriter{
 		write: runs("patch", "OBJECT", "--type=json", `--patch=[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`),
 		then: standings{
 			value: unchanged, owners: []string{"freehold-backend Apply"},
-			cost: harness.Once("backend", "event"), news: []string{"OwnershipLost"},
+			count: harness.Once("backend", "event"), news: []string{"OwnershipLost"},
 		},
 		end:    asks(image),
-		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply"}, cost: imageCost},
+		lastly: standings{value: becomes("example.com/mcp:2"), owners: []string{"freehold-backend Apply"}, count: imageWrites},
 	},
 }
 
 const restartedPath = ".spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt"
 
-// imageCost is what it costs to ask for another MCP server.
-var imageCost = harness.Once("runconfig", "backend", "proxy")
+// imageWrites is what it costs to ask for another MCP server.
+var imageWrites = harness.Once("runconfig", "backend", "proxy")
 
 // editsGrace is kubectl edit with an editor that replaces the grace period of the pods.
 func editsGrace(before, after string) step {
@@ -200,7 +200,7 @@ var kubectlAppliers = map[string]otherWriter{
 		write:  appliesDump("30"),
 		then:   standings{value: unchanged, owners: []string{"freehold-proxy Apply"}},
 		end:    asks(image),
-		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, cost: imageCost},
+		lastly: standings{value: unchanged, owners: []string{"freehold-proxy Apply"}, count: imageWrites},
 	},
 	"apply-server-side": {
 		component: harness.ProxyRole, path: ".rules",
@@ -213,7 +213,7 @@ var kubectlAppliers = map[string]otherWriter{
 		},
 		then:   standings{value: unchanged, owners: []string{"freehold-access Apply"}},
 		end:    asks(image),
-		lastly: standings{value: anything, owners: []string{"freehold-access Apply"}, cost: imageCost},
+		lastly: standings{value: anything, owners: []string{"freehold-access Apply"}, count: imageWrites},
 	},
 	"apply-server-side-by-force": {
 		component: harness.RunConfig, path: componentPath,

@@ -55,16 +55,16 @@ func (s *scene) awaitCapped(t *testing.T, who string) {
 // 1 is refused, which shows that the scaler has the field; the field is taken; and 1 is applied. All that is told once.
 func (s *scene) checkCaps(t *testing.T, since audit.Mark, times int) {
 	t.Helper()
-	cost := harness.CostOf(s.server, s.Writes(t, since))
-	refused, others := cost.Lost()[s.component], s.WritesByOthers(t, since, s.component, s.server)
+	count := harness.CountWrites(s.server, s.Writes(t, since))
+	refused, others := count.Lost()[s.component], s.WritesByOthers(t, since, s.component, s.server)
 	if refused < times || refused > times+others {
 		t.Errorf("%d writes were refused, with %d caps and %d writes by others", refused, times, others)
 	}
-	want := harness.Cost{"proxy": times, "proxy replicas": times, "event": 1}
-	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
+	want := harness.WriteCount{"proxy": times, "proxy replicas": times, "event": 1}
+	if diff := cmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
-	if n := cost["status"]; n > times*statuses {
+	if n := count["status"]; n > times*statuses {
 		t.Errorf("the status was written %d times", n)
 	}
 }

@@ -48,9 +48,9 @@ type standings struct {
 	value wanted
 	// owners of the field, in alphabetical order, as manager, operation and subresource.
 	owners []string
-	// cost is what the operator has written to get there, but for the status; nil where that says itself: nothing, or
+	// count is what the operator has written to get there, but for the status; nil where that says itself: nothing, or
 	// what a disagreement costs.
-	cost harness.Cost
+	count harness.WriteCount
 	// news are the reasons of the events about it; of a disagreement it is not said.
 	news []string
 }
@@ -58,7 +58,7 @@ type standings struct {
 // contested tells whether the two sides disagree.
 func (w *otherWriter) contested() bool { return w.class != "" }
 
-// item is what is written of the field, as a Cost names it, and manager whose field it is.
+// item is what is written of the field, as a WriteCount names it, and manager whose field it is.
 func (w *otherWriter) item() (item, manager string) {
 	form := harness.FormOf(w.component)
 	if w.path == replicasPath {
@@ -160,53 +160,53 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 // stand looks at what has come of it, some time later.
 func stand(t *testing.T, s *scene, w *otherWriter, since audit.Mark) {
 	t.Helper()
-	cost, news := w.then.cost, w.then.news
+	count, news := w.then.count, w.then.news
 	if w.contested() {
 		item, _ := w.item()
-		cost, news = harness.Once(item+" (409)", "event"), []string{"FieldManagerConflict"}
+		count, news = harness.Once(item+" (409)", "event"), []string{"FieldManagerConflict"}
 	} else {
 		awaitNoConflict(t, s.Namespace, s.server)
 	}
 	s.await(t, w.path, &w.then)
-	s.checkCost(t, since, cost)
+	s.checkWrites(t, since, count)
 	s.checkEvents(t, news)
 }
 
 // peace looks at how it has ended.
 func peace(t *testing.T, s *scene, w *otherWriter, since audit.Mark) {
 	t.Helper()
-	cost := w.lastly.cost
-	if cost == nil && w.contested() {
+	count := w.lastly.count
+	if count == nil && w.contested() {
 		item, _ := w.item()
-		cost = harness.Once(item)
+		count = harness.Once(item)
 	}
 	awaitNoConflict(t, s.Namespace, s.server)
 	s.await(t, w.path, &w.lastly)
-	s.checkCost(t, since, cost)
+	s.checkWrites(t, since, count)
 }
 
 // statuses is how often the status of an MCPServer may be written for one cause. It tells how many pods are ready, and
 // a rollout of three makes that change six times.
 const statuses = 8
 
-// checkCost holds what was written for the MCPServer against what should have been.
-func (s *scene) checkCost(t *testing.T, since audit.Mark, want harness.Cost) {
+// checkWrites holds what was written for the MCPServer against what should have been.
+func (s *scene) checkWrites(t *testing.T, since audit.Mark, want harness.WriteCount) {
 	t.Helper()
-	cost := harness.CostOf(s.server, s.Writes(t, since))
+	count := harness.CountWrites(s.server, s.Writes(t, since))
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), isRefused) {
-		for component, count := range cost.Lost() {
-			if others := s.WritesByOthers(t, since, component, s.server); count > others {
-				t.Errorf("%d writes of the %s were refused, and others wrote it %d times", count, component, others)
+		for component, lost := range count.Lost() {
+			if others := s.WritesByOthers(t, since, component, s.server); lost > others {
+				t.Errorf("%d writes of the %s were refused, and others wrote it %d times", lost, component, others)
 			}
 		}
 	}
 	if want == nil {
-		want = harness.Cost{}
+		want = harness.WriteCount{}
 	}
-	if diff := gocmp.Diff(want, cost.Without("status")); diff != "" {
+	if diff := gocmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
 	}
-	if n := cost["status"]; n > statuses {
+	if n := count["status"]; n > statuses {
 		t.Errorf("the status was written %d times:\n%s", n, statusWrites(s.server, s.Writes(t, since)))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestCostOfCreation creates MCPServers of all shapes. Each costs one apply for every child and one for the
+// TestWriteCountOfCreation creates MCPServers of all shapes. Each costs one apply for every child and one for the
 // finalizer, one more for each number of replicas, which has a writer of its own, and at most two for the status.
-func TestCostOfCreation(t *testing.T) {
+func TestWriteCountOfCreation(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)
@@ -41,10 +41,10 @@ func TestCostOfCreation(t *testing.T) {
 				begin := ns.Mark(t)
 				ns.Create(t, server)
 				ns.AwaitSettled(t, server.Name)
-				want := harness.CreationCost(harness.ComponentsOf(server), shape.replicas...)
+				want := harness.CreationWrites(harness.ComponentsOf(server), shape.replicas...)
 				most := 2
-				n := checkCost(t, ns, server.Name, begin, want)
-				if len(harness.CostOf(server.Name, ns.Writes(t, begin)).Lost()) > 0 {
+				n := checkWrites(t, ns, server.Name, begin, want)
+				if len(harness.CountWrites(server.Name, ns.Writes(t, begin)).Lost()) > 0 {
 					most++ // One that loses a race again after its first retry is told of.
 				}
 				if n < 1 || n > most {

@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-func TestCostOf(t *testing.T) {
+func TestCountWrites(t *testing.T) {
 	writes := []*audit.Event{
 		request(server, applies(managers.Finalizer, swap)),
 		request(server, applies(managers.Status, swap), status),
@@ -31,19 +31,19 @@ func TestCostOf(t *testing.T) {
 		request(on("apps", "deployments", "b"), applies(managers.Proxy, create)),
 		request(on("events.k8s.io", "events", ""), verb("create"), func(e *audit.Event) { e.Body = []byte(`{"regarding":{"name":"b"}}`) }),
 	}
-	cost := CostOf("a", writes)
-	want := Cost{
+	count := CountWrites("a", writes)
+	want := WriteCount{
 		"finalizer": 1, "status": 1, "status (409)": 1, "proxy": 1, "proxy replicas": 1, "proxy (409)": 1,
 		"proxy replicas (409)": 1, "delete service/backend": 1, "delete service/headless (409)": 1, "runconfig": 1, "event": 2,
 	}
-	if diff := cmp.Diff(want, cost); diff != "" {
+	if diff := cmp.Diff(want, count); diff != "" {
 		t.Errorf("cost (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[Component]int{Proxy: 2, HeadlessService: 1}, cost.Lost()); diff != "" {
+	if diff := cmp.Diff(map[Component]int{Proxy: 2, HeadlessService: 1}, count.Lost()); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
 	}
-	want = Cost{"finalizer": 1, "status (409)": 1, "proxy": 1, "proxy replicas": 1, "delete service/backend": 1, "runconfig": 1, "event": 2}
-	if diff := cmp.Diff(want, cost.Without("status")); diff != "" {
+	want = WriteCount{"finalizer": 1, "status (409)": 1, "proxy": 1, "proxy replicas": 1, "delete service/backend": 1, "runconfig": 1, "event": 2}
+	if diff := cmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
 	}
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Cost counts the writes made for one MCPServer by what was written, for example "proxy", "proxy replicas",
+// WriteCount counts the writes made for one MCPServer by what was written, for example "proxy", "proxy replicas",
 // "finalizer", "status", "requests", "delete service/backend", "event". A write that did not succeed has its code behind it.
-type Cost map[string]int
+type WriteCount map[string]int
 
-// CostOf counts the writes for an MCPServer of those that operators made.
-func CostOf(server string, writes []*audit.Event) Cost {
-	cost := Cost{}
+// CountWrites counts those writes of operators that are for an MCPServer.
+func CountWrites(server string, writes []*audit.Event) WriteCount {
+	count := WriteCount{}
 	for _, e := range writes {
 		if item, ok := itemOf(server, e); ok {
-			cost[item]++
+			count[item]++
 		}
 	}
-	return cost
+	return count
 }
 
 func itemOf(server string, e *audit.Event) (item string, ok bool) {
@@ -67,11 +67,11 @@ func regards(server string, e *audit.Event) bool {
 	return json.Unmarshal(e.Body, &body) == nil && body.Regarding.Name == server
 }
 
-// Lost takes those writes out of a cost that lost a race against the control plane, and returns them by component. A
+// Lost removes those writes from a count that lost a race against the control plane, and returns them by component. A
 // workload's controller writes its status again and again while pods come and go, and the garbage collector takes
 // references away and deletes; each time a write that was under way for an earlier resourceVersion is refused. It has
 // changed nothing, and is made again if there still is a cause.
-func (c Cost) Lost() map[Component]int {
+func (c WriteCount) Lost() map[Component]int {
 	lost := map[Component]int{}
 	for _, form := range forms {
 		items := []string{
@@ -92,35 +92,35 @@ func (c Cost) Lost() map[Component]int {
 	return lost
 }
 
-// Without returns the cost without some items, for example the status.
-func (c Cost) Without(items ...string) Cost {
+// Without returns the count without some items, for example the status.
+func (c WriteCount) Without(items ...string) WriteCount {
 	rest := maps.Clone(c)
 	maps.DeleteFunc(rest, func(item string, _ int) bool { return slices.Contains(items, item) })
 	return rest
 }
 
-// Once is the cost of writing each of these once.
-func Once(items ...string) Cost {
-	cost := Cost{}
+// Once returns the count of writing each of these once.
+func Once(items ...string) WriteCount {
+	count := WriteCount{}
 	for _, item := range items {
-		cost[item]++
+		count[item]++
 	}
-	return cost
+	return count
 }
 
-// CreationCost is what an MCPServer with these components, and managers of replicas, costs but for its status: one apply
-// for each child and writer, and one for the finalizer.
-func CreationCost(components []Component, replicas ...Component) Cost {
-	cost := Cost{}
+// CreationWrites returns the writes that create an MCPServer with these components and managers of replicas, without those
+// of its status: one apply for each child and writer, and one for the finalizer.
+func CreationWrites(components []Component, replicas ...Component) WriteCount {
+	count := WriteCount{}
 	for _, component := range components {
 		if component == ServerItself {
-			cost["finalizer"] = 1
+			count["finalizer"] = 1
 			continue
 		}
-		cost[string(component)] = 1
+		count[string(component)] = 1
 	}
 	for _, component := range replicas {
-		cost[string(component)+" replicas"] = 1
+		count[string(component)+" replicas"] = 1
 	}
-	return cost
+	return count
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// fieldEdit is a change of one field and what it costs.
+// fieldEdit is a change of one field and the writes that it causes.
 type fieldEdit struct {
 	name      string
 	transport v1beta1.Transport // streamable-http when empty
 	before    []harness.Change
 	change    harness.Change
-	// costs are the writes but for the status, which is written at most twice.
-	costs harness.Cost
+	// writes are those that the edit causes but for the status, which is written at most twice.
+	writes harness.WriteCount
 	// rolls are the workloads that get new pods.
 	rolls []harness.Component
 	// silent edits do not even write the status.
@@ -30,97 +30,97 @@ type fieldEdit struct {
 
 var both = []harness.Component{harness.Proxy, harness.Backend}
 
-// fieldEdits is the price list. The RunConfig's checksum is part of the proxy's pod template, so whatever the proxy is to
+// fieldEdits lists the writes that edits cause. The RunConfig's checksum is part of the proxy's pod template, so whatever the proxy is to
 // know restarts it: it reads its RunConfig once.
 var fieldEdits = []fieldEdit{
 	{
 		name:   "image", // of the MCP server; it is the backend's, and in the RunConfig, and an argument of the proxy
 		change: func(s *v1beta1.MCPServer) { s.Spec.Image = "example.com/mcp:2" },
-		costs:  harness.Once("runconfig", "backend", "proxy"), rolls: both,
+		writes: harness.Once("runconfig", "backend", "proxy"), rolls: both,
 	},
 	{
 		name:   "env", // is in the RunConfig as well
 		change: harness.Environment("LEVEL", "debug"),
-		costs:  harness.Once("runconfig", "backend", "proxy"), rolls: both,
+		writes: harness.Once("runconfig", "backend", "proxy"), rolls: both,
 	},
 	{
 		name:   "args", // are in the RunConfig as well
 		change: func(s *v1beta1.MCPServer) { s.Spec.Args = []string{"--verbose"} },
-		costs:  harness.Once("runconfig", "backend", "proxy"), rolls: both,
+		writes: harness.Once("runconfig", "backend", "proxy"), rolls: both,
 	},
 	{
 		// The port is in a label of the StatefulSet and of the backend's Services, and so in their objects; the
 		// label of the backend's pods waits until something else changes them.
 		name:   "proxy-port",
 		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyPort = 8888 },
-		costs:  harness.Once("runconfig", "backend", "proxy", "service/proxy", "service/backend", "service/headless"),
+		writes: harness.Once("runconfig", "backend", "proxy", "service/proxy", "service/backend", "service/headless"),
 		rolls:  []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "mcp-port", // the backend has it in its environment, the proxy in its RunConfig
 		change: func(s *v1beta1.MCPServer) { s.Spec.MCPPort = 9999 },
-		costs:  harness.Once("runconfig", "backend", "proxy", "service/backend", "service/headless"), rolls: both,
+		writes: harness.Once("runconfig", "backend", "proxy", "service/backend", "service/headless"), rolls: both,
 	},
 	{
 		name: "resources", // are the proxy's, as ToolHive has it
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Resources.Limits = v1beta1.ResourceList{CPU: "500m", Memory: "64Mi"}
 		},
-		costs: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "pod-template",
 		change: harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","resources":{"limits":{"memory":"128Mi"}}}]}}`),
-		costs:  harness.Once("backend"), rolls: []harness.Component{harness.Backend},
+		writes: harness.Once("backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name:   "session-affinity",
 		change: func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" },
-		costs:  harness.Once("service/proxy"),
+		writes: harness.Once("service/proxy"),
 	},
 	{
 		name:   "audit",
 		change: func(s *v1beta1.MCPServer) { s.Spec.Audit = &v1beta1.AuditConfig{Enabled: true} },
-		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "replicas",
 		before: []harness.Change{harness.Replicas(1, 1)}, change: harness.Replicas(2, 1),
-		costs: harness.Once("proxy replicas", "event"), // a warning: they share no session store
+		writes: harness.Once("proxy replicas", "event"), // a warning: they share no session store
 	},
 	{
 		name:   "replicas-set",
 		change: func(s *v1beta1.MCPServer) { n := int32(1); s.Spec.Replicas = &n },
-		costs:  harness.Once("proxy replicas"),
+		writes: harness.Once("proxy replicas"),
 	},
 	{
 		name:   "backend-replicas",
 		before: []harness.Change{harness.Replicas(1, 1)}, change: harness.Replicas(1, 2),
-		costs: harness.Once("backend replicas"),
+		writes: harness.Once("backend replicas"),
 	},
 	{
 		name: "permission-profile",
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: v1beta1.PermissionProfileTypeBuiltin, Name: "none"}
 		},
-		costs: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "secrets", // are the backend's alone
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Secrets = []v1beta1.SecretRef{{Name: "credentials", Key: "token", TargetEnvName: "TOKEN"}}
 		},
-		costs: harness.Once("backend"), rolls: []harness.Component{harness.Backend},
+		writes: harness.Once("backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name:   "authz",
 		change: harness.InlineAuthorization,
-		costs:  harness.Once("authz", "runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("authz", "runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "account",
 		change: harness.ServiceAccountOfUser,
-		costs:  harness.Once("delete account/backend", "backend"), rolls: []harness.Component{harness.Backend},
+		writes: harness.Once("delete account/backend", "backend"), rolls: []harness.Component{harness.Backend},
 	},
 	{
 		name: "pull-secrets",
@@ -129,7 +129,7 @@ var fieldEdits = []fieldEdit{
 				ImagePullSecrets: []v1beta1.LocalObjectReference{{Name: "registry"}},
 			}}
 		},
-		costs: harness.Once("account/proxy", "account/backend", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("account/proxy", "account/backend", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "deployment-annotation", // is no annotation of the pods
@@ -138,40 +138,40 @@ var fieldEdits = []fieldEdit{
 				ResourceMetadataOverrides: v1beta1.ResourceMetadataOverrides{Annotations: map[string]string{"example.com/team": "a"}},
 			}}
 		},
-		costs: harness.Once("proxy"),
+		writes: harness.Once("proxy"),
 	},
 	{
 		name: "proxy-mode", transport: v1beta1.TransportStdio,
 		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyMode = v1beta1.TransportSSE },
-		costs:  harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name: "restart", // is no edit of the spec
 		change: func(s *v1beta1.MCPServer) {
 			s.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: "2026-01-02T03:04:05Z"}
 		},
-		costs: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
 	},
 	{
 		name:   "annotation",
 		change: func(s *v1beta1.MCPServer) { s.Annotations = map[string]string{"example.com/note": "nothing"} },
-		costs:  harness.Cost{}, silent: true,
+		writes: harness.WriteCount{}, silent: true,
 	},
 	{
 		name:   "label",
 		change: func(s *v1beta1.MCPServer) { s.Labels = map[string]string{"example.com/note": "nothing"} },
-		costs:  harness.Cost{}, silent: true,
+		writes: harness.WriteCount{}, silent: true,
 	},
 	{
 		name:   "group", // is a condition, and no part of any child
 		change: func(s *v1beta1.MCPServer) { s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "group"} },
-		costs:  harness.Cost{},
+		writes: harness.WriteCount{},
 	},
 }
 
-// TestCostOfEdit changes one field at a time. Those children whose content changes are applied, once each, and the
+// TestWriteCountOfEdit changes one field at a time. Those children whose content changes are applied, once each, and the
 // status is written at most twice. Pods are replaced where they have to be, and nowhere else.
-func TestCostOfEdit(t *testing.T) {
+func TestWriteCountOfEdit(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)
@@ -194,7 +194,7 @@ func TestCostOfEdit(t *testing.T) {
 			if !e.silent {
 				ns.AwaitSettled(t, e.name)
 			}
-			status := checkCost(t, ns, e.name, begin, e.costs)
+			status := checkWrites(t, ns, e.name, begin, e.writes)
 			switch {
 			case e.silent && status > 0:
 				t.Errorf("the status was written %d times, though nothing was to be told", status)
