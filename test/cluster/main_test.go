@@ -6,7 +6,7 @@
 // operators asked the API server for is held against the invariants, see harness.Invariants.
 //
 // The environment variable FREEHOLD_IDLE is how long TestQuiet watches a fleet that has all it needs, as a Go
-// duration. Default: 30s. What Freehold promises is 2m. FREEHOLD_PROPERTY_CHECKS is how many stories TestProperty tells.
+// duration. Default: 30s. What Freehold promises is 2m. FREEHOLD_PROPERTY_CHECKS is how many scenarios TestProperty plays.
 // Default: 12.
 package cluster
 

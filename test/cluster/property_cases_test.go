@@ -10,20 +10,20 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// storyCase is a story that is worth to be told each time.
-type storyCase struct {
+// scenarioCase is a scenario that is played in every run.
+type scenarioCase struct {
 	transport v1beta1.Transport
-	deeds     []storyDeed
+	steps     []scenarioStep
 	// conflicts is how many conflicts stand, counted each time that the operator has come to rest; transfers is how
 	// often it edits managedFields.
 	conflicts, transfers int
 }
 
-// storyCases are stories that TestProperty seldom comes upon, and those that its failures were shrunk to.
-var storyCases = map[string]storyCase{
+// scenarioCases are scenarios that TestProperty seldom draws, and those that its failures were shrunk to.
+var scenarioCases = map[string]scenarioCase{
 	"a co-owner holds on when the value changes": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actShare, Field: "backend image", By: team, Wait: true},
 			{Do: actImage, Which: 2, Wait: true},
 			{Do: actImage, Which: 0, Wait: true},
@@ -34,7 +34,7 @@ var storyCases = map[string]storyCase{
 	},
 	"what is left to others does not follow the spec until it is asked for again": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actYield, Field: "backend image", Wait: true},
 			{Do: actImage, Which: 1, Wait: true},
 			{Do: actForce, Field: "backend image", By: team, Which: 1, Wait: true},
@@ -47,7 +47,7 @@ var storyCases = map[string]storyCase{
 	},
 	"a scaler takes the number while pods may be many, and loses it when there may be one only": {
 		transport: v1beta1.TransportSSE,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actBackends, Which: 1, Wait: true},
 			{Do: actScale, Field: "backend replicas", By: "kube-controller-manager", Which: 2, Wait: true},
 			{Do: actTransport, Which: 1, Wait: true},
@@ -56,7 +56,7 @@ var storyCases = map[string]storyCase{
 	},
 	"a number of replicas that is left to others is held at one all the same": {
 		transport: v1beta1.TransportStdio,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actReplicas, Which: 1, Wait: true},
 			{Do: actYield, Field: "proxy replicas", Wait: true},
 			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 2, Wait: true},
@@ -66,7 +66,7 @@ var storyCases = map[string]storyCase{
 	},
 	"a conflict goes with its object": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actForce, Field: "proxy image", By: "argocd-controller", Wait: true},
 			{Do: actForce, Field: "affinity", By: "argocd-controller", Wait: true},
 			{Do: actDelete, Field: "proxy image"},
@@ -76,7 +76,7 @@ var storyCases = map[string]storyCase{
 	},
 	"two claims to one field, and one of them given up": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actForce, Field: "proxy grace", By: team, Wait: true},
 			{Do: actShare, Field: "proxy grace", By: "argocd-controller", Wait: true},
 			{Do: actGiveUp, Field: "proxy grace", By: team, Wait: true},
@@ -86,7 +86,7 @@ var storyCases = map[string]storyCase{
 	},
 	"an unset number is released from a conflict": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actReplicas, Which: 2, Wait: true},
 			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 0, Wait: true},
 			{Do: actReplicas, Wait: true},
@@ -97,13 +97,13 @@ var storyCases = map[string]storyCase{
 	},
 	"proxies that another client made several share no sessions": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actScale, Field: "proxy replicas", By: "kubectl", Which: 1, Wait: true},
 		},
 	},
 	"the API server has taken away what it had filled in for others": {
 		transport: v1beta1.TransportSSE,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actSet, Field: "affinity", By: harness.Hand, Which: 0, Wait: true},
 			{Do: actSet, Field: "affinity", By: harness.Hand, Which: 1, Wait: true},
 			{Do: actForce, Field: "affinity", By: "argocd-controller", Which: 0, Wait: true},
@@ -115,7 +115,7 @@ var storyCases = map[string]storyCase{
 	// was taken for a conflict that stands, and the object was never made again.
 	"an object that others made goes before it was seen": {
 		transport: v1beta1.TransportStdio,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actDelete, Field: "document"},
 			{Do: actMake, Field: "document", By: "argocd-controller", Which: 1},
 			{Do: actDelete, Field: "document", Wait: true},
@@ -126,7 +126,7 @@ var storyCases = map[string]storyCase{
 	},
 	"what is atomic is taken as a whole": {
 		transport: v1beta1.TransportStreamableHTTP,
-		deeds: []storyDeed{
+		steps: []scenarioStep{
 			{Do: actSet, Field: "rules", By: harness.Hand},
 			{Do: actForce, Field: "selector", By: team},
 			{Do: actRemove, Field: "document", By: harness.Hand, Wait: true},
@@ -137,18 +137,18 @@ var storyCases = map[string]storyCase{
 	},
 }
 
-// TestStories plays the known stories.
-func TestStories(t *testing.T) {
+// TestScenarios plays the known scenarios.
+func TestScenarios(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)
 	history := recordHistory(t, ns)
-	name := storyNames()
-	for what, c := range storyCases {
+	name := scenarioNames()
+	for what, c := range scenarioCases {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := &story{ns: ns, history: history, name: name()}
-			if err := s.tell(t.Context(), harness.Server(s.name, c.transport), c.deeds); err != nil {
+			s := &scenario{ns: ns, history: history, name: name()}
+			if err := s.play(t.Context(), harness.Server(s.name, c.transport), c.steps); err != nil {
 				t.Fatalf("MCPServer %s: %v", s.name, err)
 			}
 			if s.conflicts != c.conflicts || s.transfers != c.transfers {

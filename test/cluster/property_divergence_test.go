@@ -41,7 +41,7 @@ type contest struct {
 //
 // A difference may be left to others because the author asked for that; or others own the field, and then condition
 // FieldsOwned has to tell; or it is in an object that its writer cannot write for such a reason.
-func (s *story) disagreements(ctx context.Context) (wrong []string, standing int, err error) {
+func (s *scenario) disagreements(ctx context.Context) (wrong []string, standing int, err error) {
 	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return nil, 0, err
@@ -102,7 +102,7 @@ func (s *story) disagreements(ctx context.Context) (wrong []string, standing int
 
 // componentNamed returns the object that an intent is about; nil when there is none. Of configuration that is named by its
 // content, objects has what the proxy's Deployment names, and that is an earlier one while the Deployment is not written.
-func (s *story) componentNamed(
+func (s *scenario) componentNamed(
 	ctx context.Context, objects map[harness.Component]*unstructured.Unstructured, intent render.Intent,
 ) (harness.Component, *unstructured.Unstructured, error) {
 	for component, object := range objects {
@@ -152,7 +152,7 @@ func unsharedSessions(server *v1beta1.MCPServer, objects map[harness.Component]*
 
 // differing are the fields in which an object is not as the intent wants it, but for those that are left to others and
 // those that carry no behaviour and ride along.
-func (s *story) differing(
+func (s *scenario) differing(
 	server *v1beta1.MCPServer, component harness.Component, object *unstructured.Unstructured, intent render.Intent,
 ) ([]string, error) {
 	body, err := json.Marshal(intent.Config)
@@ -195,7 +195,7 @@ var ridingAlong = []string{
 }
 
 // yielded tells whether the author leaves a field to others: a field of a workload or a Service, but for a selector.
-func (s *story) yielded(server *v1beta1.MCPServer, component harness.Component, path fieldpath.Path) bool {
+func (s *scenario) yielded(server *v1beta1.MCPServer, component harness.Component, path fieldpath.Path) bool {
 	switch harness.FormOf(component).Kind {
 	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
 	default:

@@ -40,8 +40,8 @@ var recordedKinds = []harness.Component{
 }
 
 var (
-	storyChildSchema  = applyconfigurations.NewTypeConverter(scheme.Scheme)
-	storyServerSchema = toolhiveac.NewTypeConverter(toolhivescheme.Scheme)
+	scenarioChildSchema  = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	scenarioServerSchema = toolhiveac.NewTypeConverter(toolhivescheme.Scheme)
 )
 
 // history is every version of every object of a namespace, by resource and name, in the order of their writing.
@@ -90,14 +90,14 @@ func (h *history) of(resource schema.GroupResource, name string) ([]*unstructure
 	return h.versions[resource.String()+"/"+name], h.broken
 }
 
-// awaitPresent waits until the history of a story's objects goes up to what they are now.
-func (h *history) awaitPresent(ctx context.Context, s *story) error {
+// awaitPresent waits until the history of a scenario's objects goes up to what they are now.
+func (h *history) awaitPresent(ctx context.Context, s *scenario) error {
 	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	for component, object := range objects {
-		for deadline := time.Now().Add(storyPatience); ; {
+		for deadline := time.Now().Add(scenarioPatience); ; {
 			versions, err := h.of(harness.FormOf(component).Resource.GroupResource(), object.GetName())
 			if err != nil {
 				return err
@@ -129,7 +129,7 @@ func lapse(ctx context.Context, duration time.Duration) {
 // An apply changes only fields that its manager owned before or owns now, and none that another manager owned. What the
 // API server fills in beside them, or takes away with them, was nobody's. An edit of managedFields changes no value. It
 // takes a field from another manager only when the author has asked for that, or where there may be one pod only.
-func (h *history) check(e *audit.Event, s *story) []string {
+func (h *history) check(e *audit.Event, s *scenario) []string {
 	if !e.Succeeded() || e.Verb != "patch" || e.Resource == "events" {
 		return nil
 	}
@@ -197,7 +197,7 @@ func heldBy(object *unstructured.Unstructured, manager string) (own, others *fie
 }
 
 // unjustified tells which fields were taken from others without a cause.
-func (s *story) unjustified(before, after *unstructured.Unstructured) []string {
+func (s *scenario) unjustified(before, after *unstructured.Unstructured) []string {
 	var wrong []string
 	for _, entry := range before.GetManagedFields() {
 		if strings.HasPrefix(entry.Manager, "freehold-") {
@@ -230,7 +230,7 @@ var (
 
 // mayTake tells whether a field may be taken: because the author asked for it, by the field or by the manager, or
 // because the number of pods of a server with transport stdio is too big.
-func (s *story) mayTake(object *unstructured.Unstructured, manager string, path fieldpath.Path) bool {
+func (s *scenario) mayTake(object *unstructured.Unstructured, manager string, path fieldpath.Path) bool {
 	for _, asked := range s.takes {
 		if asked == manager || strings.HasSuffix(asked, "/"+object.GetName()+":"+path.String()) {
 			return true
@@ -241,7 +241,7 @@ func (s *story) mayTake(object *unstructured.Unstructured, manager string, path 
 }
 
 // wasStdio tells whether the MCPServer has had transport stdio at some time.
-func (s *story) wasStdio() bool {
+func (s *scenario) wasStdio() bool {
 	versions, _ := s.history.of(harness.FormOf(harness.ServerItself).Resource.GroupResource(), s.name)
 	return slices.ContainsFunc(versions, func(v *unstructured.Unstructured) bool {
 		transport, _, _ := unstructured.NestedString(v.Object, "spec", "transport")
@@ -273,14 +273,14 @@ func typedOf(object *unstructured.Unstructured) (*typed.TypedValue, error) {
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
-	return storySchemaOf(object.GroupVersionKind().GroupKind()).ObjectToTyped(object)
+	return schemaOfKind(object.GroupVersionKind().GroupKind()).ObjectToTyped(object)
 }
 
-func storySchemaOf(kind schema.GroupKind) managedfields.TypeConverter {
+func schemaOfKind(kind schema.GroupKind) managedfields.TypeConverter {
 	if kind == managers.MCPServer {
-		return storyServerSchema
+		return scenarioServerSchema
 	}
-	return storyChildSchema
+	return scenarioChildSchema
 }
 
 // madeFor is the resourceVersion that a write was made for.

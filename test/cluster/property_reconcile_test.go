@@ -25,7 +25,7 @@ import (
 
 // reconcile makes all others give up what they claim, and the author ask for nothing special any more. All must then be
 // as with a new MCPServer of the same spec, values and owners, but for what neutral leaves out.
-func (s *story) reconcile(ctx context.Context) error {
+func (s *scenario) reconcile(ctx context.Context) error {
 	if err := s.edit(ctx, func(server *v1beta1.MCPServer) {
 		delete(server.Annotations, v1beta1.AnnotationYield)
 		delete(server.Annotations, v1beta1.AnnotationTake)
@@ -36,7 +36,7 @@ func (s *story) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deeds := 1
+	steps := 1
 	for component, object := range objects {
 		if component == harness.ServerItself {
 			continue
@@ -45,16 +45,16 @@ func (s *story) reconcile(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", component, err)
 		}
-		deeds += given
+		steps += given
 	}
-	if err := s.rest(ctx, deeds); err != nil {
+	if err := s.rest(ctx, steps); err != nil {
 		return err
 	}
 	server, err := s.ns.Servers.Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	fresh := &story{ns: s.ns, history: s.history, name: strings.Replace(s.name, "told", "anew", 1), begun: s.begun}
+	fresh := &scenario{ns: s.ns, history: s.history, name: strings.Replace(s.name, "first", "fresh", 1), begun: s.begun}
 	_, err = s.ns.Servers.Create(ctx, &v1beta1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: fresh.name}, Spec: server.Spec,
 	}, metav1.CreateOptions{FieldManager: harness.Author})
@@ -73,8 +73,8 @@ func (s *story) reconcile(ctx context.Context) error {
 // giveUp takes back what others did to an object. What they applied they give up by an empty apply, where the API server
 // lets them: a container must have an image. Fields of their own go otherwise, and last their claims, without the values:
 // these are the operator's to put right. It returns how many writes that took.
-func (s *story) giveUp(ctx context.Context, component harness.Component, object *unstructured.Unstructured) (writes int, err error) {
-	for _, by := range storyAppliers {
+func (s *scenario) giveUp(ctx context.Context, component harness.Component, object *unstructured.Unstructured) (writes int, err error) {
+	for _, by := range scenarioAppliers {
 		if ownership.ApplyEntry(object, by, "") == nil {
 			continue
 		}
@@ -106,7 +106,7 @@ func (s *story) giveUp(ctx context.Context, component harness.Component, object 
 
 // foreignFields are the operations that take away the first field of an object that Freehold does not set.
 func foreignFields(component harness.Component, object *unstructured.Unstructured) []harness.Operation {
-	for _, field := range storyFields {
+	for _, field := range scenarioFields {
 		if !field.foreign || field.component != component {
 			continue
 		}
@@ -126,8 +126,8 @@ func belongs(component harness.Component, entry *metav1.ManagedFieldsEntry) bool
 	return strings.HasPrefix(entry.Manager, "freehold-") || isSystem(component, entry)
 }
 
-// compare holds what is left of the story against a new MCPServer.
-func (s *story) compare(ctx context.Context, fresh *story, server *v1beta1.MCPServer) error {
+// compare compares the MCPServer at the end of the scenario with a new one.
+func (s *scenario) compare(ctx context.Context, fresh *scenario, server *v1beta1.MCPServer) error {
 	var errs []error
 	objects, err := s.ns.ObjectsOf(ctx, s.name)
 	if err != nil {

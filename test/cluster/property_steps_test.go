@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// act is something that somebody does in a story.
+// act is something that an actor does in a scenario.
 type act string
 
 // What others do to the objects of an MCPServer, each under a name of his own.
@@ -34,7 +34,7 @@ const (
 	actShare act = "share"
 	// actGiveUp applies nothing, so that all that was applied before is given up.
 	actGiveUp act = "give up"
-	// actMake applies a field whether the object exists or not. It is for stories that are written down: an object that it
+	// actMake applies a field whether the object exists or not. It is for scenarios that are written down: an object that it
 	// makes is another client's, and stays so until it is deleted.
 	actMake act = "make"
 	// actScale writes the scale subresource.
@@ -58,16 +58,16 @@ const (
 	actSettle    act = "neither yield nor take"
 )
 
-// storyDeed is one deed of a story. It is plain data, so that a story can be drawn, shrunk, and written down.
-type storyDeed struct {
+// scenarioStep is one step of a scenario. It is plain data, so that a scenario can be drawn, shrunk, and written down.
+type scenarioStep struct {
 	Do act
-	// Field is the name of a field, of fields, that the deed is about.
+	// Field is the name of a field, of fields, that the step is about.
 	Field string
 	// By is the field manager.
 	By string
 	// Which is the one of the values that there are to choose from, counted from 0.
 	Which int
-	// Wait tells that the next deed comes only after the operator has answered to this one.
+	// Wait says that the next step comes only after the operator has answered to this one.
 	Wait bool
 }
 
@@ -100,8 +100,8 @@ func inContainer(name string, below ...any) fieldpath.Path {
 	return fieldmanager.Path(append([]any{"spec", "template", "spec", "containers", fieldpath.KeyByFields("name", name)}, below...)...)
 }
 
-// storyFields are what others write: fields of each kind of object, and such that Freehold knows nothing of.
-var storyFields = map[string]disputed{
+// scenarioFields are what others write: fields of each kind of object, and such that Freehold knows nothing of.
+var scenarioFields = map[string]disputed{
 	"proxy image":      {component: harness.Proxy, path: inContainer("toolhive", "image"), values: []any{"example.com/other:1", "example.com/other:2"}},
 	"proxy variable":   {component: harness.Proxy, path: inContainer("toolhive", "env", fieldpath.KeyByFields("name", "HOME"), "value"), values: []any{"/a", "/b"}},
 	"proxy grace":      {component: harness.Proxy, path: fieldmanager.Path("spec", "template", "spec", "terminationGracePeriodSeconds"), values: []any{int64(10), int64(60)}},
@@ -123,22 +123,22 @@ var storyFields = map[string]disputed{
 	"label of a RoleBinding":    {component: harness.ProxyBinding, path: fieldmanager.Path("metadata", "labels", foreignKey), values: []any{"a", "b"}, foreign: true},
 }
 
-// storyAppliers are others that know server-side apply, and storyScalers write the scale subresource.
+// scenarioAppliers are others that know server-side apply, and scenarioScalers write the scale subresource.
 var (
-	storyAppliers = []string{team, "argocd-controller"}
-	storyScalers  = []string{"kubectl", "kube-controller-manager"}
+	scenarioAppliers = []string{team, "argocd-controller"}
+	scenarioScalers  = []string{"kubectl", "kube-controller-manager"}
 )
 
-var storyTransports = []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio, v1beta1.TransportSSE}
+var scenarioTransports = []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio, v1beta1.TransportSSE}
 
 // perform does what the step says. What the API server refuses, such as an apply without force of what belongs to
 // somebody else, is nothing that was done.
-func (s *story) perform(ctx context.Context, deed storyDeed) error {
+func (s *scenario) perform(ctx context.Context, step scenarioStep) error {
 	var err error
-	if field, ok := storyFields[deed.Field]; ok && deed.Do != actYield && deed.Do != actTake {
-		err = s.byOthers(ctx, deed, field)
+	if field, ok := scenarioFields[step.Field]; ok && step.Do != actYield && step.Do != actTake {
+		err = s.byOthers(ctx, step, field)
 	} else {
-		err = s.byAuthor(ctx, deed)
+		err = s.byAuthor(ctx, step)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -146,14 +146,14 @@ func (s *story) perform(ctx context.Context, deed storyDeed) error {
 	return err
 }
 
-func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) error {
-	value := field.values[deed.Which%len(field.values)]
-	switch deed.Do {
+func (s *scenario) byOthers(ctx context.Context, step scenarioStep, field disputed) error {
+	value := field.values[step.Which%len(field.values)]
+	switch step.Do {
 	case actMake:
-		_, err := s.ns.Apply(ctx, deed.By, field.component, s.name, false, bodyNaming(field.path, value))
+		_, err := s.ns.Apply(ctx, step.By, field.component, s.name, false, bodyNaming(field.path, value))
 		return err
 	case actScale:
-		return s.scale(ctx, deed.By, field.component, int32(1+deed.Which))
+		return s.scale(ctx, step.By, field.component, int32(1+step.Which))
 	case actReset:
 		_, err := s.ns.Patch(ctx, harness.Hand, field.component, s.name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
 		return err
@@ -170,28 +170,28 @@ func (s *story) byOthers(ctx context.Context, deed storyDeed, field disputed) er
 		if err := unstructured.SetNestedField(body, string(live.GetUID()), "metadata", "uid"); err != nil {
 			return err
 		}
-		_, err := s.ns.Apply(ctx, deed.By, field.component, s.name, force, body)
+		_, err := s.ns.Apply(ctx, step.By, field.component, s.name, force, body)
 		return err
 	}
 	switch {
-	case deed.Do == actApply, deed.Do == actForce:
-		err = apply(deed.Do == actForce, bodyNaming(field.path, value))
-	case deed.Do == actGiveUp:
+	case step.Do == actApply, step.Do == actForce:
+		err = apply(step.Do == actForce, bodyNaming(field.path, value))
+	case step.Do == actGiveUp:
 		err = apply(false, map[string]any{})
-	case deed.Do == actSet:
-		_, err = s.ns.Patch(ctx, deed.By, field.component, s.name, at.set(value)...)
+	case step.Do == actSet:
+		_, err = s.ns.Patch(ctx, step.By, field.component, s.name, at.set(value)...)
 	case !found:
-	case deed.Do == actRemove:
-		_, err = s.ns.Patch(ctx, deed.By, field.component, s.name, harness.Remove(at.pointer))
-	case deed.Do == actShare:
+	case step.Do == actRemove:
+		_, err = s.ns.Patch(ctx, step.By, field.component, s.name, harness.Remove(at.pointer))
+	case step.Do == actShare:
 		err = apply(false, bodyNaming(field.path, at.value))
 	default:
-		return fmt.Errorf("nobody can %q a field", deed.Do)
+		return fmt.Errorf("nobody can %q a field", step.Do)
 	}
 	return err
 }
 
-func (s *story) scale(ctx context.Context, by string, component harness.Component, number int32) error {
+func (s *scenario) scale(ctx context.Context, by string, component harness.Component, number int32) error {
 	scale := &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.ns.Name},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: number},
@@ -208,45 +208,45 @@ func (s *story) scale(ctx context.Context, by string, component harness.Componen
 }
 
 // byAuthor edits the MCPServer.
-func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
+func (s *scenario) byAuthor(ctx context.Context, step scenarioStep) error {
 	number := func() *int32 {
-		if deed.Which == 0 {
+		if step.Which == 0 {
 			return nil
 		}
-		n := int32(deed.Which)
+		n := int32(step.Which)
 		return &n
 	}
 	return s.edit(ctx, func(server *v1beta1.MCPServer) {
 		spec := &server.Spec
-		switch deed.Do {
+		switch step.Do {
 		case actImage:
-			spec.Image = fmt.Sprintf("example.com/mcp:%d", 1+deed.Which)
+			spec.Image = fmt.Sprintf("example.com/mcp:%d", 1+step.Which)
 		case actVariable:
 			spec.Env = slices.DeleteFunc(spec.Env, func(e v1beta1.EnvVar) bool { return e.Name == "MODE" })
-			if deed.Which > 0 {
-				spec.Env = append(spec.Env, v1beta1.EnvVar{Name: "MODE", Value: fmt.Sprint(deed.Which)})
+			if step.Which > 0 {
+				spec.Env = append(spec.Env, v1beta1.EnvVar{Name: "MODE", Value: fmt.Sprint(step.Which)})
 			}
 		case actReplicas:
 			spec.Replicas = number()
 		case actBackends:
 			spec.BackendReplicas = number()
 		case actPort:
-			spec.ProxyPort = int32(8080 + deed.Which)
+			spec.ProxyPort = int32(8080 + step.Which)
 		case actTransport:
-			spec.Transport, spec.MCPPort = storyTransports[deed.Which], 0
+			spec.Transport, spec.MCPPort = scenarioTransports[step.Which], 0
 			if spec.Transport != v1beta1.TransportStdio {
 				spec.MCPPort = 9000
 			}
 		case actYield, actTake:
-			key, value := v1beta1.AnnotationYield, deed.By
-			if deed.Do == actTake {
+			key, value := v1beta1.AnnotationYield, step.By
+			if step.Do == actTake {
 				key = v1beta1.AnnotationTake
 			}
 			if value == "" {
-				value = storyFields[deed.Field].selector(s.name)
+				value = scenarioFields[step.Field].selector(s.name)
 			}
 			metav1.SetMetaDataAnnotation(&server.ObjectMeta, key, value)
-			if deed.Do == actTake {
+			if step.Do == actTake {
 				s.takes = append(s.takes, value)
 			}
 		case actSettle:
@@ -257,7 +257,7 @@ func (s *story) byAuthor(ctx context.Context, deed storyDeed) error {
 }
 
 // edit changes the MCPServer as kubectl edit does.
-func (s *story) edit(ctx context.Context, change harness.Change) error {
+func (s *scenario) edit(ctx context.Context, change harness.Change) error {
 	for {
 		server, err := s.ns.Servers.Get(ctx, s.name, metav1.GetOptions{})
 		if err != nil {
@@ -313,7 +313,7 @@ func locateField(object map[string]any, path fieldpath.Path) (at fieldPlace, fou
 			continue
 		}
 		items, _ := at.value.([]any)
-		index := slices.IndexFunc(items, func(item any) bool { return item.(map[string]any)["name"] == storyKeyOf(element) })
+		index := slices.IndexFunc(items, func(item any) bool { return item.(map[string]any)["name"] == keyOf(element) })
 		if index < 0 {
 			at.pointer += "/-"
 			at.missing = path[i:]
@@ -337,7 +337,7 @@ func (p fieldPlace) set(value any) []harness.Operation {
 	return []harness.Operation{harness.Add(p.pointer, value)}
 }
 
-func storyKeyOf(element fieldpath.PathElement) any { return (*element.Key)[0].Value.Unstructured() }
+func keyOf(element fieldpath.PathElement) any { return (*element.Key)[0].Value.Unstructured() }
 
 // escapePointer makes a name fit for a JSON pointer (RFC 6901).
 func escapePointer(name string) string {

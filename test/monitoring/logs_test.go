@@ -30,8 +30,9 @@ type entry struct {
 	keys map[string]bool
 }
 
-// story lets an operator create an MCPServer, meet a conflict and see the MCPServer deleted, and returns its whole log.
-func story(t *testing.T, ns *harness.Namespace, args ...string) string {
+// playScenario lets an operator create an MCPServer, meet a conflict and see the MCPServer deleted. It returns the whole log
+// of the operator.
+func playScenario(t *testing.T, ns *harness.Namespace, args ...string) string {
 	t.Helper()
 	args = append(args, "--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
 	process, log := ns.OperateLogged(t, args...)
@@ -44,8 +45,8 @@ func story(t *testing.T, ns *harness.Namespace, args ...string) string {
 	return log()
 }
 
-// checkStory shows that the log tells what has happened, and to which MCPServer.
-func checkStory(t *testing.T, entries []entry, server string) {
+// checkScenario checks that the log reports what has happened, and to which MCPServer.
+func checkScenario(t *testing.T, entries []entry, server string) {
 	t.Helper()
 	told := map[string]int{}
 	for _, e := range entries {
@@ -76,7 +77,7 @@ func TestLogInJSON(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "100")
 	ns := env.Namespace(t)
-	log := story(t, ns, "--logging-format=json", "--tracing-endpoint="+closedAddress(t))
+	log := playScenario(t, ns, "--logging-format=json", "--tracing-endpoint="+closedAddress(t))
 	if told := strings.Count(log, "Traces are not delivered"); told != 1 {
 		t.Errorf("it is told %d times that traces are not delivered", told)
 	}
@@ -100,7 +101,7 @@ func TestLogInJSON(t *testing.T) {
 		}
 		entries = append(entries, one)
 	}
-	checkStory(t, entries, ns.Name+"/web")
+	checkScenario(t, entries, ns.Name+"/web")
 }
 
 // closedAddress is one where nobody listens.
@@ -126,7 +127,7 @@ var (
 func TestLogAsText(t *testing.T) {
 	ns := env.Namespace(t)
 	var entries []entry
-	for line := range strings.Lines(story(t, ns)) {
+	for line := range strings.Lines(playScenario(t, ns)) {
 		found := headed.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if found == nil {
 			t.Errorf("a line without a head: %s", line)
@@ -141,5 +142,5 @@ func TestLogAsText(t *testing.T) {
 		}
 		entries = append(entries, one)
 	}
-	checkStory(t, entries, ns.Name+"/web")
+	checkScenario(t, entries, ns.Name+"/web")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// member is one MCPServer of the fleet, and its story until it is taken over.
+// member is one MCPServer of the fleet, and its history until it is taken over.
 type member struct {
 	// server is what is created.
 	server *v1beta1.MCPServer
@@ -39,7 +39,7 @@ type deed struct {
 	do   func(t *testing.T, w *world, server string)
 }
 
-// gate is the generation in the StatefulSet's pod template at the end of a story, as ToolHive's runner counts: that
+// gate is the generation in the StatefulSet's pod template at the end of its history, as ToolHive's runner counts: that
 // of the MCPServer. One that was never edited has 1, which does not keep a runner from writing.
 func (m *member) gate() int {
 	gate := 1

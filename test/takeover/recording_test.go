@@ -16,27 +16,27 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// story is what became of one object: the versions that it had, in their order.
-type story []harness.Version
+// objectHistory has the versions of one object, in their order.
+type objectHistory []harness.Version
 
-func (s story) last() harness.Version { return s[len(s)-1] }
+func (s objectHistory) last() harness.Version { return s[len(s)-1] }
 
-// there tells that it was there when the recording began.
-func (s story) there() bool { return s[0].Listed }
+// there reports whether the object existed when the recording began.
+func (s objectHistory) there() bool { return s[0].Listed }
 
-// storiesOf returns the stories of those that an owner controls.
-func storiesOf(t *testing.T, h *harness.History, owner types.UID) (stories []story) {
+// historiesOf returns the histories of the objects that an owner controls.
+func historiesOf(t *testing.T, h *harness.History, owner types.UID) (histories []objectHistory) {
 	t.Helper()
-	all := map[types.UID]story{}
+	all := map[types.UID]objectHistory{}
 	for _, v := range h.Complete(t) {
 		all[v.GetUID()] = append(all[v.GetUID()], v)
 	}
 	for _, s := range all {
 		if controller := metav1.GetControllerOf(s.last()); controller != nil && controller.UID == owner {
-			stories = append(stories, s)
+			histories = append(histories, s)
 		}
 	}
-	return stories
+	return histories
 }
 
 // movements are the recordings that tell which pods a takeover restarts.
@@ -67,25 +67,25 @@ type moved struct {
 func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	t.Helper()
 	deployment := w.MustObject(t, harness.Proxy, server).GetUID()
-	for _, set := range storiesOf(t, m.replicaSets, deployment) {
+	for _, set := range historiesOf(t, m.replicaSets, deployment) {
 		if !set.there() {
 			found.proxyRolls++
 		}
-		made, ended, restarts := count(t, storiesOf(t, m.pods, set.last().GetUID()))
+		made, ended, restarts := count(t, historiesOf(t, m.pods, set.last().GetUID()))
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
 	}
 	statefulSet := w.MustObject(t, harness.Backend, server).GetUID()
-	for _, revision := range storiesOf(t, m.revisions, statefulSet) {
+	for _, revision := range historiesOf(t, m.revisions, statefulSet) {
 		if !revision.there() {
 			found.backendRolls++
 		}
 	}
-	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, storiesOf(t, m.pods, statefulSet))
+	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, historiesOf(t, m.pods, statefulSet))
 	return found
 }
 
-func count(t *testing.T, pods []story) (made, ended int, restarts int64) {
+func count(t *testing.T, pods []objectHistory) (made, ended int, restarts int64) {
 	t.Helper()
 	for _, pod := range pods {
 		if !pod.there() {
@@ -100,7 +100,7 @@ func count(t *testing.T, pods []story) (made, ended int, restarts int64) {
 }
 
 // restartsBefore is how often the containers of a pod had been restarted when the recording began.
-func restartsBefore(t *testing.T, pod story) int64 {
+func restartsBefore(t *testing.T, pod objectHistory) int64 {
 	t.Helper()
 	if !pod.there() {
 		return 0
