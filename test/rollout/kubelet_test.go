@@ -43,10 +43,10 @@ type kubelet struct {
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	pods  cache.Indexer
 
-	mu    sync.Mutex
-	fates map[subject]fate
-	// spared are pods of which something else was decreed than of their subject.
-	spared map[types.UID]fate
+	mu         sync.Mutex
+	behaviours map[subject]podBehaviour
+	// exceptions are pods that behave differently from their subject.
+	exceptions map[types.UID]podBehaviour
 }
 
 // subject are the pods of one tier that were made for one value of spec.image.
@@ -68,8 +68,8 @@ func startKubelet(t *testing.T, env *harness.Env) *kubelet {
 		t.Fatal(err)
 	}
 	k := &kubelet{
-		core:  core,
-		fates: map[subject]fate{}, spared: map[types.UID]fate{},
+		core:       core,
+		behaviours: map[subject]podBehaviour{}, exceptions: map[types.UID]podBehaviour{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
 	}
 	if err := k.register(t.Context()); err != nil {
@@ -195,7 +195,7 @@ func (k *kubelet) sync(ctx context.Context, key cache.ObjectName) error {
 		})
 	}
 	next := pod.DeepCopy()
-	if !k.fateOf(pod).report(next, time.Now()) {
+	if !k.behaviourOf(pod).report(next, time.Now()) {
 		return nil
 	}
 	_, err = client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
@@ -216,43 +216,43 @@ func subjectOf(pod *corev1.Pod) (subject, error) {
 	return subject{pod.Namespace, harness.Proxy, container.Args[len(container.Args)-1]}, nil
 }
 
-func (k *kubelet) fateOf(pod *corev1.Pod) fate {
+func (k *kubelet) behaviourOf(pod *corev1.Pod) podBehaviour {
 	of, err := subjectOf(pod)
 	if err != nil {
 		return ready
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if f, ok := k.spared[pod.UID]; ok {
-		return f
+	if behaviour, ok := k.exceptions[pod.UID]; ok {
+		return behaviour
 	}
-	return k.fates[of]
+	return k.behaviours[of]
 }
 
-// decreeForNew says what becomes of pods to come, and leaves those that there are alone.
-func (k *kubelet) decreeForNew(of subject, f fate, there []corev1.Pod) {
+// setBehaviourOfNew sets how future pods behave, and leaves existing ones alone.
+func (k *kubelet) setBehaviourOfNew(of subject, behaviour podBehaviour, there []corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range there {
 		if is, err := subjectOf(&there[i]); err == nil && is == of {
-			k.spared[there[i].UID] = k.fates[of]
+			k.exceptions[there[i].UID] = k.behaviours[of]
 		}
 	}
-	k.fates[of] = f
+	k.behaviours[of] = behaviour
 }
 
-// decreeFor says what becomes of one pod.
-func (k *kubelet) decreeFor(pod *corev1.Pod, f fate) {
+// setBehaviourOfPod sets how one pod behaves.
+func (k *kubelet) setBehaviourOfPod(pod *corev1.Pod, behaviour podBehaviour) {
 	k.mu.Lock()
-	k.spared[pod.UID] = f
+	k.exceptions[pod.UID] = behaviour
 	k.mu.Unlock()
 	k.queue.Add(cache.MetaObjectToName(pod))
 }
 
-// decree says what becomes of pods from now on: those that there are, and those to come. Without it they become ready.
-func (k *kubelet) decree(of subject, f fate) {
+// setBehaviour sets how existing and future pods behave from now on. Without it they become ready.
+func (k *kubelet) setBehaviour(of subject, behaviour podBehaviour) {
 	k.mu.Lock()
-	k.fates[of] = f
+	k.behaviours[of] = behaviour
 	k.mu.Unlock()
 	for _, key := range k.pods.ListKeys() {
 		if name, err := cache.ParseObjectName(key); err == nil && name.Namespace == of.namespace {

@@ -16,7 +16,7 @@ import (
 // proxySituations are what happens to the proxy's pods while the backend does well.
 var proxySituations = []situation{
 	{"all goes well", func(s *scene) {
-		s.decree(harness.Proxy, second, creating)
+		s.setBehaviour(harness.Proxy, second, creating)
 		s.change(image(second))
 		s.awaitPod(harness.Backend, second, "is ready", isPod(podZero, isReady))
 		s.await(goesOn())
@@ -25,20 +25,20 @@ var proxySituations = []situation{
 		if output, err := kubectl.Try(s.t.Context(), wait); err == nil || !strings.Contains(err.Error(), "timed out") {
 			s.t.Errorf("while the new proxy is being made, kubectl wait says %q, %v", output, err)
 		}
-		s.decree(harness.Proxy, second, ready)
+		s.setBehaviour(harness.Proxy, second, ready)
 		s.rests(serves())
 		kubectl.Do(s.t, wait)
 	}},
 	{"the image cannot be pulled", func(s *scene) {
-		s.decree(harness.Proxy, second, pullsLater)
+		s.setBehaviour(harness.Proxy, second, pullsLater)
 		s.change(image(second))
 		pod := s.awaitPod(harness.Proxy, second, "is there", anyPod)
 		s.rests(stuckAt(pod.Name, "ImagePullBackOff", "container toolhive"))
-		s.decree(harness.Proxy, second, ready)
+		s.setBehaviour(harness.Proxy, second, ready)
 		s.await(serves())
 	}},
 	{"a crash loop", func(s *scene) {
-		s.decree(harness.Proxy, second, crashes)
+		s.setBehaviour(harness.Proxy, second, crashes)
 		s.change(image(second))
 		pod := s.awaitPod(harness.Proxy, second, "is there", anyPod)
 		s.rests(stuckAt(pod.Name, "CrashLoopBackOff", "container toolhive"))
@@ -56,21 +56,21 @@ var proxySituations = []situation{
 		s.await(serves())
 	}},
 	{"never ready", func(s *scene) {
-		s.decree(harness.Proxy, second, neverReady)
+		s.setBehaviour(harness.Proxy, second, neverReady)
 		s.change(image(second))
 		since := s.seen()
 		pod := s.awaitPod(harness.Proxy, second, "is there", anyPod)
 		s.await(stuckAt(pod.Name, "NotReady"))
 		s.hasBeen(since, goesOn())
-		s.decree(harness.Proxy, second, ready)
+		s.setBehaviour(harness.Proxy, second, ready)
 		s.await(serves())
 	}},
 	{"longer than the user has allowed", func(s *scene) {
 		s.MustPatch(s.t, harness.Hand, harness.Proxy, name, harness.Replace("/spec/progressDeadlineSeconds", 2))
-		s.decree(harness.Proxy, second, notReadyYet)
+		s.setBehaviour(harness.Proxy, second, notReadyYet)
 		s.change(image(second))
 		s.await(stuck("ProgressDeadlineExceeded"))
-		s.decree(harness.Proxy, second, ready)
+		s.setBehaviour(harness.Proxy, second, ready)
 		s.await(serves())
 	}},
 	{"paused", func(s *scene) {
@@ -81,22 +81,22 @@ var proxySituations = []situation{
 		s.await(serves())
 	}},
 	{"a pod is deleted by hand", func(s *scene) {
-		s.decreeForNew(harness.Proxy, first, creating)
+		s.setBehaviourOfNew(harness.Proxy, first, creating)
 		s.deletePod(s.awaitPod(harness.Proxy, first, "is ready", isReady).Name)
 		pod := s.awaitPod(harness.Proxy, first, "is being made", waitsOnNode)
 		s.await(goesOn())
 		s.deletePod(pod.Name)
-		s.decree(harness.Proxy, first, ready)
+		s.setBehaviour(harness.Proxy, first, ready)
 		s.await(serves())
 	}},
 	{"scaled during the rollout", func(s *scene) {
-		s.decree(harness.Proxy, second, creating)
+		s.setBehaviour(harness.Proxy, second, creating)
 		s.change(image(second))
 		s.awaitPod(harness.Proxy, second, "is being made", waitsOnNode)
 		s.await(goesOn())
 		s.change(harness.Replicas(3, 2))
 		s.await(goesOn())
-		s.decree(harness.Proxy, second, ready)
+		s.setBehaviour(harness.Proxy, second, ready)
 		s.await(serves())
 		harness.Eventually(s.t, "three proxies in the status", func(ctx context.Context) error {
 			server, err := s.Servers.Get(ctx, name, metav1.GetOptions{})

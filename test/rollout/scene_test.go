@@ -232,9 +232,9 @@ func (s *scene) change(changes ...harness.Change) {
 // image is the change of the image.
 func image(to string) harness.Change { return func(s *v1beta1.MCPServer) { s.Spec.Image = to } }
 
-// decree says what becomes of the pods of a tier with an image.
-func (s *scene) decree(tier harness.Component, image string, f fate) {
-	s.site.kubelet.decree(subject{s.Name, tier, image}, f)
+// setBehaviour sets how the pods of a tier with an image behave.
+func (s *scene) setBehaviour(tier harness.Component, image string, behaviour podBehaviour) {
+	s.site.kubelet.setBehaviour(subject{s.Name, tier, image}, behaviour)
 }
 
 // awaitPod waits until a tier has a pod with the image that the check, if any, accepts.
@@ -290,14 +290,14 @@ func (s *scene) deletePod(pod string) {
 	})
 }
 
-// decreeForNew says what becomes of the pods to come of a tier with an image.
-func (s *scene) decreeForNew(tier harness.Component, image string, f fate) {
+// setBehaviourOfNew sets how the future pods of a tier with an image behave.
+func (s *scene) setBehaviourOfNew(tier harness.Component, image string, behaviour podBehaviour) {
 	s.t.Helper()
 	there, err := tierPods(s.t.Context(), s.Namespace, tier)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.site.kubelet.decreeForNew(subject{s.Name, tier, image}, f, there)
+	s.site.kubelet.setBehaviourOfNew(subject{s.Name, tier, image}, behaviour, there)
 }
 
 // calm is how long the operator must have written nothing to count as at rest.

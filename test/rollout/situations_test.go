@@ -30,38 +30,38 @@ var situations = []situation{
 		s.checkRevisions()
 	}},
 	{"the image cannot be pulled", func(s *scene) {
-		s.decree(harness.Backend, second, pullFails)
+		s.setBehaviour(harness.Backend, second, pullFails)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.await(stuckAt(pod, "ImagePullBackOff", "container mcp"))
 		since := s.seen()
-		for _, turn := range []fate{pullsLater, pullFails, pullsLater} {
-			s.decree(harness.Backend, second, turn)
+		for _, turn := range []podBehaviour{pullsLater, pullFails, pullsLater} {
+			s.setBehaviour(harness.Backend, second, turn)
 			s.awaitPod(harness.Backend, second, "waits "+string(turn), waitsBecause(turn))
 		}
 		s.rests(stuckAt(pod, "ImagePullBackOff"))
 		s.neverBut(since, stuckAt(pod, "ImagePullBackOff"))
-		s.decree(harness.Backend, second, ready)
+		s.setBehaviour(harness.Backend, second, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
 	{"a crash loop", func(s *scene) {
-		s.decree(harness.Backend, second, crashes)
+		s.setBehaviour(harness.Backend, second, crashes)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.await(stuckAt(pod, "CrashLoopBackOff", "container mcp"))
 		since := s.seen()
 		// It is tried again now and then, and runs for a moment.
-		s.decree(harness.Backend, second, runsAgain)
+		s.setBehaviour(harness.Backend, second, runsAgain)
 		s.awaitPod(harness.Backend, second, "runs again", func(p *corev1.Pod) bool {
 			return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil
 		})
 		s.rests(stuckAt(pod, "CrashLoopBackOff"))
-		s.decree(harness.Backend, second, crashes)
+		s.setBehaviour(harness.Backend, second, crashes)
 		s.awaitPod(harness.Backend, second, "waits again", waitsBecause(crashes))
 		s.rests(stuckAt(pod, "CrashLoopBackOff"))
 		s.neverBut(since, stuckAt(pod, "CrashLoopBackOff"))
-		s.decree(harness.Backend, second, ready)
+		s.setBehaviour(harness.Backend, second, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
@@ -74,30 +74,30 @@ var situations = []situation{
 		s.await(serves())
 	}},
 	{"never ready", func(s *scene) {
-		s.decree(harness.Backend, second, neverReady)
+		s.setBehaviour(harness.Backend, second, neverReady)
 		s.change(image(second))
 		since := s.seen()
 		pod := s.strategy.meet(s)
 		s.rests(stuckAt(pod, "NotReady"))
 		// For ten minutes, of which most had passed, there was hope.
 		s.hasBeen(since, goesOn())
-		s.decree(harness.Backend, second, ready)
+		s.setBehaviour(harness.Backend, second, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
 	{"a pod is deleted by hand", func(s *scene) {
 		since := s.seen()
-		s.decreeForNew(harness.Backend, first, creating)
+		s.setBehaviourOfNew(harness.Backend, first, creating)
 		s.deletePod(podZero)
 		s.awaitPod(harness.Backend, first, "is being made", isPod(podZero, waitsOnNode))
 		s.rests(serves())
-		s.decree(harness.Backend, first, ready)
+		s.setBehaviour(harness.Backend, first, ready)
 		s.awaitPod(harness.Backend, first, "is back", isPod(podZero, isReady))
 		s.await(serves())
 		s.neverBut(since, serves())
 
 		// And again while it is the one that a rollout waits for.
-		s.decree(harness.Backend, second, creating)
+		s.setBehaviour(harness.Backend, second, creating)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.awaitPod(harness.Backend, second, "is being made", isPod(pod, waitsOnNode))
@@ -105,12 +105,12 @@ var situations = []situation{
 		s.deletePod(pod)
 		s.awaitPod(harness.Backend, second, "is being made again", isPod(pod, waitsOnNode))
 		s.await(goesOn())
-		s.decree(harness.Backend, second, ready)
+		s.setBehaviour(harness.Backend, second, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
 	{"held up half way", func(s *scene) {
-		s.decree(harness.Backend, second, creating)
+		s.setBehaviour(harness.Backend, second, creating)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.awaitPod(harness.Backend, second, "is being made", isPod(pod, waitsOnNode))
@@ -119,21 +119,21 @@ var situations = []situation{
 		s.await(serves())
 	}},
 	{"scaled during the rollout", func(s *scene) {
-		s.decree(harness.Backend, second, creating)
+		s.setBehaviour(harness.Backend, second, creating)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.awaitPod(harness.Backend, second, "is being made", isPod(pod, waitsOnNode))
 		s.await(goesOn())
 		s.change(harness.Replicas(1, 3))
 		s.await(goesOn())
-		s.decree(harness.Backend, second, ready)
+		s.setBehaviour(harness.Backend, second, ready)
 		s.strategy.finish(s)
 		s.awaitPod(harness.Backend, second, "is one more", isPod(name+"-2", isReady))
 		s.await(serves())
 		s.checkRevisions()
 	}},
 	{"put right by another image", func(s *scene) {
-		s.decree(harness.Backend, second, pullsLater)
+		s.setBehaviour(harness.Backend, second, pullsLater)
 		s.change(image(second))
 		pod := s.strategy.meet(s)
 		s.await(stuckAt(pod, "ImagePullBackOff"))
@@ -150,19 +150,19 @@ var situations = []situation{
 var partitionSituations = []situation{
 	{"a crash loop below the partition", func(s *scene) {
 		zero := s.awaitPod(harness.Backend, first, "is ready", isPod(podZero, isReady))
-		s.site.kubelet.decreeFor(zero, crashes)
+		s.site.kubelet.setBehaviourOfPod(zero, crashes)
 		s.awaitPod(harness.Backend, first, "has crashed", isPod(podZero, waitsBecause(crashes)))
 		s.change(image(second))
 		// The controller replaces no other pod before this one is ready, which keeps its revision.
 		s.rests(stuckAt(podZero, "CrashLoopBackOff", "below the partition"))
-		s.site.kubelet.decreeFor(zero, ready)
+		s.site.kubelet.setBehaviourOfPod(zero, ready)
 		s.strategy.finish(s)
 		s.await(serves())
 	}},
 }
 
 // waitsBecause accepts a pod whose container waits for this reason.
-func waitsBecause(reason fate) func(*corev1.Pod) bool {
+func waitsBecause(reason podBehaviour) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
 			pod.Status.ContainerStatuses[0].State.Waiting.Reason == string(reason)

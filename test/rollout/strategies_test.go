@@ -44,7 +44,7 @@ var (
 		finish: func(*scene) {},
 		repartition: func(s *scene) {
 			s.updateStrategy(rolling(1))
-			s.decree(harness.Backend, second, ready)
+			s.setBehaviour(harness.Backend, second, ready)
 			s.rests(waitsFor(podZero, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
@@ -60,7 +60,7 @@ var (
 		repartition: func(s *scene) {
 			// Above all pods: those that have been replaced stay so.
 			s.updateStrategy(rolling(5))
-			s.decree(harness.Backend, second, ready)
+			s.setBehaviour(harness.Backend, second, ready)
 			s.await(waitsFor(podZero, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
@@ -83,7 +83,7 @@ var (
 		repartition: func(s *scene) {
 			// The user changes his mind, and has the rest rolled out, but not yet all of it.
 			s.updateStrategy(rolling(2))
-			s.decree(harness.Backend, second, ready)
+			s.setBehaviour(harness.Backend, second, ready)
 			s.await(waitsFor(podOne, "Partition"))
 			s.updateStrategy(rolling(0))
 		},
@@ -107,7 +107,7 @@ var (
 			// It has no partition, but can be paused.
 			s.annotate(v1beta1.AnnotationBackendRollout, "paused")
 			s.await(waitsFor(podZero, "Paused")) // Or the operator may see the pod ready before it sees that.
-			s.decree(harness.Backend, second, ready)
+			s.setBehaviour(harness.Backend, second, ready)
 			s.rests(waitsFor(podZero, "Paused"))
 			s.annotate(v1beta1.AnnotationBackendRollout, "")
 		},

@@ -15,27 +15,27 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// fate is what becomes of a pod once it is on the node. The zero value is that it runs and is ready.
-type fate string
+// podBehaviour is how a pod behaves once it is on the node. The zero value is that it runs and is ready.
+type podBehaviour string
 
 const (
-	ready fate = ""
+	ready podBehaviour = ""
 	// creating: its containers are being made, for as long as it takes.
-	creating fate = "ContainerCreating"
+	creating podBehaviour = "ContainerCreating"
 	// A kubelet tells in turns that it has failed to pull, and that it waits before it tries again.
-	pullFails   fate = "ErrImagePull"
-	pullsLater  fate = "ImagePullBackOff"
-	crashes     fate = "CrashLoopBackOff"
-	runsAgain   fate = "running again after a crash"
-	neverReady  fate = "running for almost too long"
-	notReadyYet fate = "running and not ready"
+	pullFails   podBehaviour = "ErrImagePull"
+	pullsLater  podBehaviour = "ImagePullBackOff"
+	crashes     podBehaviour = "CrashLoopBackOff"
+	runsAgain   podBehaviour = "running again after a crash"
+	neverReady  podBehaviour = "running for almost too long"
+	notReadyYet podBehaviour = "running and not ready"
 )
 
 // almost is how long a pod of neverReady may still take.
 const almost = 2 * time.Second
 
-// report makes the status of a pod what the fate says, and tells whether that is news.
-func (f fate) report(pod *corev1.Pod, now time.Time) (news bool) {
+// report sets the status of a pod as the behaviour demands, and reports whether that changes it.
+func (b podBehaviour) report(pod *corev1.Pod, now time.Time) (news bool) {
 	before := pod.Status.DeepCopy()
 	status, stamp := &pod.Status, metav1.NewTime(now.Truncate(time.Second))
 	if status.StartTime == nil {
@@ -46,7 +46,7 @@ func (f fate) report(pod *corev1.Pod, now time.Time) (news bool) {
 	status.Phase = corev1.PodPending
 	status.ContainerStatuses = nil
 	for i := range pod.Spec.Containers {
-		container := f.container(&pod.Spec.Containers[i], before, stamp)
+		container := b.container(&pod.Spec.Containers[i], before, stamp)
 		if container.State.Running != nil || container.LastTerminationState.Terminated != nil {
 			status.Phase = corev1.PodRunning // Its containers have all been started once.
 		}
@@ -59,7 +59,7 @@ func (f fate) report(pod *corev1.Pod, now time.Time) (news bool) {
 		}
 		for i := range status.Conditions {
 			if old := &status.Conditions[i]; old.Type == kind {
-				if old.Status == c.Status && f != neverReady {
+				if old.Status == c.Status && b != neverReady {
 					c.LastTransitionTime = old.LastTransitionTime
 				}
 				*old = c
@@ -69,18 +69,18 @@ func (f fate) report(pod *corev1.Pod, now time.Time) (news bool) {
 		status.Conditions = append(status.Conditions, c)
 	}
 	since := stamp
-	if f == neverReady {
+	if b == neverReady {
 		since = metav1.NewTime(status.StartTime.Add(almost - rollout.ReadyDeadline))
 	}
 	set(corev1.PodReadyToStartContainers, true, stamp)
 	set(corev1.PodInitialized, true, stamp)
-	set(corev1.ContainersReady, f == ready, since)
-	set(corev1.PodReady, f == ready, since)
+	set(corev1.ContainersReady, b == ready, since)
+	set(corev1.PodReady, b == ready, since)
 	return !equality.Semantic.DeepEqual(before, status)
 }
 
 // container is the status of one.
-func (f fate) container(c *corev1.Container, before *corev1.PodStatus, now metav1.Time) corev1.ContainerStatus {
+func (b podBehaviour) container(c *corev1.Container, before *corev1.PodStatus, now metav1.Time) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	var old *corev1.ContainerStatus
 	for i := range before.ContainerStatuses {
@@ -93,23 +93,23 @@ func (f fate) container(c *corev1.Container, before *corev1.PodStatus, now metav
 		began = old.State.Running.StartedAt
 	}
 	started := false
-	switch f {
+	switch b {
 	case ready, notReadyYet, neverReady, runsAgain:
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: began}
-		s.Ready, started = f == ready, true
+		s.Ready, started = b == ready, true
 	case pullFails:
 		s.State.Waiting = &corev1.ContainerStateWaiting{
-			Reason: string(f), Message: "failed to pull and unpack image: failed to resolve reference: not found",
+			Reason: string(b), Message: "failed to pull and unpack image: failed to resolve reference: not found",
 		}
 	case pullsLater:
-		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(f), Message: fmt.Sprintf("Back-off pulling image %q", c.Image)}
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(b), Message: fmt.Sprintf("Back-off pulling image %q", c.Image)}
 	case crashes:
-		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(f), Message: "back-off 40s restarting failed container=" + c.Name}
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(b), Message: "back-off 40s restarting failed container=" + c.Name}
 	default:
-		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(f)}
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: string(b)}
 	}
 	s.Started = &started
-	if f == crashes || f == runsAgain {
+	if b == crashes || b == runsAgain {
 		s.RestartCount = 3
 		ended := now
 		if old != nil && old.LastTerminationState.Terminated != nil {
@@ -119,7 +119,7 @@ func (f fate) container(c *corev1.Container, before *corev1.PodStatus, now metav
 			ExitCode: 1, Reason: "Error", StartedAt: ended, FinishedAt: ended,
 		}
 	}
-	if f != creating && f != pullFails && f != pullsLater {
+	if b != creating && b != pullFails && b != pullsLater {
 		s.ImageID = fmt.Sprintf("%s@sha256:%x", c.Image, sha256.Sum256([]byte(c.Image)))
 	}
 	return s
