@@ -47,9 +47,9 @@ type Cluster struct {
 	ports     ports
 	spawner   *spawner
 	processes map[Component]*process
-	// farewell is nil without fake nodes.
-	farewell *farewell
-	failure  *failure
+	// podTerminator is nil without fake nodes.
+	podTerminator *podTerminator
+	failure       *failure
 
 	stopOnce sync.Once
 	stopErr  error
@@ -101,7 +101,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		}
 	}
 	if c.processes[Kwok] != nil {
-		if c.farewell, err = startFarewell(c.state.file("config", kwokUser.kubeconfig())); err != nil {
+		if c.podTerminator, err = startPodTerminator(c.state.file("config", kwokUser.kubeconfig())); err != nil {
 			return nil, err
 		}
 	}
@@ -188,8 +188,8 @@ func (c *Cluster) Wait(ctx context.Context) error {
 // what the first did.
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
-		if c.farewell != nil {
-			c.farewell.end()
+		if c.podTerminator != nil {
+			c.podTerminator.end()
 		}
 		c.stopErr = errors.Join(c.withdraw(), c.stopProcesses())
 		if c.spawner != nil {

@@ -19,21 +19,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// farewellRetry is how long to wait until a pod is deleted again whose deletion failed.
-const farewellRetry = 200 * time.Millisecond
+// terminationRetry is how long to wait after a failed deletion of a pod before the next attempt.
+const terminationRetry = 200 * time.Millisecond
 
-// farewell deletes the pods of fake nodes that are to go, as a kubelet does when their containers have ended.
+// podTerminator deletes the terminating pods of fake nodes, as a kubelet does when their containers have ended.
 //
 // kwok could do that too, but by the name of a pod alone. When it is late, which it is on a busy machine, it deletes the
 // next pod of a StatefulSet in place of the one that was to go, then the one that is made for that, and so on.
-type farewell struct {
+type podTerminator struct {
 	client kubernetes.Interface
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// startFarewell begins to delete pods, with the rights of kwok, until end is called.
-func startFarewell(kubeconfig string) (*farewell, error) {
+// startPodTerminator begins to delete pods, with the rights of kwok, until end is called.
+func startPodTerminator(kubeconfig string) (*podTerminator, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading a kubeconfig: %w", err)
@@ -44,11 +44,11 @@ func startFarewell(kubeconfig string) (*farewell, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	f := &farewell{client: client, stop: stop}
+	p := &podTerminator{client: client, stop: stop}
 	look := func(object any) {
 		pod, ok := object.(*corev1.Pod)
 		if ok && pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
-			f.ended.Go(func() { f.delete(ctx, pod) })
+			p.ended.Go(func() { p.delete(ctx, pod) })
 		}
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -71,14 +71,14 @@ func startFarewell(kubeconfig string) (*farewell, error) {
 			return object, nil
 		},
 	})
-	f.ended.Go(func() { informer.RunWithContext(ctx) })
-	return f, nil
+	p.ended.Go(func() { informer.RunWithContext(ctx) })
+	return p, nil
 }
 
 // delete deletes a pod, and tries again for as long as the API server does not answer.
-func (f *farewell) delete(ctx context.Context, pod *corev1.Pod) {
-	_ = wait.PollUntilContextCancel(ctx, farewellRetry, true, func(ctx context.Context) (gone bool, err error) {
-		err = f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+func (p *podTerminator) delete(ctx context.Context, pod *corev1.Pod) {
+	_ = wait.PollUntilContextCancel(ctx, terminationRetry, true, func(ctx context.Context) (gone bool, err error) {
+		err = p.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 		})
 		return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err), nil
@@ -86,7 +86,7 @@ func (f *farewell) delete(ctx context.Context, pod *corev1.Pod) {
 }
 
 // end returns when nothing is deleted any more.
-func (f *farewell) end() {
-	f.stop()
-	f.ended.Wait()
+func (p *podTerminator) end() {
+	p.stop()
+	p.ended.Wait()
 }
