@@ -12,7 +12,13 @@ import (
 // Eventually waits until the check returns nil, and fails the test with its last error when that takes too long.
 func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	EventuallyWithin(t, Timeout, what, check)
+}
+
+// EventuallyWithin is Eventually with another limit than Timeout.
+func EventuallyWithin(t *testing.T, limit time.Duration, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	eventually(ctx, t, what, Poll, check)
 }

@@ -4,10 +4,10 @@
 package harness
 
 import (
+	"embed"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +19,44 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recordings are of what ToolHive's operator and its proxyrunner, both v0.44.0, had made of MCPServers on a real node:
-// all objects with their managedFields. Names and UIDs are placeholders.
-var recordings = filepath.Join("..", "cluster", "testdata", "toolhive")
+// fixtures are what ToolHive's operator and its proxyrunner, both v0.44.0, had made of MCPServers on a real node: all
+// objects with their managedFields. Names and UIDs are placeholders.
+//
+//go:embed testdata/toolhive/*.yaml
+var fixtures embed.FS
+
+// fixturesDir is where the fixtures are.
+const fixturesDir = "testdata/toolhive"
+
+// Fixtures returns the names of the MCPServers that were recorded, in alphabetical order.
+func Fixtures(t *testing.T) []string {
+	t.Helper()
+	files, err := fixtures.ReadDir(fixturesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(file.Name(), ".yaml"))
+	}
+	return names
+}
+
+// ReadFixture returns the manifests of a recorded MCPServer and its children, by component. They have placeholders.
+func ReadFixture(t *testing.T, name string) map[Component]string {
+	t.Helper()
+	content, err := fixtures.ReadFile(path.Join(fixturesDir, name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[Component]string{}
+	for document := range strings.SplitSeq(string(content), "---\n# ") {
+		if component, text, ok := strings.Cut(document, "\n"); ok {
+			found[Component(component)] = text
+		}
+	}
+	return found
+}
 
 // componentsInOrder are the components in an order in which an owner comes before what refers to it.
 var componentsInOrder = []Component{
@@ -31,19 +66,10 @@ var componentsInOrder = []Component{
 }
 
 // RestoreFixture creates an MCPServer and all its objects as they were recorded of ToolHive, with the same owners of the
-// same fields. The fixtures are the files of test/cluster/testdata/toolhive.
+// same fields. The fixtures are the files of test/harness/testdata/toolhive.
 func (ns *Namespace) RestoreFixture(t *testing.T, fixture, name string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(recordings, fixture+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	documents := map[Component]string{}
-	for document := range strings.SplitSeq(string(content), "---\n# ") {
-		if part, text, ok := strings.Cut(document, "\n"); ok {
-			documents[Component(part)] = text
-		}
-	}
+	documents := ReadFixture(t, fixture)
 	values := []string{"${NAME}", name, "${NAMESPACE}", ns.Name}
 	for _, component := range componentsInOrder {
 		if documents[component] == "" {

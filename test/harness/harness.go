@@ -88,6 +88,22 @@ func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
 	return env, err
 }
 
+// NewForTest starts a control plane, with Freehold installed, for one test: one that disturbs the control plane itself. It
+// ends with the test.
+func NewForTest(t *testing.T) *Env {
+	t.Helper()
+	own, err := New(t.Context(), cluster.Options{AuditBodies: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return own
+}
+
 // knowMCPServers lets the garbage collector know the new kind. It looks for such every 30 s, and when it starts.
 func (e *Env) knowMCPServers(ctx context.Context, options cluster.Options) error {
 	if options.APIServerOnly {

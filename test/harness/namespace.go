@@ -32,7 +32,15 @@ const (
 	Author = "test-author"
 	// Hand is a human at work on the children.
 	Hand = "kubectl-edit"
+	// Team knows server-side apply.
+	Team = "team"
 )
+
+// ForeignKey is a label or annotation that Freehold does not know.
+const ForeignKey = "example.com/foreign"
+
+// FirstContainer is the JSON pointer to the first container in the pod template of a workload.
+const FirstContainer = "/spec/template/spec/containers/0"
 
 // Namespace is a namespace that belongs to one test. The test acts in it as users do, and its operators watch only it.
 type Namespace struct {
@@ -59,13 +67,13 @@ func (e *Env) Namespace(t *testing.T) *Namespace {
 // Operate runs an operator that watches the namespace alone, until the test ends or it is stopped.
 func (ns *Namespace) Operate(t *testing.T, args ...string) *operator.Process {
 	t.Helper()
-	return ns.Operator(t, append([]string{watchFlag + ns.Name}, args...)...)
+	return ns.Operator(t, append([]string{Watching(ns.Name)}, args...)...)
 }
 
 // OperateLogged is Operate with what reads the operator's log, as far as it has been written.
 func (ns *Namespace) OperateLogged(t *testing.T, args ...string) (*operator.Process, func() string) {
 	t.Helper()
-	return ns.Logged(t, append([]string{watchFlag + ns.Name}, args...)...)
+	return ns.Logged(t, append([]string{Watching(ns.Name)}, args...)...)
 }
 
 // Stop ends an operator, and fails the test when that does not end well.

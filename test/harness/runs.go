@@ -32,6 +32,9 @@ func (r Run) watches(namespace string) bool {
 // watchFlag is the operator's flag that names the namespaces to watch.
 const watchFlag = "--watch-namespaces="
 
+// Watching returns the operator's flag that has it watch one namespace.
+func Watching(namespace string) string { return watchFlag + namespace }
+
 // newRun is the run of an operator that is about to be started with these flags.
 func newRun(args []string) Run {
 	run := Run{Started: time.Now()}

@@ -62,3 +62,18 @@ func Environment(name, value string) Change {
 		server.Spec.Env = append(server.Spec.Env, v1beta1.EnvVar{Name: name, Value: value})
 	}
 }
+
+// HTTPServer returns an MCPServer with every child that one can have without options.
+func HTTPServer(name string, changes ...Change) *v1beta1.MCPServer {
+	return Server(name, v1beta1.TransportStreamableHTTP, changes...)
+}
+
+// ServerWithAllChildren returns an MCPServer that has every child there is.
+func ServerWithAllChildren(name string) *v1beta1.MCPServer {
+	return Server(name, v1beta1.TransportStreamableHTTP, InlineAuthorization, Replicas(1, 1))
+}
+
+// SharedSessions gives an MCPServer a session store, so that several proxies share their sessions.
+func SharedSessions(s *v1beta1.MCPServer) {
+	s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageRedis, Address: "redis:6379"}
+}

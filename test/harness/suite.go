@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -32,6 +34,27 @@ type Suite struct {
 	Node **node.Node
 	// Check looks at the whole after the last test; nil looks at nothing more.
 	Check func() error
+}
+
+// testsPerProcessor is how many tests run at a time for each processor: they wait part of the time.
+const testsPerProcessor = 3
+
+// Main runs a package of test/cluster: its tests share one control plane, which they find in env. Each test has a namespace
+// of its own, and operators that watch that namespace alone. After the last test, everything that the operators asked the
+// API server for is held against the invariants, see Invariants. With the flag -update-numbers, what the tests counted is
+// written into docs/ownership.md.
+func Main(m *testing.M, env **Env) (code int) {
+	updateNumbers := flag.Bool("update-numbers", false, "write the numbers of this run into docs/ownership.md")
+	flag.Parse()
+	AtOnce(testsPerProcessor * runtime.GOMAXPROCS(0))
+	code = Suite{Env: env, Options: cluster.Options{AuditBodies: true}}.Run(m)
+	if *updateNumbers && code == 0 {
+		if err := (*env).Numbers.Publish(filepath.Join("..", "..", "..", "docs", "ownership.md")); err != nil {
+			fmt.Fprintln(os.Stderr, "the numbers are not written:", err)
+			return 1
+		}
+	}
+	return code
 }
 
 // Run runs the tests and returns the exit code of the program. Where there has to be a real node and none can run,
@@ -107,8 +130,7 @@ func (e *Env) checkInvariants(ctx context.Context) error {
 		}
 		fmt.Println(v)
 	}
-	e.Numbers.Add("all suites: requests of operators looked at in the audit log", requests)
-	e.Numbers.Add("all suites: requests of operators that should not have been", len(violations))
+	e.Numbers.addRequests(requests)
 	if len(violations) > 0 {
 		return fmt.Errorf("%d requests of operators should not have been", len(violations))
 	}
