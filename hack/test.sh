@@ -6,7 +6,7 @@
 #
 #   unit     the operator's module
 #   tools    the local cluster and the other tools under hack/
-#   cluster  the suites in test/, on a real API server
+#   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
 #   node     the real node of the local cluster, and the suites in test/node and test/takeover that run on it (Linux and
 #            root; see hack/install-node-packages.sh)
 #

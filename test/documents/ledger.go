@@ -24,6 +24,7 @@ var exceptions = []entry{
 	{file: "docs/monitoring.md", has: " logs ", reason: "the pods of these suites are fake, and write no log"},
 	{file: "docs/monitoring.md", has: " top ", reason: "needs metrics-server, which is not Freehold's"},
 	{file: "pkg/render/testdata/stored/README.md", reason: "makes test data anew, in the checkout"},
+	{file: "test/README.md", reason: "is what runs these tests"},
 	{file: "test/harness/testdata/toolhive/README.md", reason: "makes test data anew, on a real node"},
 }
 
