@@ -21,7 +21,7 @@ import (
 )
 
 // reconcile makes all others give up what they claim, and the author ask for nothing special any more. All must then be
-// as with a new MCPServer of the same spec, values and owners, but for what neutral leaves out.
+// as with a new MCPServer of the same spec, values and owners, but for what harness.Neutral leaves out.
 func (s *scenario) reconcile(ctx context.Context) error {
 	if err := s.edit(ctx, func(server *v1beta1.MCPServer) {
 		delete(server.Annotations, v1beta1.AnnotationYield)

@@ -155,7 +155,7 @@ func (s *installation) writesTwice(t *testing.T) bool {
 	}
 }
 
-// end is the state of the MCPServer and its children in words that are the same in each namespace, see neutral.
+// end is the state of the MCPServer and its children in words that are the same in each namespace, see harness.Neutral.
 func (s *installation) end(t *testing.T) map[harness.Component]map[string]string {
 	t.Helper()
 	objects := s.MustObjectsOf(t, takenName)

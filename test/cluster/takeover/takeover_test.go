@@ -89,7 +89,7 @@ func (s *installation) awaitTakenOver(t *testing.T, name string) *v1beta1.MCPSer
 	return s.AwaitSettled(t, name)
 }
 
-// strayOwnersButScalers is strayOwners for workloads that an autoscaler may have scaled.
+// strayOwnersButScalers is harness.StrayOwners for workloads that an autoscaler may have scaled.
 func strayOwnersButScalers(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
 	return slices.DeleteFunc(harness.StrayOwners(server, objects), func(wrong string) bool {
 		return wrong == fmt.Sprintf("%s of MCPServer %s: kube-controller-manager/scale owns fields by Update", harness.Proxy, server.Name)
