@@ -115,8 +115,8 @@ func (w *writer[L, A]) keep(owned A) any {
 	return w.target.Keep(owned)
 }
 
-// read reads the object of an attempt that has its state only. An object that is not as the state has it any more is
-// ClassMoved: the cache is about to show it.
+// read reads the object of an attempt that has its state only. Its status may be a later one; an object that is otherwise not
+// as the state has it any more is ClassMoved: the cache is about to show it.
 func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	if a.whole || a.State == nil {
 		return nil
@@ -127,7 +127,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 		return classify(err, w.manager, a.Object, known)
 	}
 	live, ok := found.(L)
-	if err != nil || !ok || found.GetUID() != known.GetUID() || found.GetResourceVersion() != known.GetResourceVersion() {
+	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.Standing(found, "") != a.State.standing {
 		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since it was seen"}
 	}
 	a.live, a.whole, a.out.Live = live, true, found

@@ -113,15 +113,6 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	return p.retry
 }
 
-// look takes from the caches what the pass decides on, so that it is all of one moment.
-func (p *pass) look() {
-	for _, ref := range p.children(p.key) {
-		p.child(ref)
-	}
-	p.proxyPods()
-	p.backendPods()
-}
-
 // forget drops what is kept of an MCPServer that is gone.
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
@@ -318,17 +309,6 @@ func (p *pass) refusalOf(req apply.Request) string {
 	return ""
 }
 
-// present completes a request by the object as it is known: an MCPServer whole, a child by its state.
-func (p *pass) present(req *apply.Request) {
-	if req.Object.Kind == managers.MCPServer {
-		req.Live = p.object(req.Object)
-		return
-	}
-	if found := p.child(req.Object); found != nil {
-		req.State, req.Load = &found.State, p.clients.reading(req.Object)
-	}
-}
-
 // take draws the conclusions from an outcome.
 func (p *pass) take(out apply.Outcome) {
 	if out.Wrote() {
@@ -397,41 +377,6 @@ func (p *pass) tell(news []status.Event) {
 	for _, event := range news {
 		p.config.Recorder.Eventf(p.server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
 	}
-}
-
-// keep takes over an object as a write has left it.
-func (p *pass) keep(out apply.Outcome) {
-	if server, ok := out.Live.(*v1beta1.MCPServer); ok {
-		p.written = server
-		return
-	}
-	p.seen[out.Object] = p.caches.reducer.reduce(out.Object, out.Live, p.seen[out.Object])
-}
-
-// object returns an object as it is known best: an MCPServer whole, of a child what is kept of it.
-func (p *pass) object(ref apply.ObjectRef) metav1.Object {
-	if ref.Kind == managers.MCPServer {
-		if p.written != nil {
-			return p.written
-		}
-		return p.server
-	}
-	if found := p.child(ref); found != nil {
-		return found.Object
-	}
-	return nil
-}
-
-// child returns what is known of the object that has the name of a child; nil when there is none.
-func (p *pass) child(ref apply.ObjectRef) *child {
-	found, known := p.seen[ref]
-	if !known {
-		found = p.caches.child(ref)
-		if found != nil {
-			p.seen[ref] = found
-		}
-	}
-	return found
 }
 
 func (p *pass) statefulSetRef() apply.ObjectRef {

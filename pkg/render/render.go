@@ -152,8 +152,6 @@ func (r *renderer) capped(wanted int32) int32 {
 var (
 	kindConfigMap      = managers.ConfigMap
 	kindDeployment     = managers.Deployment
-	kindRole           = managers.Role
-	kindRoleBinding    = managers.RoleBinding
 	kindService        = managers.ServiceKind
 	kindServiceAccount = managers.ServiceAccount
 	kindStatefulSet    = managers.StatefulSet

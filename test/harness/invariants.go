@@ -85,12 +85,15 @@ func (i Invariants) Check(events []*audit.Event) []Violation {
 			}
 			continue
 		}
+		if e.IsWrite() {
+			reads.wrote(e)
+		}
 		why := i.judge(e, reads, ending)
 		if why != "" {
 			violations = append(violations, Violation{e, why})
 		}
 	}
-	return violations
+	return append(violations, reads.idle()...)
 }
 
 // judge tells why a request of the operator should not have been; it returns "" when it is all right.

@@ -165,6 +165,9 @@ func TestInvariants(t *testing.T) {
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 		}},
+		"a child that is read to be written": {events: []*audit.Event{
+			request(deployment, verb("get")), request(deployment, applies(managers.Proxy, create)),
+		}},
 		"a fill that failed": {events: []*audit.Event{
 			request(deployment, asks("watch", fill), code(503)), request(deployment, asks("watch", fill)),
 		}},
@@ -326,7 +329,7 @@ func TestInvariants(t *testing.T) {
 		},
 		"two of three, in the order of time": {
 			events: []*audit.Event{
-				request(deployment, after(3), asks("get", "")), request(deployment, after(2), applies(managers.Proxy, swap)),
+				request(configMap, after(3), asks("get", "")), request(deployment, after(2), applies(managers.Proxy, swap)),
 				request(deployment, after(1), verb("update")),
 			},
 			wrong: []string{"neither an apply", "a get"},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // observed are the resources that operators watch and do not own.
@@ -30,12 +31,25 @@ type reads struct {
 	continued map[string]int
 	// edits counts the writes of MCPServers by others, by namespace.
 	edits map[string]int
+	// single has the reads of one child each, and writes how often the operator has written to it, or tried.
+	single map[childID][]*audit.Event
+	writes map[childID]int
 }
+
+// childID names a child in the audit log.
+type childID struct{ group, resource, namespace, name string }
+
+func childOf(e *audit.Event) childID { return childID{e.Group, e.Resource, e.Namespace, e.Name} }
+
+// mostReadAgain is how often a child may be read beyond the writes that the reads were for: it may have changed before the
+// write was sent.
+const mostReadAgain = 2
 
 func newReads(runs []Run) *reads {
 	return &reads{
 		runs: runs, filled: map[string]int{}, begun: map[string]time.Time{}, givenUp: map[string]int{},
 		continued: map[string]int{}, edits: map[string]int{},
+		single: map[childID][]*audit.Event{}, writes: map[childID]int{},
 	}
 }
 
@@ -49,6 +63,10 @@ func (r *reads) judge(e *audit.Event) string {
 	}
 	if _, owned := kindOf(e); !owned && !observed[schema.GroupResource{Group: e.Group, Resource: e.Resource}] {
 		return "a request for a kind that Freehold neither owns nor observes"
+	}
+	if kind, owned := kindOf(e); e.Verb == "get" && owned && kind != managers.MCPServer {
+		r.single[childOf(e)] = append(r.single[childOf(e)], e)
+		return ""
 	}
 	if e.Verb != "list" && e.Verb != "watch" {
 		return fmt.Sprintf("a %s, where a cache should have been asked", e.Verb)
@@ -91,6 +109,24 @@ func (r *reads) judge(e *audit.Event) string {
 		return "a watch that fills no informer and continues none"
 	}
 	return ""
+}
+
+// wrote tells of a write of a child by the operator.
+func (r *reads) wrote(e *audit.Event) { r.writes[childOf(e)]++ }
+
+// idle returns the reads of single children that no write explains. A child is read where its ownership is edited or a
+// conflict is explained, so with a write.
+func (r *reads) idle() (violations []Violation) {
+	for child, read := range r.single {
+		allowed := 0
+		if r.writes[child] > 0 {
+			allowed = r.writes[child] + mostReadAgain
+		}
+		for _, e := range read[min(allowed, len(read)):] {
+			violations = append(violations, Violation{e, fmt.Sprintf("a get, where a cache should have been asked: %d writes of it and %d reads", r.writes[child], len(read))})
+		}
+	}
+	return violations
 }
 
 // The API server gives a watch up that is to fill an informer, within its 200 OK, when its own cache has not come up with

@@ -1,0 +1,51 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// maxEmpty is how long the encoding of a configuration without fields can be, in bytes: its object's kind, name and
+// namespace are all there is.
+const maxEmpty = 512
+
+// identify takes the digest of what is wanted, without the source.
+func (w *writer[L, A]) identify(a *attempt[L, A]) error {
+	dropAnnotation(a.want, w.target.Source)
+	rendered, err := marshal(a.want)
+	if err != nil {
+		return err
+	}
+	a.intent = digestOf(rendered)
+	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
+	return nil
+}
+
+// preserve takes over into what is wanted what may be preserved of what is kept, and its digest anew.
+func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
+	if a.Preserve == nil || kept == nil {
+		return nil
+	}
+	a.Preserve(a.want, kept)
+	return w.canonicalise(a)
+}
+
+// canonicalise makes what is wanted such as the API server would show it to be owned, and takes its digest.
+func (w *writer[L, A]) canonicalise(a *attempt[L, A]) error {
+	omitZeros(a.want, *new(L))
+	dropAnnotation(a.want, w.target.Source)
+	rendered, err := marshal(a.want)
+	a.digest = digestOf(rendered)
+	return err
+}
+
+func marshal(config any) ([]byte, error) {
+	rendered, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("the intent cannot be encoded: %w", err)
+	}
+	return rendered, nil
+}
