@@ -8,7 +8,6 @@ import (
 	"os"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -54,11 +53,11 @@ func onState(
 
 // identityOf is what a cache keeps of an object beside its state.
 func identityOf(live metav1.Object) metav1.Object {
-	kept := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+	kept := &metav1.ObjectMeta{
 		Namespace: live.GetNamespace(), Name: live.GetName(), UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
 		Generation: live.GetGeneration(), DeletionTimestamp: live.GetDeletionTimestamp(), OwnerReferences: live.GetOwnerReferences(),
 		Labels: live.GetLabels(), Annotations: live.GetAnnotations(), Finalizers: live.GetFinalizers(),
-	}}
+	}
 	for _, entry := range live.GetManagedFields() {
 		entry.FieldsV1 = nil
 		kept.ManagedFields = append(kept.ManagedFields, entry)

@@ -167,6 +167,9 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 
 // marked reports whether the object bears the writer's mark.
 func (w *writer[L, A]) marked(a *attempt[L, A]) bool {
+	if w.target.Source != "" {
+		return a.out.Live.GetAnnotations()[w.target.Source] != "" // What a cache keeps need not be of the object's type.
+	}
 	live, ok := a.out.Live.(L)
 	return ok && w.target.Marked != nil && w.target.Marked(live)
 }
