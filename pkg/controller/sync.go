@@ -257,11 +257,20 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 		}
 		render.PinConfigs(intent, p.configUID)
 		if out := p.write(ctx, intent.Writer, apply.Request{
-			Object: ref, Config: intent.Config, Unset: intent.Unset, Preserve: intent.Preserve(),
+			Object: ref, Config: intent.Config, Unset: p.stillSet(intent, ref), Preserve: intent.Preserve(),
 		}); out.Err != nil {
 			p.unwritten.Insert(ref)
 		}
 	}
+}
+
+// stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
+// keeps enough to tell; the object would have to be read otherwise.
+func (p *pass) stillSet(intent render.Intent, ref apply.ObjectRef) []string {
+	if set, ok := p.object(ref).(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate == nil {
+		return nil
+	}
+	return intent.Unset
 }
 
 // write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
