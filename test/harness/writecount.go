@@ -77,10 +77,10 @@ func (c WriteCount) Lost() map[Component]int {
 		items := []string{
 			fmt.Sprintf("delete %s (%d)", form.Component, http.StatusConflict),
 			fmt.Sprintf("delete %s (%d)", form.Component, http.StatusNotFound), // A cache did not show the delete yet.
+			fmt.Sprintf("%s (%d)", form.Component, http.StatusConflict),
 		}
 		if form.Replicas != "" {
-			items = append(items, fmt.Sprintf("%s (%d)", form.Component, http.StatusConflict),
-				fmt.Sprintf("%s replicas (%d)", form.Component, http.StatusConflict))
+			items = append(items, fmt.Sprintf("%s replicas (%d)", form.Component, http.StatusConflict))
 		}
 		for _, item := range items {
 			if count, ok := c[item]; ok {
