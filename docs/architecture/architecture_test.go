@@ -1,0 +1,94 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package architecture holds docs/architecture.md against the code that it describes.
+package architecture
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+)
+
+// rows returns the rows of the table below a heading, without its head.
+func rows(t *testing.T, heading string) (found []string) {
+	t.Helper()
+	document, err := os.ReadFile("../architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(document), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("there is no section %q", heading)
+	}
+	for line := range strings.Lines(section) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "| "):
+			found = append(found, line)
+		case len(found) > 0 && line == "":
+			return found[1:]
+		}
+	}
+	return found[1:]
+}
+
+func TestChildren(t *testing.T) {
+	name := func(c *inventory.Child) string {
+		if c.ByContent {
+			return c.Name("NAME") + "-DIGEST"
+		}
+		return c.Name("NAME")
+	}
+	var want []string
+	for _, child := range inventory.Children() {
+		var dependencies []string
+		for _, d := range child.DependsOn {
+			dependencies = append(dependencies, d.Kind.Kind+" "+name(d))
+		}
+		row := fmt.Sprintf("| %s | %s | `%s` | %s |", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ", "))
+		want = append(want, strings.ReplaceAll(row, "|  |", "| |"))
+	}
+	if diff := cmp.Diff(want, rows(t, "The children")); diff != "" {
+		t.Errorf("children (-inventory +document):\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	var want, got []string
+	for _, class := range apply.Classes() {
+		policy := apply.Policies()[class]
+		again := fmt.Sprintf("after %s, then less and less often", short(policy.FirstWait))
+		if policy.Retry == apply.RetryOnChange {
+			again = "when claims or the intent change"
+		}
+		want = append(want, fmt.Sprintf("%s: %s, `%s`", class, again, policy.Outcome))
+	}
+	for _, row := range rows(t, "Refusals") {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if len(cells) != 4 {
+			t.Fatalf("a row of %d cells: %s", len(cells), row)
+		}
+		got = append(got, fmt.Sprintf("%s: %s, %s", cells[0], cells[2], cells[3]))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("classes (-code +document):\n%s", diff)
+	}
+	if apply.LongestWait != 10*time.Minute {
+		t.Errorf("the document says that a wait doubles up to ten minutes, the code %v", apply.LongestWait)
+	}
+}
+
+// short writes a duration without seconds where it is whole minutes.
+func short(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return strings.TrimSuffix(d.String(), "0s")
+	}
+	return d.String()
+}
