@@ -52,7 +52,7 @@ func TestChildren(t *testing.T) {
 		for _, d := range child.DependsOn {
 			dependencies = append(dependencies, d.Kind.Kind+" "+name(d))
 		}
-		row := fmt.Sprintf("| %s | %s | `%s` | %s |", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ", "))
+		row := fmt.Sprintf("| %s | %s | %#q | %s |", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ", "))
 		want = append(want, strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	if diff := cmp.Diff(want, rows(t, "The children")); diff != "" {
@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 		if policy.Retry == apply.RetryOnChange {
 			again = "when claims or the intent change"
 		}
-		want = append(want, fmt.Sprintf("%s: %s, `%s`", class, again, policy.Outcome))
+		want = append(want, fmt.Sprintf("%s: %s, %#q", class, again, policy.Outcome))
 	}
 	for _, row := range rows(t, "Refusals") {
 		cells := strings.Split(strings.Trim(row, "| "), " | ")
