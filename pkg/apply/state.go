@@ -122,9 +122,16 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 		return nil
 	}
 	known := a.State.Object
+	ctx, span := startSpan(ctx, SpanGet, w.manager.Name, a.Object)
 	found, err := a.Load(ctx)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return classify(err, w.manager, a.Object, known)
+	if err != nil {
+		refusal := classify(err, w.manager, a.Object, known)
+		endRefused(span, refusal)
+		if !apierrors.IsNotFound(err) {
+			return refusal
+		}
+	} else {
+		endAccepted(span, outcomeRead, found.GetResourceVersion())
 	}
 	live, ok := found.(L)
 	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.Standing(found, "") != a.State.standing {

@@ -28,6 +28,8 @@ const (
 	SpanEdit = "edit managedFields"
 	// SpanDelete is a delete.
 	SpanDelete = "delete"
+	// SpanGet is a read of an object of which only the State was at hand.
+	SpanGet = "get"
 )
 
 // Attributes of these spans.
@@ -40,16 +42,20 @@ const (
 	AttributeKind = attribute.Key("freehold.kind")
 	// AttributeWriter is the field manager for whom the request is sent. A delete has none.
 	AttributeWriter = attribute.Key("freehold.writer")
-	// AttributeOutcome is created, applied, claimed or deleted, or for a refusal the outcome of its class, see Policy.
+	// AttributeOutcome is created, applied, claimed, deleted or read, or for a refusal the outcome of its class, see Policy.
 	AttributeOutcome = attribute.Key("freehold.outcome")
 	// AttributeCode is the HTTP status of a refusal; absent where the API server has not answered.
 	AttributeCode = attribute.Key("http.response.status_code")
-	// AttributeResourceVersion is that of the object after the request.
+	// AttributeResourceVersion is that of the object after the request, or as it was read.
 	AttributeResourceVersion = attribute.Key("freehold.resource_version")
 )
 
-// outcomeDeleted is the outcome of a delete that was accepted. Those of other requests are their actions.
-const outcomeDeleted = "deleted"
+// outcomeDeleted is the outcome of a delete that was accepted, outcomeRead that of a read. Those of other requests are their
+// actions.
+const (
+	outcomeDeleted = "deleted"
+	outcomeRead    = "read"
+)
 
 // startSpan starts the span of a request. The span is nil where nobody listens, so that this costs nothing.
 func startSpan(ctx context.Context, name, writer string, ref ObjectRef) (context.Context, trace.Span) {

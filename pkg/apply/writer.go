@@ -323,8 +323,8 @@ func (w *writer[L, A]) stamp(want A, source Source) {
 
 // send applies the intent and remembers what became of it.
 func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
-	ctx, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
-	answer, err := w.target.Apply(ctx, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
+	sending, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
+	answer, err := w.target.Apply(sending, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
 		refusal := w.explain(ctx, a, err)
 		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Aside != nil {

@@ -38,6 +38,17 @@ func written(t *testing.T, ns *harness.Namespace, since audit.Mark) []*audit.Eve
 	return slices.DeleteFunc(ns.Writes(t, since), func(e *audit.Event) bool { return e.Resource == "events" })
 }
 
+// single returns the reads of one object each by the operator.
+func single(t *testing.T, ns *harness.Namespace, since audit.Mark) []*audit.Event {
+	t.Helper()
+	read := func(e *audit.Event) bool { return e.Verb == "get" && e.Namespace == ns.Name }
+	events, _, err := ns.Audit.Since(since, ns.ByOperator(), read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
 // A collector gets one span for each look at an MCPServer, and below it one for each request that the API server got, no
 // more and no fewer. The API server goes on with the trace, and its own spans say which entries of the audit log they are.
 func TestTraces(t *testing.T) {
@@ -85,11 +96,12 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	writes := written(t, ns, start)
-	if len(requests) != len(writes) || len(writes) < 12 {
-		t.Errorf("%d spans for %d requests", len(requests), len(writes))
+	reads := single(t, ns, start)
+	if len(requests) != len(writes)+len(reads) || len(writes) < 12 || len(reads) == 0 {
+		t.Errorf("%d spans for %d writes and %d reads", len(requests), len(writes), len(reads))
 	}
 	checkOutcomes(t, passes)
-	for _, name := range []string{"apply", "edit managedFields", "delete"} {
+	for _, name := range []string{"apply", "edit managedFields", "delete", "get"} {
 		if !slices.ContainsFunc(requests, func(one span) bool { return one.GetName() == name }) {
 			t.Errorf("there was no %s", name)
 		}
@@ -97,7 +109,7 @@ func TestTraces(t *testing.T) {
 	checkDocumented(t, append(slices.Collect(maps.Values(passes)), requests...))
 
 	byID := map[string]*audit.Event{}
-	for _, e := range writes {
+	for _, e := range slices.Concat(writes, reads) {
 		byID[e.ID] = e
 	}
 	// The API server sends its spans every five seconds.
@@ -118,7 +130,7 @@ func TestTraces(t *testing.T) {
 		id := next[string(one.GetSpanId())].attribute("audit-id")
 		e, ok := byID[id]
 		if !ok {
-			t.Errorf("the API server has no write %q, or another span is about it, too: %v", id, one)
+			t.Errorf("the API server has no request %q, or another span is about it, too: %v", id, one)
 			continue
 		}
 		delete(byID, id)
@@ -134,8 +146,8 @@ func checkRequest(t *testing.T, one span, e *audit.Event) {
 	t.Helper()
 	name, manager := "apply", one.attribute("freehold.writer")
 	switch {
-	case e.Verb == "delete":
-		name, manager = "delete", ""
+	case e.Verb == "delete", e.Verb == "get":
+		name, manager = e.Verb, ""
 	case e.FieldManager == managers.Ownership:
 		name, manager = "edit managedFields", managers.Ownership
 	}
