@@ -14,7 +14,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // adoptions remembers for which doubts about children it was made sure that the MCPServer is as this cache has it: about
@@ -64,7 +63,7 @@ func (p *pass) ahead() string {
 		live := p.object(ref)
 		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.mine(ref, live) {
 			p.forged = append(p.forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, ownership.Standing(live, "")))
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, p.child(ref).Standing()))
 		}
 	}
 	slices.Sort(found)
