@@ -145,8 +145,8 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 	// Without a source of ours on the object, or with one that it cannot have, the comparison is with the one that we would
 	// write, so that one that was taken away or forged comes back. A claim that was given up counts as a change: an older view must not bring it back.
 	expected := a.Source
-	if written, stamped := sourceOf(a.live, w.target.Source); stamped && a.Source.Unlike(a.live, w.target.Source) == "" && !gaveUp(a.out.Claims) {
-		expected = written
+	if w.rightlySourced(a) && !gaveUp(a.out.Claims) {
+		expected, _ = sourceOf(a.live, w.target.Source)
 	}
 	w.stamp(a.want, expected)
 	if same, err = equal(a.want, owned); err == nil && !same {

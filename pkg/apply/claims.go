@@ -66,7 +66,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 			return err
 		}
 	}
-	if w.target.Marked != nil && (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.target.Marked(a.live) {
+	if (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.marked(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err

@@ -151,7 +151,6 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 	}
 	if key := target.Source; key != "" {
 		target.Mark = fieldmanager.Path("metadata", "annotations", key)
-		target.Marked = func(live L) bool { return live.GetAnnotations()[key] != "" }
 	}
 	return &writer[L, A]{manager: manager, target: target}, nil
 }
