@@ -75,7 +75,11 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	if a.Yield != nil {
 		if len(a.out.Claims) > 0 || a.State != nil {
 			// What is left to others depends on what is ours, which the state alone does not tell.
-			if err := w.leave(a); err != nil {
+			err := w.leave(a)
+			if err == nil {
+				err = w.canonicalise(a)
+			}
+			if err != nil {
 				return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 			}
 		}
@@ -267,10 +271,7 @@ func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 		return err
 	}
 	a.want, _ = rest.(A)
-	if err := w.identify(a); err != nil {
-		return err
-	}
-	return w.canonicalise(a)
+	return w.identify(a)
 }
 
 // Leave returns what a writer that owns some fields and wants a configuration leaves to others, and what of the
