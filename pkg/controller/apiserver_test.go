@@ -119,11 +119,15 @@ func (w selective) Stop() {
 	}()
 }
 
-// selectedBy keeps the events of objects whose labels are selected. Labels of objects are not changed in these tests.
+// selectedBy keeps the events of objects whose labels are selected. To a watch, an object that loses them is deleted.
 func selectedBy(selector labels.Selector) watch.FilterFunc {
 	return func(event watch.Event) (watch.Event, bool) {
 		obj, err := meta.Accessor(event.Object)
-		return event, err != nil || selector == nil || selector.Matches(labels.Set(obj.GetLabels()))
+		if err != nil || selector == nil || selector.Matches(labels.Set(obj.GetLabels())) {
+			return event, true
+		}
+		event.Type = watch.Deleted
+		return event, true
 	}
 }
 

@@ -33,7 +33,8 @@ type caches struct {
 
 // scope are the informers of one namespace, or of all.
 type scope struct {
-	core     informers.SharedInformerFactory
+	// children are the informers of children, by the label that selects them.
+	children map[inventory.Selector]informers.SharedInformerFactory
 	proxies  informers.SharedInformerFactory
 	backends informers.SharedInformerFactory
 	toolhive toolhiveinformers.SharedInformerFactory
@@ -43,8 +44,16 @@ type scope struct {
 	proxyStore, backendStore cache.SharedIndexInformer
 	// replicaSetStore holds the ReplicaSets of all proxies.
 	replicaSetStore cache.SharedIndexInformer
-	childStores     map[schema.GroupKind]cache.SharedIndexInformer
+	childStores     map[childKey]cache.SharedIndexInformer
 }
+
+// childKey is what tells the informers of children apart.
+type childKey struct {
+	kind     schema.GroupKind
+	selector inventory.Selector
+}
+
+func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.Selector} }
 
 func newCaches(
 	core kubernetes.Interface, servers versioned.Interface,
@@ -68,7 +77,7 @@ func newScope(
 	core kubernetes.Interface, servers versioned.Interface, reduce *reducer, namespace string, resync time.Duration,
 ) (*scope, error) {
 	s := &scope{
-		core:     informers.NewSharedInformerFactoryWithOptions(core, resync, informers.WithNamespace(namespace)),
+		children: map[inventory.Selector]informers.SharedInformerFactory{},
 		proxies:  podInformers(core, namespace, render.AnyProxySelector(), resync),
 		backends: podInformers(core, namespace, render.AnyBackendSelector(), resync),
 		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
@@ -82,32 +91,43 @@ func newScope(
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
-	s.childStores = map[schema.GroupKind]cache.SharedIndexInformer{}
-	for _, kind := range inventory.Kinds() {
-		informer, err := s.core.ForResource(inventory.Of(kind).GroupVersionResource())
+	s.childStores = map[childKey]cache.SharedIndexInformer{}
+	for _, child := range inventory.Children() {
+		if s.childStores[keyOf(child)] != nil {
+			continue
+		}
+		if s.children[child.Selector] == nil {
+			s.children[child.Selector] = selecting(core, namespace, child.Selector.String(), resync)
+		}
+		informer, err := s.children[child.Selector].ForResource(child.GroupVersionResource())
 		if err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
 		store := informer.Informer()
-		if err := store.SetTransform(reduce.transform(kind, func() cache.Store { return store.GetStore() })); err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+		if err := store.SetTransform(reduce.transform(child.Kind, func() cache.Store { return store.GetStore() })); err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
-		s.childStores[kind] = store
-	}
-	if err := s.childStores[managers.ConfigMap].AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
-		return nil, fmt.Errorf("cannot index ConfigMaps: %w", err)
+		if child.ByContent {
+			if err := store.AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
+				return nil, fmt.Errorf("cannot index %s: %w", child.Kind, err)
+			}
+		}
+		s.childStores[keyOf(child)] = store
 	}
 	return s, nil
 }
 
-func podInformers(
-	core kubernetes.Interface, namespace, selector string, resync time.Duration,
+// podInformers are the informers of pods, and of what is between them and their workloads.
+func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
+	return selecting(core, namespace, selector, resync, informers.WithTransform(slim))
+}
+
+// selecting returns informers of the objects of a namespace that a label selector selects.
+func selecting(
+	core kubernetes.Interface, namespace, selector string, resync time.Duration, more ...informers.SharedInformerOption,
 ) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(core, resync,
-		informers.WithNamespace(namespace), informers.WithTransform(slim),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = selector
-		}))
+	return informers.NewSharedInformerFactoryWithOptions(core, resync, append(more, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))...)
 }
 
 // start begins to watch, until the first context ends, and returns when every cache holds a complete list or
@@ -115,7 +135,9 @@ func podInformers(
 func (c *caches) start(ctx, filling context.Context) error {
 	var synced []cache.InformerSynced
 	for _, s := range c.byNamespace {
-		s.core.Start(ctx.Done())
+		for _, factory := range s.children {
+			factory.Start(ctx.Done())
+		}
 		s.proxies.Start(ctx.Done())
 		s.backends.Start(ctx.Done())
 		s.toolhive.Start(ctx.Done())
@@ -133,7 +155,9 @@ func (c *caches) start(ctx, filling context.Context) error {
 // shutdown returns when all informers have ended; their context must have been cancelled.
 func (c *caches) shutdown() {
 	for _, s := range c.byNamespace {
-		s.core.Shutdown()
+		for _, factory := range s.children {
+			factory.Shutdown()
+		}
 		s.proxies.Shutdown()
 		s.backends.Shutdown()
 		s.toolhive.Shutdown()
@@ -202,9 +226,12 @@ func (c *caches) store(ref apply.ObjectRef) cache.Store {
 		return nil
 	case ref.Kind == managers.MCPServer:
 		return s.serverStore.GetStore()
-	default:
-		return s.childStores[ref.Kind].GetStore()
 	}
+	child := inventory.Match(ref.Kind, ref.Name)
+	if child == nil {
+		return nil
+	}
+	return s.childStores[keyOf(child)].GetStore()
 }
 
 // version returns how far the cache of an object's kind has come.

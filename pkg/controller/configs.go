@@ -43,9 +43,16 @@ func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
 	if s == nil {
 		return nil
 	}
-	keys, err := s.childStores[managers.ConfigMap].GetIndexer().IndexKeys(configsByServer, server.String())
-	if err != nil {
-		return nil
+	var keys []string
+	for _, child := range inventory.Children() {
+		if !child.ByContent {
+			continue
+		}
+		found, err := s.childStores[keyOf(child)].GetIndexer().IndexKeys(configsByServer, server.String())
+		if err != nil {
+			return nil
+		}
+		keys = append(keys, found...)
 	}
 	slices.Sort(keys)
 	refs := make([]apply.ObjectRef, 0, len(keys))

@@ -91,6 +91,7 @@ type Controller struct {
 	takes      takes
 	rollouts   *rolloutsSeen
 	unreported unreported
+	hidden     *hidden
 	// configNames are the ConfigMaps whose names tell their content.
 	configNames *configNames
 }
@@ -136,7 +137,7 @@ func New(config Config) (*Controller, error) {
 		retries:  newRetries(config.Clock),
 		caps:     newCaps(config.Clock),
 		outages:  newOutages(),
-		rollouts: newRolloutsSeen(), configNames: newConfigNames(),
+		rollouts: newRolloutsSeen(), configNames: newConfigNames(), hidden: newHidden(config.Clock),
 	}
 	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -235,7 +236,8 @@ func (c *Controller) addHandlers() error {
 		if err := s.watchPods(c.queue.Add); err != nil {
 			return fmt.Errorf("cannot watch pods: %w", err)
 		}
-		for kind, store := range s.childStores {
+		for key, store := range s.childStores {
+			kind := key.kind
 			if _, err := store.AddEventHandler(c.handler(kind, func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}

@@ -139,7 +139,7 @@ func TestProxyStaysWithoutABackend(t *testing.T) {
 func TestReadsAreThoseOfInformers(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		resources := []string{
-			"configmaps", "deployments", "mcpservers", "pods", "pods", "replicasets", "rolebindings", "roles", "serviceaccounts",
+			"configmaps", "configmaps", "deployments", "mcpservers", "pods", "pods", "replicasets", "rolebindings", "roles", "serviceaccounts",
 			"services", "statefulsets",
 		}
 		var want []string

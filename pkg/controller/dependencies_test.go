@@ -131,7 +131,7 @@ func TestTheProxyWaitsForWhatItDependsOn(t *testing.T) {
 					allowed.Store(true)
 					// Whatever wakes it; when a refusal is tried again by itself is for other tests.
 					change(o.apiServer, "web", withPolicies(forbidAll))
-					change(o.apiServer, "web-proxy-runner", func(r *rbacv1.Role) { r.Labels = map[string]string{"a": "b"} })
+					change(o.apiServer, "web-proxy-runner", func(r *rbacv1.Role) { r.Labels["a"] = "b" })
 					<-time.After(time.Hour)
 					o.rest()
 					if read := o.read("web"); !strings.Contains(read, "forbid") {

@@ -32,6 +32,11 @@ func (p *pass) finalize(ctx context.Context) {
 	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, managers.Finalizer, "") == nil {
 		return // It is for ToolHive's operator to do.
 	}
+	if err := p.revealAll(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read what may be left of the children")
+		p.retryAs(retryBackoff)
+		return
+	}
 	doomed, left := p.strays()
 	for _, ref := range doomed {
 		p.delete(ctx, ref, p.object(ref))
@@ -55,6 +60,23 @@ func (p *pass) finalize(ctx context.Context) {
 		klog.FromContext(ctx).Info("Released the finalizer")
 		p.tellLeftBehind(ctx, left)
 	}
+}
+
+// revealAll reads what has the name of a child and is shown by no informer: a child that has lost its label is to go as well.
+func (p *pass) revealAll(ctx context.Context) error {
+	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
+		if p.child(ref) != nil {
+			continue
+		}
+		found, err := p.readChild(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			p.seen[ref] = found
+		}
+	}
+	return nil
 }
 
 // strays returns the children without a reference to their MCPServer, which is being deleted: those that are ours to

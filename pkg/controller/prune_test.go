@@ -163,8 +163,9 @@ func TestConfigMapsOfFixedNamesArePruned(t *testing.T) {
 	operate(t, []runtime.Object{server}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		owner := []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web", UID: server.UID, Controller: new(true)}}
-		for _, name := range []string{"web-runconfig", "web-authz-inline"} {
-			o.add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", OwnerReferences: owner}})
+		ofRunConfig := map[string]string{v1beta1.LabelComponent: "run-config", v1beta1.LabelMCPServer: "web"}
+		for name, labels := range map[string]map[string]string{"web-runconfig": ofRunConfig, "web-authz-inline": render.ProxySelector("web")} {
+			o.add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: labels, OwnerReferences: owner}})
 		}
 		o.add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web-runconfig-0123456789abcdef", Namespace: "shop"}})
 		o.rest()

@@ -60,7 +60,9 @@ func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cac
 // reduce returns what is kept of an object, of which a cache or a pass has kept before what is given, or nothing.
 func (r *reducer) reduce(ref apply.ObjectRef, object metav1.Object, before *child) *child {
 	if !inventory.MayBelong(object) {
-		return &child{State: apply.State{Object: bare(ref.Kind, identity(object))}}
+		meta := identity(object)
+		meta.Labels = only(object.GetLabels(), keptLabels)
+		return &child{State: apply.State{Object: bare(ref.Kind, meta)}}
 	}
 	var known *apply.State
 	if before != nil {
@@ -97,7 +99,7 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 
 // The labels and annotations that are kept: those that tell whose an object is.
 var (
-	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer}
+	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer, v1beta1.LabelToolHive, v1beta1.LabelComponent}
 	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource}
 	// The values on pod templates and pods that say what they were made from.
 	keptOfPods = []string{

@@ -26,7 +26,15 @@ func (p *pass) keep(out apply.Outcome) {
 		p.written = server
 		return
 	}
-	p.seen[out.Object] = p.caches.reducer.reduce(out.Object, out.Live, p.seen[out.Object])
+	now := p.caches.reducer.reduce(out.Object, out.Live, p.seen[out.Object])
+	p.seen[out.Object] = now
+	if isShown(out.Object, now) {
+		p.hidden.drop(out.Object)
+		return
+	}
+	// No cache will show it.
+	p.hidden.put(out.Object, now)
+	p.applier.Written().Seen(out.Object, out.Live.GetResourceVersion())
 }
 
 // object returns an object as it is known best: an MCPServer whole, of a child what is kept of it.
@@ -47,7 +55,9 @@ func (p *pass) object(ref apply.ObjectRef) metav1.Object {
 func (p *pass) child(ref apply.ObjectRef) *child {
 	found, known := p.seen[ref]
 	if !known {
-		found = p.caches.child(ref)
+		if found = p.caches.child(ref); found == nil {
+			found = p.hidden.get(ref)
+		}
 		if found != nil {
 			p.seen[ref] = found
 		}

@@ -66,6 +66,8 @@ type pass struct {
 	takeover takingOver
 	// reporting tells that the status is being written.
 	reporting bool
+	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
+	discovered bool
 	// pods are those of workloads, as this pass saw them first.
 	pods map[types.UID][]*corev1.Pod
 	// blocked tells that the finalizer is refused, so that no child is written.
@@ -128,6 +130,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 			continue // It may be another one's, who is to know it still.
 		}
 		c.applier.Forget(ref)
+		c.hidden.drop(ref)
 		c.caps.forget(ref)
 	}
 }
@@ -171,7 +174,7 @@ func (p *pass) run(ctx context.Context) {
 		p.forged = nil // Not as far as is known.
 	}
 	observation, known := p.apply(ctx)
-	if known {
+	if known && !p.discovered {
 		p.report(ctx, observation)
 	}
 }
@@ -284,6 +287,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		out := p.applier.Refuse(ctx, &apply.Refusal{
 			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,
 		}, live)
+		p.discover(ctx, out)
 		p.take(out)
 		return out
 	}
@@ -300,6 +304,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		req.Aside = p.aside(ctx, req)
 	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
+	p.discover(ctx, out)
 	p.take(out)
 	return out
 }

@@ -57,6 +57,7 @@ func byToolHive(name, gate string) []runtime.Object {
 	generation := map[string]string{v1beta1.AnnotationGeneration: gate}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "shop", UID: types.UID("deployment-" + name), OwnerReferences: []metav1.OwnerReference{owner},
+		Labels: render.ProxySelector(name),
 		ManagedFields: []metav1.ManagedFieldsEntry{
 			entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "apps/v1", ofGeneration),
 		},

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -28,6 +30,8 @@ type Child struct {
 	// ByContent reports that the name ends with a digest of the content, so that pods of any revision read what their template
 	// was made with. ToolHive, and Freehold before that, gave such an object the name without the digest.
 	ByContent bool
+	// Selector is a label that every such object has, ToolHive's as well where named says so. Informers select by it.
+	Selector Selector
 	// Writer is the field manager without whose claim the object is not Freehold's.
 	Writer string
 	// Replicas is the field manager of spec.replicas; empty for a child without pods.
@@ -40,46 +44,60 @@ type Child struct {
 	named bool
 }
 
+// Selector is a label and its value.
+type Selector struct{ Key, Value string }
+
+// String is the form that the API server takes.
+func (s Selector) String() string { return s.Key + "=" + s.Value }
+
+// Selects reports whether an object has the label.
+func (s Selector) Selects(object metav1.Object) bool { return object.GetLabels()[s.Key] == s.Value }
+
+var (
+	ofToolHive  = Selector{v1beta1.LabelToolHive, "true"}
+	isRunConfig = Selector{v1beta1.LabelComponent, "run-config"}
+)
+
 // The children of an MCPServer. See docs/architecture.md for how to add one.
 var (
 	RunnerAccount = &Child{
-		Kind: managers.ServiceAccount, Version: "v1", Resource: "serviceaccounts", Suffix: "-proxy-runner", Writer: managers.Access,
+		Kind: managers.ServiceAccount, Selector: ofToolHive, Version: "v1", Resource: "serviceaccounts", Suffix: "-proxy-runner", Writer: managers.Access,
 	}
 	RunnerRole = &Child{
-		Kind: managers.Role, Version: "v1", Resource: "roles", Suffix: "-proxy-runner", Writer: managers.Access,
+		Kind: managers.Role, Selector: ofToolHive, Version: "v1", Resource: "roles", Suffix: "-proxy-runner", Writer: managers.Access,
 	}
 	RunnerBinding = &Child{
-		Kind: managers.RoleBinding, Version: "v1", Resource: "rolebindings", Suffix: "-proxy-runner", Writer: managers.Access,
+		Kind: managers.RoleBinding, Selector: ofToolHive, Version: "v1", Resource: "rolebindings", Suffix: "-proxy-runner", Writer: managers.Access,
 	}
 	BackendAccount = &Child{
-		Kind: managers.ServiceAccount, Version: "v1", Resource: "serviceaccounts", Suffix: "-sa", Writer: managers.Access,
+		Kind: managers.ServiceAccount, Selector: ofToolHive, Version: "v1", Resource: "serviceaccounts", Suffix: "-sa", Writer: managers.Access,
 	}
 	RunConfig = &Child{
-		Kind: managers.ConfigMap, Version: "v1", Resource: "configmaps", Suffix: "-runconfig", ByContent: true,
+		Kind: managers.ConfigMap, Selector: isRunConfig, Version: "v1", Resource: "configmaps", Suffix: "-runconfig", ByContent: true,
 		Writer: managers.RunConfig, named: true,
 	}
 	InlineAuthz = &Child{
-		Kind: managers.ConfigMap, Version: "v1", Resource: "configmaps", Suffix: "-authz-inline", ByContent: true,
+		Kind: managers.ConfigMap, Selector: ofToolHive, Version: "v1", Resource: "configmaps", Suffix: "-authz-inline", ByContent: true,
 		Writer: managers.Authz, named: true,
 	}
 	HeadlessService = &Child{
-		Kind: managers.ServiceKind, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-headless",
+		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-headless",
 		Writer: managers.Service, named: true,
 	}
 	BackendService = &Child{
-		Kind: managers.ServiceKind, Version: "v1", Resource: "services", Prefix: "mcp-",
+		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-",
 		Writer: managers.Service, named: true,
 	}
 	Backend = &Child{
-		Kind: managers.StatefulSet, Version: "v1", Resource: "statefulsets",
+		Kind: managers.StatefulSet, Selector: ofToolHive, Version: "v1", Resource: "statefulsets",
 		Writer: managers.Backend, Replicas: managers.BackendReplicas, DependsOn: []*Child{BackendAccount}, named: true,
 	}
 	ProxyService = &Child{
-		Kind: managers.ServiceKind, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-proxy",
+		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-proxy",
 		Writer: managers.Service, named: true,
 	}
 	Proxy = &Child{
-		Kind: managers.Deployment, Version: "v1", Resource: "deployments",
+		Kind: managers.Deployment, Selector: ofToolHive, Version: "v1", Resource: "deployments",
 		Writer: managers.Proxy, Replicas: managers.ProxyReplicas,
 		DependsOn: []*Child{RunConfig, InlineAuthz, RunnerAccount, RunnerRole, RunnerBinding}, named: true,
 	}
@@ -165,6 +183,17 @@ func Named(object apply.ObjectRef, server string) *Child {
 	return nil
 }
 
+// Match returns the child that an object of a kind may be by its name, whichever its MCPServer; where it may be several, they
+// are selected alike. It returns nil for none.
+func Match(kind schema.GroupKind, name string) *Child {
+	for _, c := range children {
+		if _, ok := c.Server(name); c.Kind == kind && ok {
+			return c
+		}
+	}
+	return nil
+}
+
 // Servers returns the names of the MCPServers of which an object may be a child by its kind and name, sorted.
 func Servers(kind schema.GroupKind, name string) []string {
 	var servers []string
@@ -180,10 +209,8 @@ func Servers(kind schema.GroupKind, name string) []string {
 // MainWriter returns the field manager without whose claim a child of that kind and name is not Freehold's; it is empty for
 // what no child is.
 func MainWriter(kind schema.GroupKind, name string) string {
-	for _, c := range children {
-		if _, ok := c.Server(name); c.Kind == kind && ok {
-			return c.Writer
-		}
+	if c := Match(kind, name); c != nil {
+		return c.Writer
 	}
 	if c := Of(kind); c != nil {
 		return c.Writer

@@ -4,11 +4,13 @@
 package inventory_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
@@ -117,6 +119,9 @@ func TestTable(t *testing.T) {
 			}
 		}
 		for _, other := range children[:i] {
+			if other.Kind == child.Kind && other.Selector != child.Selector && !other.ByContent {
+				t.Errorf("%s and %s are selected by different labels, and their names can meet", what, other.Name("NAME"))
+			}
 			if other.Kind == child.Kind && other.Name("web") == child.Name("web") {
 				t.Errorf("%s is there twice", what)
 			}
@@ -153,6 +158,9 @@ func TestEverythingRenderedIsAChild(t *testing.T) {
 					t.Errorf("%s is rendered, and not the child that its intent names", object)
 				}
 				seen[intent.Child] = true
+				if labels := labelsOf(t, intent.Config); intent.Writer == intent.Child.Writer && labels[intent.Child.Selector.Key] != intent.Child.Selector.Value {
+					t.Errorf("%s is not selected by its labels %v", object, labels)
+				}
 				at := slices.Index(children, intent.Child)
 				if at < last {
 					t.Errorf("%s is rendered out of order", object)
@@ -173,4 +181,17 @@ func TestEverythingRenderedIsAChild(t *testing.T) {
 			t.Errorf("%s %s is in the table, and never rendered", child.Kind, child.Name("web"))
 		}
 	}
+}
+
+func labelsOf(t *testing.T, config runtime.ApplyConfiguration) map[string]string {
+	t.Helper()
+	body, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(body, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Labels
 }

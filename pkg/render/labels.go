@@ -58,6 +58,12 @@ func runConfigLabels(name string) map[string]string {
 	}
 }
 
+// accessLabels are the labels of ServiceAccounts, Roles and RoleBindings. ToolHive gives them none; without one, an informer
+// would have to watch all that there are in the cluster.
+func accessLabels(name string) map[string]string {
+	return map[string]string{v1beta1.LabelToolHive: "true", v1beta1.LabelToolHiveName: name}
+}
+
 func inlineAuthzLabels(name string) map[string]string {
 	labels := ProxySelector(name)
 	labels[v1beta1.LabelAuthz] = "inline"

@@ -5,6 +5,7 @@ package harness
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -34,12 +35,17 @@ type reads struct {
 	// single has the reads of one child each, and writes how often the operator has written to it, or tried.
 	single map[childID][]*audit.Event
 	writes map[childID]int
+	missed map[childID]int
 }
 
 // childID names a child in the audit log.
 type childID struct{ group, resource, namespace, name string }
 
 func childOf(e *audit.Event) childID { return childID{e.Group, e.Resource, e.Namespace, e.Name} }
+
+// mostMissed is how often a child that is not there may be asked for: before an MCPServer's finalizer is released, each name
+// that no informer shows is read, and a pass that has to wait comes back.
+const mostMissed = 6
 
 // mostReadAgain is how often a child may be read beyond the writes that the reads were for: it may have changed before the
 // write was sent.
@@ -49,7 +55,7 @@ func newReads(runs []Run) *reads {
 	return &reads{
 		runs: runs, filled: map[string]int{}, begun: map[string]time.Time{}, givenUp: map[string]int{},
 		continued: map[string]int{}, edits: map[string]int{},
-		single: map[childID][]*audit.Event{}, writes: map[childID]int{},
+		single: map[childID][]*audit.Event{}, writes: map[childID]int{}, missed: map[childID]int{},
 	}
 }
 
@@ -65,7 +71,13 @@ func (r *reads) judge(e *audit.Event) string {
 		return "a request for a kind that Freehold neither owns nor observes"
 	}
 	if kind, owned := kindOf(e); e.Verb == "get" && owned && kind != managers.MCPServer {
-		r.single[childOf(e)] = append(r.single[childOf(e)], e)
+		if e.Code != http.StatusNotFound {
+			r.single[childOf(e)] = append(r.single[childOf(e)], e)
+			return ""
+		}
+		if r.missed[childOf(e)]++; r.missed[childOf(e)] > mostMissed {
+			return fmt.Sprintf("the %dth get of what is not there", r.missed[childOf(e)])
+		}
 		return ""
 	}
 	if e.Verb != "list" && e.Verb != "watch" {

@@ -1,0 +1,114 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// A child that has lost the label that it is selected by is found by its creation being refused, and gets its label back.
+func TestLostLabelComesBack(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.took()
+		o.reads()
+		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels = nil })
+		o.rest()
+		o.expect([]string{"apply ServiceAccount/web-sa freehold-access", "apply ServiceAccount/web-sa freehold-access"}, "a label was lost")
+		if reads := o.reads(); !slices.Equal(reads, []string{"get serviceaccounts"}) {
+			t.Errorf("reads %v", reads)
+		}
+		account, _ := get[*corev1.ServiceAccount](o.apiServer, "web-sa")
+		if account.Labels[v1beta1.LabelToolHive] != "true" {
+			t.Errorf("labels %v", account.Labels)
+		}
+		o.queue.Add(key("web"))
+		<-time.After(time.Hour)
+		o.rest()
+		o.expect(nil, "the label is back")
+		if reads := o.reads(); len(reads) > 0 {
+			t.Errorf("reads in peace: %v", reads)
+		}
+	})
+}
+
+// A child that has lost its labels and its owner reference, while nobody may write it, goes with its MCPServer all the same.
+func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		var allowed atomic.Bool
+		o.before = func(w write) error {
+			if !allowed.Load() && w.verb == "apply" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
+			}
+			return nil
+		}
+		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels, account.OwnerReferences = nil, nil })
+		o.rest()
+		o.took()
+		allowed.Store(true)
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		if got := o.took(); !slices.Contains(got, "delete serviceaccounts/web-sa") {
+			t.Errorf("writes %v", got)
+		}
+	})
+}
+
+// ToolHive's rights have no labels. They are taken over like the rest, in the same order, and labelled.
+func TestTakeoverOfWhatHasNoLabels(t *testing.T) {
+	objects := byToolHive("web", "5")
+	owner := metav1.OwnerReference{
+		APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.MCPServerKind, Name: "web", UID: objects[0].(*v1beta1.MCPServer).UID, Controller: new(true),
+	}
+	meta := func(version, fields string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Name: "web-proxy-runner", Namespace: "shop", OwnerReferences: []metav1.OwnerReference{owner},
+			ManagedFields: []metav1.ManagedFieldsEntry{entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, version, fields)},
+		}
+	}
+	role := &rbacv1.Role{
+		ObjectMeta: meta("rbac.authorization.k8s.io/v1", `{"f:rules":{}}`),
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"*"}}},
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: meta("v1", `{"f:metadata":{"f:ownerReferences":{}}}`)}
+	operate(t, append(objects, role, account), nil, func(t *testing.T, o *operating) {
+		taken := func(object metav1.Object) bool {
+			return ownership.ApplyEntry(object, managers.Access, "") != nil && object.GetLabels()[v1beta1.LabelToolHive] == "true"
+		}
+		now, _ := get[*rbacv1.Role](o.apiServer, "web-proxy-runner")
+		if taken(now) {
+			t.Error("the Role was taken while a proxy of ToolHive's is there")
+		}
+		if _, reason, message := o.condition("web", v1beta1.ConditionTakenOver); reason != "TakingOver" {
+			t.Errorf("TakenOver because of %s: %s", reason, message)
+		}
+		o.replaceProxy("web")
+		proxyReady(o.apiServer, "web")
+		o.rest()
+		now, _ = get[*rbacv1.Role](o.apiServer, "web-proxy-runner")
+		its, _ := get[*corev1.ServiceAccount](o.apiServer, "web-proxy-runner")
+		if !taken(now) || !taken(its) {
+			t.Errorf("not taken: %v, %v", now.ManagedFields, its.ManagedFields)
+		}
+		if status, reason, message := o.condition("web", v1beta1.ConditionTakenOver); status != metav1.ConditionTrue {
+			t.Errorf("TakenOver is %s because of %s: %s", status, reason, message)
+		}
+	})
+}
