@@ -61,7 +61,7 @@ func (p *pass) ahead() string {
 	var found []string
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.mine(ref, live) {
+		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.isOwned(ref, live) {
 			p.forged = append(p.forged, ref)
 			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, p.child(ref).Standing()))
 		}
@@ -84,7 +84,7 @@ func (p *pass) unowned() string {
 		if p.untaken(ref) && p.waitsFor(ref) != "" {
 			continue
 		}
-		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.mine(ref, live) {
+		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.isOwned(ref, live) {
 			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
 		}
 	}

@@ -37,7 +37,7 @@ func (p *pass) finalize(ctx context.Context) {
 		p.retryAs(retryBackoff)
 		return
 	}
-	doomed, left := p.strays()
+	doomed, left := p.ownerlessChildren()
 	for _, ref := range doomed {
 		p.delete(ctx, ref, p.object(ref))
 		if len(p.refused) > 0 {
@@ -79,7 +79,7 @@ func (p *pass) revealAll(ctx context.Context) error {
 	return nil
 }
 
-// strays returns the children without a reference to their MCPServer, which is being deleted: those that are ours to
+// ownerlessChildren returns the children without a reference to their MCPServer, which is being deleted: those that are ours to
 // delete, in order, and those that stay behind.
 //
 // If the children were asked to stay behind, the garbage collector takes the reference from each of them, and when it
@@ -91,7 +91,7 @@ func (p *pass) revealAll(ctx context.Context) error {
 //
 // A child that a predecessor of the same name has left behind, and that was never written for this one, stays in any case:
 // that it was to stay may have been asked for then.
-func (p *pass) strays() (doomed, left []apply.ObjectRef) {
+func (p *pass) ownerlessChildren() (doomed, left []apply.ObjectRef) {
 	var attached, strays []apply.ObjectRef
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
@@ -99,7 +99,7 @@ func (p *pass) strays() (doomed, left []apply.ObjectRef) {
 		case live == nil || live.GetDeletionTimestamp() != nil:
 		case metav1.IsControlledBy(live, p.server):
 			attached = append(attached, ref)
-		case metav1.GetControllerOf(live) != nil || !p.mine(ref, live):
+		case metav1.GetControllerOf(live) != nil || !p.isOwned(ref, live):
 		case p.inherited(live):
 			left = append(left, ref)
 		default:

@@ -195,7 +195,7 @@ func holderOf(owner ownership.Owner) string {
 func (p *pass) toolHiveManagers() (names []string) {
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || !p.mine(ref, live) {
+		if live == nil || !p.isOwned(ref, live) {
 			continue
 		}
 		for _, entry := range live.GetManagedFields() {
@@ -251,8 +251,8 @@ func (p *pass) annotate(annotation string, fields []string) string {
 // maxSource is how much of a source that somebody else wrote is told of, in characters.
 const maxSource = 64
 
-// announce tells of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
-func (p *pass) announce(out apply.Outcome) {
+// recordClaimEvents records events about fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
+func (p *pass) recordClaimEvents(out apply.Outcome) {
 	if p.config.Recorder == nil {
 		return
 	}

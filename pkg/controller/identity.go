@@ -13,8 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// mine reports whether an object that has the name of a child is the MCPServer's.
-func (p *pass) mine(ref apply.ObjectRef, live metav1.Object) bool { return p.whose(ref, live).Mine }
+// isOwned reports whether an object that has the name of a child is the MCPServer's.
+func (p *pass) isOwned(ref apply.ObjectRef, live metav1.Object) bool { return p.whose(ref, live).Mine }
 
 func (p *pass) whose(ref apply.ObjectRef, live metav1.Object) inventory.Verdict {
 	owner := inventory.Owner{

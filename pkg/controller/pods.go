@@ -275,7 +275,7 @@ func (p *pass) deploymentRef() apply.ObjectRef {
 // deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.
 func (p *pass) deployment() *appsv1.Deployment {
 	found, ok := p.object(p.deploymentRef()).(*appsv1.Deployment)
-	if !ok || !p.mine(p.deploymentRef(), found) {
+	if !ok || !p.isOwned(p.deploymentRef(), found) {
 		return nil
 	}
 	return found

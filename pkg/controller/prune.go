@@ -25,7 +25,7 @@ func (p *pass) prune(ctx context.Context, result *render.Result) {
 		switch {
 		case live == nil:
 			p.applier.Forget(ref)
-		case !p.mine(ref, live), p.inUse(ref, result.Intents):
+		case !p.isOwned(ref, live), p.inUse(ref, result.Intents):
 		case p.isAhead(live) && !slices.Contains(p.forged, ref):
 			// An operator that knows a later generation has made it: its templates name it, or will.
 		case p.takeover.intruded && takeover.Held(live, ""):

@@ -49,7 +49,7 @@ func (p *pass) scale(ctx context.Context, t tier, result *render.Result) {
 	if live == nil {
 		return // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
-	if !p.mine(t.object, live) {
+	if !p.isOwned(t.object, live) {
 		return // Its main writer has told so.
 	}
 	wanted, singlePod := wantedReplicas(result.Intents, t.writer), result.SinglePod

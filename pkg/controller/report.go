@@ -59,7 +59,7 @@ func (p *pass) statusRequest(config *toolhivev1beta1ac.MCPServerApplyConfigurati
 	}
 	ref := serverRef(p.key)
 	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: p.object(ref)}
-	p.succeedServer(managers.Status, &req)
+	p.inheritServerFromToolHive(managers.Status, &req)
 	return req
 }
 

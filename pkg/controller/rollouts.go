@@ -82,7 +82,7 @@ func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.Stat
 		p.wakeAfter(out.RetryAfter)
 		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
 	case out.Err != nil:
-		p.take(out)
+		p.recordOutcome(out)
 	case out.Action == apply.ActionDeleted:
 		if p.config.Recorder != nil {
 			// Events that are about other pods are other events, whatever the version of the MCPServer.

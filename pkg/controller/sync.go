@@ -288,7 +288,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,
 		}, live)
 		p.discover(ctx, out)
-		p.take(out)
+		p.recordOutcome(out)
 		return out
 	}
 	if req.Object.Kind != managers.MCPServer {
@@ -297,7 +297,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		}
 		p.resolution.complete(&req)
 	}
-	if p.succeed(manager, &req) {
+	if p.inheritFromToolHive(manager, &req) {
 		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: live}
 	}
 	if manager == managers.Status {
@@ -305,7 +305,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	}
 	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
 	p.discover(ctx, out)
-	p.take(out)
+	p.recordOutcome(out)
 	return out
 }
 
@@ -315,7 +315,7 @@ func (p *pass) refusalOf(req apply.Request) string {
 	switch {
 	case live == nil || req.Object.Kind == managers.MCPServer:
 		return ""
-	case !p.mine(req.Object, live):
+	case !p.isOwned(req.Object, live):
 		return p.foreign(req.Object, live)
 	case p.child(req.Object).spoilt && live.GetDeletionTimestamp() == nil:
 		return notWhatItsNameTells(req.Object)
@@ -323,8 +323,8 @@ func (p *pass) refusalOf(req apply.Request) string {
 	return ""
 }
 
-// take draws the conclusions from an outcome.
-func (p *pass) take(out apply.Outcome) {
+// recordOutcome stores the object that a write has left and its error, and raises the retry level.
+func (p *pass) recordOutcome(out apply.Outcome) {
 	if out.Wrote() {
 		p.keep(out)
 	}
@@ -333,7 +333,7 @@ func (p *pass) take(out apply.Outcome) {
 	if p.resolution.begun {
 		p.takes.note(p.key, p.resolution.record.Request, out)
 	}
-	p.announce(out)
+	p.recordClaimEvents(out)
 	if out.RetryAfter > 0 {
 		p.wakeAfter(out.RetryAfter)
 	}
@@ -352,7 +352,7 @@ func (p *pass) wakeAfter(wait time.Duration) {
 }
 
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
-	p.take(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
+	p.recordOutcome(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
 }
 
 // report writes the status, if it differs, and tells what is new in it.
@@ -375,7 +375,7 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.tell(status.News(p.server.Status, stored(out, next)))
+		p.recordEvents(status.NewEvents(p.server.Status, stored(out, next)))
 	}
 }
 
@@ -384,7 +384,7 @@ func namespaceEnds(refusal error) bool {
 	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }
 
-func (p *pass) tell(news []status.Event) {
+func (p *pass) recordEvents(news []status.Event) {
 	if p.config.Recorder == nil {
 		return
 	}
@@ -399,7 +399,7 @@ func (p *pass) statefulSetRef() apply.ObjectRef {
 
 func (p *pass) statefulSet() *appsv1.StatefulSet {
 	found, ok := p.object(p.statefulSetRef()).(*appsv1.StatefulSet)
-	if !ok || !p.mine(p.statefulSetRef(), found) {
+	if !ok || !p.isOwned(p.statefulSetRef(), found) {
 		return nil
 	}
 	return found

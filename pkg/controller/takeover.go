@@ -63,7 +63,7 @@ type takingOver struct {
 // untaken tells whether a child is still ToolHive's.
 func (p *pass) untaken(ref apply.ObjectRef) bool {
 	live := p.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && p.mine(ref, live) && !p.wasTakenOver()
+	return live != nil && takeover.Untaken(ref, live) && p.isOwned(ref, live) && !p.wasTakenOver()
 }
 
 // wasTakenOver tells that it was done with, once and for all.
@@ -75,7 +75,7 @@ func (p *pass) wasTakenOver() bool {
 func (p *pass) survey() (untaken int) {
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) {
+		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) {
 			continue
 		}
 		if p.untaken(ref) {
@@ -158,15 +158,15 @@ func (p *pass) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner)
 	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(p.clients.registry.Writers(), ref, p.takeover.replicas...)}
 }
 
-// succeed adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
-func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
+// inheritFromToolHive adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
+func (p *pass) inheritFromToolHive(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
 	live := p.object(ref)
 	switch {
 	case live == nil:
 		return false
 	case ref.Kind == managers.MCPServer:
-		p.succeedServer(manager, req)
+		p.inheritServerFromToolHive(manager, req)
 	case p.untaken(ref):
 		if why := p.waitsFor(ref); why != "" {
 			p.takeover.waiting = append(p.takeover.waiting, fmt.Sprintf("%s waits for %s", ref, why))
@@ -194,9 +194,9 @@ func (p *pass) succeed(manager string, req *apply.Request) (held bool) {
 	return false
 }
 
-// succeedServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
+// inheritServerFromToolHive adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
 // still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
-func (p *pass) succeedServer(manager string, req *apply.Request) {
+func (p *pass) inheritServerFromToolHive(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == managers.Status {
 		subresource = "status"

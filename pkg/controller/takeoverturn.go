@@ -169,6 +169,6 @@ func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
 	p.unreported.note(p.key, out.Err, conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.tell(news)
+		p.recordEvents(news)
 	}
 }

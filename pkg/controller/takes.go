@@ -140,7 +140,7 @@ func (p *pass) toTake(ctx context.Context) request.Record {
 	fields(serverRef(p.key), p.heldStatus(ctx))
 	for _, ref := range p.children(p.key) {
 		live := p.object(ref)
-		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.mine(ref, live) || p.untaken(ref) {
+		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) || p.untaken(ref) {
 			continue
 		}
 		entries := live.GetManagedFields()
@@ -186,5 +186,5 @@ func (p *pass) takeStatus(ctx context.Context) {
 	}
 	req := p.statusRequest(nil)
 	p.resolution.complete(&req)
-	p.take(p.applier.TakeHeld(ctx, p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req))
+	p.recordOutcome(p.applier.TakeHeld(ctx, p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req))
 }

@@ -60,10 +60,10 @@ func isProgress(c metav1.Condition) bool {
 	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == v1beta1.ReasonTakingOver || c.Reason == v1beta1.ReasonTakenOver)
 }
 
-// News returns a Warning event for each condition that tells a problem which the previous status did not tell
+// NewEvents returns a Warning event for each condition that tells a problem which the previous status did not tell
 // in the same words, and a Normal one when a takeover begins or ends. A problem that stands is told once, also over a
 // restart of the operator.
-func News(previous, next v1beta1.MCPServerStatus) []Event {
+func NewEvents(previous, next v1beta1.MCPServerStatus) []Event {
 	var events []Event
 	for _, c := range next.Conditions {
 		before := meta.FindStatusCondition(previous.Conditions, c.Type)

@@ -50,7 +50,7 @@ func TestNews(t *testing.T) {
 		"what nobody has looked at": {nothing, telling(v1beta1.ConditionGroupRefValidated, unknown, "NotChecked", "x"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, status.News(test.previous, test.next)); diff != "" {
+			if diff := cmp.Diff(test.want, status.NewEvents(test.previous, test.next)); diff != "" {
 				t.Errorf("news (-want +got):\n%s", diff)
 			}
 		})
@@ -71,7 +71,7 @@ func TestNewsTellOfEveryProblem(t *testing.T) {
 		{Type: "Warning", Reason: "FieldManagerConflict", Action: "Apply", Note: "one"},
 		{Type: "Warning", Reason: "NameTooLong", Action: "ValidateSpec", Note: "two"},
 	}
-	if diff := cmp.Diff(want, status.News(v1beta1.MCPServerStatus{}, next)); diff != "" {
+	if diff := cmp.Diff(want, status.NewEvents(v1beta1.MCPServerStatus{}, next)); diff != "" {
 		t.Errorf("news (-want +got):\n%s", diff)
 	}
 }
@@ -84,7 +84,7 @@ func TestNewsAreToldOnce(t *testing.T) {
 		first := status.Compute(observed, noon)
 		observed.Server.Status = stored(t, first)
 		again := status.Compute(observed, noon.Add(time.Hour))
-		if repeated := status.News(observed.Server.Status, again); len(repeated) > 0 {
+		if repeated := status.NewEvents(observed.Server.Status, again); len(repeated) > 0 {
 			t.Fatalf("told again: %v", repeated)
 		}
 	})
