@@ -75,23 +75,23 @@ type Config struct {
 
 // Controller works for MCPServers.
 type Controller struct {
-	config  Config
-	caches  *caches
-	clients *clients
-	applier *apply.Applier
-	tracer  trace.Tracer
-	queue   workqueue.TypedDelayingInterface[cache.ObjectName]
-	retries *retries
+	config      Config
+	caches      *caches
+	clients     *clients
+	applier     *apply.Applier
+	tracer      trace.Tracer
+	queue       workqueue.TypedDelayingInterface[cache.ObjectName]
+	syncBackoff *syncBackoff
 	// configMaps are those that MCPServers refer to.
-	configMaps *configMaps
-	adoptions  adoptions
-	caps       *caps
-	outages    *outages
-	takeovers  *takeoverLimiter
-	takes      takes
-	rollouts   *rolloutsSeen
-	unreported unreported
-	hidden     *hidden
+	configMaps    *configMaps
+	adoptions     adoptions
+	capBackoff    *capBackoff
+	proxyRecovery *proxyRecovery
+	takeovers     *takeoverLimiter
+	takes         takes
+	rollouts      *rolloutTracker
+	unreported    unreported
+	hidden        *hidden
 	// configNames are the ConfigMaps whose names tell their content.
 	configNames *configNames
 }
@@ -134,10 +134,10 @@ func New(config Config) (*Controller, error) {
 		tracer:  config.Tracer.Tracer(instrumentation),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
-		retries:  newRetries(config.Clock),
-		caps:     newCaps(config.Clock),
-		outages:  newOutages(),
-		rollouts: newRolloutsSeen(), configNames: newConfigNames(), hidden: newHidden(config.Clock),
+		syncBackoff:   newSyncBackoff(config.Clock),
+		capBackoff:    newCapBackoff(config.Clock),
+		proxyRecovery: newProxyRecovery(),
+		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock),
 	}
 	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -216,11 +216,11 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.traced(klog.NewContext(watching, logger), key) {
 	case retryBackoff:
-		c.queue.AddAfter(key, c.retries.next(key))
+		c.queue.AddAfter(key, c.syncBackoff.next(key))
 	case retryCatchUp:
 		c.queue.AddAfter(key, catchUpCheck)
 	default:
-		c.retries.forget(key)
+		c.syncBackoff.forget(key)
 	}
 	return true
 }

@@ -59,7 +59,7 @@ func (p *pass) scale(ctx context.Context, t tier, result *render.Result) {
 	req := apply.Request{Object: t.object, Config: wanted}
 	switch {
 	case singlePod && number > 1:
-		if wait := p.caps.left(t.object); wait > 0 {
+		if wait := p.capBackoff.left(t.object); wait > 0 {
 			p.wakeAfter(wait)
 			p.capped = append(p.capped, capping(t.object, number, most, owner.others))
 			return
@@ -77,7 +77,7 @@ func (p *pass) scale(ctx context.Context, t tier, result *render.Result) {
 		return
 	}
 	if out.Err == nil {
-		p.caps.begin(t.object)
+		p.capBackoff.begin(t.object)
 	}
 	if owner.ours && len(owner.others) == 0 && p.toldCapping() != nil {
 		return // An earlier pass took the number, told from whom, and was too late to set it back.

@@ -22,7 +22,7 @@ import (
 // peace for as long as the longest wait.
 func TestCaps(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(bubbleStart)
-	c := newCaps(clock)
+	c := newCapBackoff(clock)
 	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	expect := func(want time.Duration, why string) {
 		t.Helper()

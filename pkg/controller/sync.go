@@ -119,7 +119,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
-	c.outages.forget(key)
+	c.proxyRecovery.forget(key)
 	c.rollouts.forget(key)
 	c.unreported.forget(key)
 	c.takeovers.release(key)
@@ -131,7 +131,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 		}
 		c.applier.Forget(ref)
 		c.hidden.drop(ref)
-		c.caps.forget(ref)
+		c.capBackoff.forget(ref)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
-	o := newRolloutsSeen()
+	o := newRolloutTracker()
 	set := func(namespace, name string, strategy appsv1.StatefulSetUpdateStrategyType) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -37,9 +37,9 @@ type Rollout struct {
 	rollout.State
 }
 
-// rolloutsSeen remembers how each pass saw the workloads. Metrics tell of them, and are read far more often than this
-// changes; the caches hold objects packed and are not to be searched for it.
-type rolloutsSeen struct {
+// rolloutTracker remembers how each pass saw the workloads. Metrics tell of them, and are read far more often than this
+// changes, so the caches are not searched for it.
+type rolloutTracker struct {
 	mu sync.Mutex
 	// onDelete are the StatefulSets with the update strategy OnDelete.
 	onDelete map[cache.ObjectName]types.NamespacedName
@@ -51,15 +51,15 @@ type rolloutsSeen struct {
 // tierStates are the rollouts of one MCPServer. There is one for each MCPServer, so it is no map.
 type tierStates struct{ backend, proxy rollout.State }
 
-func newRolloutsSeen() *rolloutsSeen {
-	return &rolloutsSeen{
+func newRolloutTracker() *rolloutTracker {
+	return &rolloutTracker{
 		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]tierStates{},
 		unobserved: map[cache.ObjectName]time.Time{},
 	}
 }
 
 // note remembers what an MCPServer's StatefulSet is like, which may be nil, and how far its rollouts have come.
-func (s *rolloutsSeen) note(key cache.ObjectName, set *appsv1.StatefulSet, states tierStates) {
+func (s *rolloutTracker) note(key cache.ObjectName, set *appsv1.StatefulSet, states tierStates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states[key] = states
@@ -70,7 +70,7 @@ func (s *rolloutsSeen) note(key cache.ObjectName, set *appsv1.StatefulSet, state
 	s.onDelete[key] = types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
 }
 
-func (s *rolloutsSeen) forget(key cache.ObjectName) {
+func (s *rolloutTracker) forget(key cache.ObjectName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.onDelete, key)
@@ -84,7 +84,7 @@ func (s *rolloutsSeen) forget(key cache.ObjectName) {
 const observeWait = 2 * time.Second
 
 // wait returns for how much longer a controller may take to look at a change; 0 for no longer.
-func (s *rolloutsSeen) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
+func (s *rolloutTracker) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.Unobserved }) {
@@ -100,14 +100,14 @@ func (s *rolloutsSeen) wait(key cache.ObjectName, now time.Time, states ...rollo
 }
 
 // onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.
-func (s *rolloutsSeen) onDeleteSets() []types.NamespacedName {
+func (s *rolloutTracker) onDeleteSets() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Values(s.onDelete), compareNames)
 }
 
 // list returns all rollouts, in order.
-func (s *rolloutsSeen) list() []Rollout {
+func (s *rolloutTracker) list() []Rollout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []Rollout

@@ -13,7 +13,7 @@ import (
 
 func TestRetries(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	r := newRetries(clock)
+	r := newSyncBackoff(clock)
 	key, other := cache.NewObjectName("ns", "one"), cache.NewObjectName("ns", "other")
 	step := func(after, want time.Duration) {
 		t.Helper()

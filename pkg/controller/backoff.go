@@ -14,23 +14,23 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// retries says when an MCPServer is looked at again after a write that failed for a reason of the moment.
-type retries = waits[cache.ObjectName]
+// syncBackoff says when an MCPServer is looked at again after a write that failed for a reason of the moment.
+type syncBackoff = backoff[cache.ObjectName]
 
-func newRetries(clock clock.PassiveClock) *retries {
-	return newWaits[cache.ObjectName](clock, minBackoff, maxBackoff)
+func newSyncBackoff(clock clock.PassiveClock) *syncBackoff {
+	return newBackoff[cache.ObjectName](clock, minBackoff, maxBackoff)
 }
 
-// caps says when a number of replicas is set back that somebody keeps setting: the first time at once, then after
+// capBackoff says when a number of replicas is set back that somebody keeps setting: the first time at once, then after
 // waits that grow.
-type caps = waits[apply.ObjectRef]
+type capBackoff = backoff[apply.ObjectRef]
 
-func newCaps(clock clock.PassiveClock) *caps {
-	return newWaits[apply.ObjectRef](clock, minCapWait, maxCapWait)
+func newCapBackoff(clock clock.PassiveClock) *capBackoff {
+	return newBackoff[apply.ObjectRef](clock, minCapWait, maxCapWait)
 }
 
-// waits are waits before something is done again, each twice as long as the one before it.
-type waits[K comparable] struct {
+// backoff holds the waits before something is done again, each twice as long as the one before it.
+type backoff[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 	longest time.Duration
 	clock   clock.PassiveClock
@@ -39,8 +39,8 @@ type waits[K comparable] struct {
 	due map[K]time.Time
 }
 
-func newWaits[K comparable](clock clock.PassiveClock, shortest, longest time.Duration) *waits[K] {
-	return &waits[K]{
+func newBackoff[K comparable](clock clock.PassiveClock, shortest, longest time.Duration) *backoff[K] {
+	return &backoff[K]{
 		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](shortest, longest),
 		longest: longest,
 		clock:   clock,
@@ -49,14 +49,14 @@ func newWaits[K comparable](clock clock.PassiveClock, shortest, longest time.Dur
 }
 
 // left returns what is left of the present wait; 0 when there is none.
-func (w *waits[K]) left(key K) time.Duration {
+func (w *backoff[K]) left(key K) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.due[key].Sub(w.clock.Now()))
 }
 
 // begin begins a wait and returns how long it is. After peace for as long as the longest wait it begins anew.
-func (w *waits[K]) begin(key K) time.Duration {
+func (w *backoff[K]) begin(key K) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -71,7 +71,7 @@ func (w *waits[K]) begin(key K) time.Duration {
 // next returns what is left of the present wait, or begins one. So whoever asks in between, because of an event, does
 // not drive the wait up to its limit within seconds; nor does a wake-up get lost, of which the queue holds one for a
 // key, the soonest.
-func (w *waits[K]) next(key K) time.Duration {
+func (w *backoff[K]) next(key K) time.Duration {
 	if left := w.left(key); left > 0 {
 		return left
 	}
@@ -79,7 +79,7 @@ func (w *waits[K]) next(key K) time.Duration {
 }
 
 // forget begins anew for a key with which all is well.
-func (w *waits[K]) forget(key K) {
+func (w *backoff[K]) forget(key K) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limiter.Forget(key)

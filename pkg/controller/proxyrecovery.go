@@ -17,13 +17,13 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// outages remembers which proxy pods failed while their backend was not ready.
+// proxyRecovery remembers which proxy pods failed while their backend was not ready.
 //
 // A runner exits when its backend is not ready, and the kubelet starts it again after waits of up to five minutes. Once
 // the backend is back there is nothing to wait for: a pod that waits out its back-off is deleted, and the ReplicaSet
 // makes one that starts at once. A pod that fails with its backend ready fails for a reason of its own and is left to
 // the kubelet. What is remembered is lost with the process; then the kubelet's wait is what is left.
-type outages struct {
+type proxyRecovery struct {
 	mu sync.Mutex
 	// failed has, for each MCPServer, the pods and what is known of them.
 	failed map[cache.ObjectName]map[types.UID]failure
@@ -32,10 +32,12 @@ type outages struct {
 // failure of a proxy pod for want of a backend: how often the runner had been started again by then.
 type failure int32
 
-func newOutages() *outages { return &outages{failed: map[cache.ObjectName]map[types.UID]failure{}} }
+func newProxyRecovery() *proxyRecovery {
+	return &proxyRecovery{failed: map[cache.ObjectName]map[types.UID]failure{}}
+}
 
 // note remembers those of the pods that fail.
-func (o *outages) note(key cache.ObjectName, pods []*corev1.Pod) {
+func (o *proxyRecovery) note(key cache.ObjectName, pods []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, pod := range pods {
@@ -52,7 +54,7 @@ func (o *outages) note(key cache.ObjectName, pods []*corev1.Pod) {
 // over reports whether some of the pods still are as they failed for want of a backend, and returns those of them that
 // are to be deleted. One stays among these until it is being deleted: a deletion that was refused is repeated. Others are
 // forgotten.
-func (o *outages) over(key cache.ObjectName, pods []*corev1.Pod) (recovering bool, doomed []*corev1.Pod) {
+func (o *proxyRecovery) over(key cache.ObjectName, pods []*corev1.Pod) (recovering bool, doomed []*corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	still := map[types.UID]failure{}
@@ -74,7 +76,7 @@ func (o *outages) over(key cache.ObjectName, pods []*corev1.Pod) (recovering boo
 	return true, doomed
 }
 
-func (o *outages) forget(key cache.ObjectName) {
+func (o *proxyRecovery) forget(key cache.ObjectName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.failed, key)
@@ -85,10 +87,10 @@ func (o *outages) forget(key cache.ObjectName) {
 func (p *pass) recover(ctx context.Context) (recovering bool) {
 	pods := p.proxyPods()
 	if !p.backendServes() {
-		p.outages.note(p.key, pods)
+		p.proxyRecovery.note(p.key, pods)
 		return false
 	}
-	recovering, doomed := p.outages.over(p.key, pods)
+	recovering, doomed := p.proxyRecovery.over(p.key, pods)
 	for _, pod := range doomed {
 		p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
 	}
