@@ -25,7 +25,7 @@ type Observer interface {
 // Applier sends the intents of writers. It is safe for concurrent use as long as no two requests for one
 // object run at a time.
 type Applier struct {
-	memo     *memo
+	requests *requestCache
 	written  *Written
 	observer Observer
 	// deletions has what became of the deletion of objects, by their UIDs.
@@ -50,7 +50,7 @@ func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observe
 // NewApplierWithClock is NewApplier with a clock of its own, which tells how long refusals stand.
 func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
 	return &Applier{
-		memo: newMemo(clock), written: newWritten(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
+		requests: newRequestCache(clock), written: newWritten(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
 	}
 }
 
@@ -62,10 +62,10 @@ func (a *Applier) Written() *Written { return a.written }
 // changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a
 // claim has to change hands, an edit of managedFields comes first; after a conflict that is to be settled, one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
-	if req.Aside != nil && a.memo.setAside(w.Name(), req.Object, req.Aside.Conflict) {
+	if req.Aside != nil && a.requests.setAside(w.Name(), req.Object, req.Aside.Conflict) {
 		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))
 	}
-	out := w.sync(ctx, a.memo, req)
+	out := w.sync(ctx, a.requests, req)
 	if out.Wrote() {
 		a.written.record(req.Object, out.Live)
 	}
@@ -78,12 +78,12 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 // the same is decided again.
 func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Object) Outcome {
 	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
-	what := memory{refused: &refused{err: refusal}}
+	what := entry{refused: &refused{err: refusal}}
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
 	}
 	// Apart from what the writer itself knows of the object, for the one to whom it does belong.
-	if a.memo.refuse("not for "+refusal.Writer, refusal.Object, what) {
+	if a.requests.refuse("not for "+refusal.Writer, refusal.Object, what) {
 		out.Action = ActionRefused
 	}
 	out.RetryAfter = what.refused.left(a.clock.Now())
@@ -122,7 +122,7 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 }
 
 // Conflicts returns the conflicts that stand.
-func (a *Applier) Conflicts() []*ConflictError { return a.memo.conflicts() }
+func (a *Applier) Conflicts() []*ConflictError { return a.requests.conflicts() }
 
 // Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an object that is
 // already being deleted, or of which it has deleted this very version, or whose deletion was refused when the refusal still
@@ -181,7 +181,7 @@ func (a *Applier) deleted(ctx context.Context, out Outcome, refused *refused) Ou
 
 // Forget drops what is remembered of an object, for example when it has been deleted for good.
 func (a *Applier) Forget(ref ObjectRef) {
-	a.memo.forgetObject(ref)
+	a.requests.forgetObject(ref)
 	a.written.forget(ref)
 }
 

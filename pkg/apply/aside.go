@@ -178,7 +178,7 @@ func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
 // TakeHeld makes fields the writer's that other managers hold within its claim and that req.Take selects, by one edit of
 // managedFields. It applies nothing.
 func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
-	out := w.takeHeld(ctx, a.memo, req)
+	out := w.takeHeld(ctx, a.requests, req)
 	if out.Wrote() {
 		a.written.record(req.Object, out.Live)
 	}
@@ -189,15 +189,15 @@ func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
 // takes is what a writer's refused edits are remembered under, beside its applies.
 const takes = " takes"
 
-func (w *writer[L, A]) takeHeld(ctx context.Context, memo *memo, req Request) Outcome {
-	a := &attempt[L, A]{Request: req, now: memo.clock.Now(), out: Outcome{
+func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome {
+	a := &attempt[L, A]{Request: req, now: requests.clock.Now(), out: Outcome{
 		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
 	}}
 	if err := w.prepare(a); err != nil {
-		return w.refuse(memo, a, ClassTerminal, err.Error())
+		return w.refuse(requests, a, ClassTerminal, err.Error())
 	}
-	what := memory{object: identify(a.live.GetUID()), claims: ownership.Standing(a.live, w.manager.Subresource)}
-	last := memo.recall(w.manager.Name+takes, a.Object)
+	what := entry{object: identify(a.live.GetUID()), claims: ownership.Standing(a.live, w.manager.Subresource)}
+	last := requests.recall(w.manager.Name+takes, a.Object)
 	if left := last.refused.left(a.now); left > 0 && last.object == what.object && last.claims == what.claims {
 		a.out.Err, a.out.RetryAfter = last.refused.err, left
 		return a.out
@@ -208,10 +208,10 @@ func (w *writer[L, A]) takeHeld(ctx context.Context, memo *memo, req Request) Ou
 	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 		a.out.Action, a.out.Err = ActionRefused, err
 		what.refused = &refused{err: err}
-		memo.refuse(w.manager.Name+takes, a.Object, what)
+		requests.refuse(w.manager.Name+takes, a.Object, what)
 		a.out.RetryAfter = what.refused.left(a.now)
 		return a.out
 	}
-	memo.forget(w.manager.Name+takes, a.Object)
+	requests.forget(w.manager.Name+takes, a.Object)
 	return a.out
 }

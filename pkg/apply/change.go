@@ -17,75 +17,75 @@ import (
 )
 
 // change brings an existing object in line.
-func (w *writer[L, A]) change(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	seen := a.out.Live
 	if seen.GetDeletionTimestamp() != nil && !a.LetGo {
-		return w.refuse(memo, a, ClassGone, "it is being deleted")
+		return w.refuse(requests, a, ClassGone, "it is being deleted")
 	}
 	if w.target.Source != "" && !a.SourceCurrent && a.Source.staleAgainst(seen, w.target.Source) {
-		return w.refuse(memo, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
+		return w.refuse(requests, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
 			seen.GetAnnotations()[w.target.Source], a.Source.Generation))
 	}
 	if !w.owns(a) && a.Mine != nil && !a.Mine(seen) {
-		return w.refuse(memo, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
+		return w.refuse(requests, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
 	}
 	if w.held(a) {
-		return w.take(ctx, memo, a)
+		return w.take(ctx, requests, a)
 	}
 	// What is to be inherited changes who owns what, so what stands does not count any more.
 	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(seen.GetUID()) && w.stands(a) {
 		return a.out
 	}
 	if err := w.canonicalise(a); err != nil {
-		return w.refuse(memo, a, ClassTerminal, err.Error())
+		return w.refuse(requests, a, ClassTerminal, err.Error())
 	}
 	if !a.whole {
 		same, hasToBeRead, err := w.unchanged(a)
 		switch {
 		case err != nil:
-			return w.refuse(memo, a, ClassTerminal, err.Error())
+			return w.refuse(requests, a, ClassTerminal, err.Error())
 		case same && w.owns(a):
-			w.remember(memo, a)
+			w.remember(requests, a)
 			return a.out
 		case same:
-			memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
+			requests.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
 			return a.out
 		case !hasToBeRead:
-			w.replace(ctx, memo, a)
-			return w.take(ctx, memo, a)
+			w.replace(ctx, requests, a)
+			return w.take(ctx, requests, a)
 		}
 	}
 	if err := w.read(ctx, a); err != nil {
-		return w.refused(memo, a, err)
+		return w.refused(requests, a, err)
 	}
 	if err := w.claim(ctx, a); err != nil {
-		w.refused(memo, a, err)
+		w.refused(requests, a, err)
 	} else {
-		w.finish(ctx, memo, a)
+		w.finish(ctx, requests, a)
 	}
-	return w.take(ctx, memo, a)
+	return w.take(ctx, requests, a)
 }
 
 // finish applies the intent unless the object is already so.
-func (w *writer[L, A]) finish(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) finish(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	same, err := w.compare(ctx, a)
 	switch {
 	case err != nil:
-		return w.refuse(memo, a, ClassTerminal, err.Error())
+		return w.refuse(requests, a, ClassTerminal, err.Error())
 	case same && !a.Confirm && w.own(a) == nil:
-		memo.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
+		requests.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
 		return a.out
 	case same && !a.Confirm:
-		w.remember(memo, a)
+		w.remember(requests, a)
 		return a.out
 	}
-	return w.replace(ctx, memo, a)
+	return w.replace(ctx, requests, a)
 }
 
 // replace applies the intent to the object that was seen, and to no other: the compare-and-swap.
-func (w *writer[L, A]) replace(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) replace(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	a.want.WithUID(a.out.Live.GetUID()).WithResourceVersion(a.out.Live.GetResourceVersion())
-	return w.send(ctx, memo, a)
+	return w.send(ctx, requests, a)
 }
 
 // stands tells whether what was written before still is so.

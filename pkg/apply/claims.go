@@ -184,14 +184,14 @@ const mostTakes = 2
 
 // take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to
 // an attempt that did not end with a conflict.
-func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	for range mostTakes {
 		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
 		if !contested || a.Take == nil || !a.whole && !w.mayTake(a, conflict) {
 			break
 		}
 		if err := w.read(ctx, a); err != nil {
-			return w.refused(memo, a, err)
+			return w.refused(requests, a, err)
 		}
 		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
 			return conflict.names(path) && a.Take(from, path)
@@ -200,14 +200,14 @@ func (w *writer[L, A]) take(ctx context.Context, memo *memo, a *attempt[L, A]) O
 			break
 		}
 		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
-			return w.refused(memo, a, err)
+			return w.refused(requests, a, err)
 		}
 		a.out.Action, a.out.Err = ActionNone, nil
 		if err := w.unset(ctx, a); err != nil {
-			w.refused(memo, a, err)
+			w.refused(requests, a, err)
 			continue
 		}
-		w.finish(ctx, memo, a)
+		w.finish(ctx, requests, a)
 	}
 	return a.out
 }

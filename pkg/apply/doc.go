@@ -9,7 +9,7 @@
 //     that is known is written under its UID and resourceVersion, an object that is not known may only be
 //     created, and an object that is going is left alone.
 //   - What is already so is not written. An intent is compared with what its own manager owns on the live
-//     object; after the first look a memo of both replaces the comparison.
+//     object; after the first look what was remembered of both replaces the comparison.
 //   - A cache need not keep objects. The State of an object decides whether a writer has work on it; the object itself is
 //     read, once, where ownership is edited or a conflict is explained.
 //   - A refusal is one of a closed set of classes (see Class). One that only a change of the object or of the

@@ -68,14 +68,14 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 		now.damaged = repair != nil || err != nil
 	}
 	for _, w := range writers {
-		if claim, ok := w.reduce(a.memo, ref, live, before, now.damaged); ok {
+		if claim, ok := w.reduce(a.requests, ref, live, before, now.damaged); ok {
 			now.claims = append(now.claims, claim)
 		}
 	}
 	return now
 }
 
-func (w *writer[L, A]) reduce(memo *memo, ref ObjectRef, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
+func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
 	live, ok := object.(L)
 	entry := ownership.ApplyEntry(object, w.manager.Name, w.manager.Subresource)
 	if !ok || entry == nil {
@@ -91,7 +91,7 @@ func (w *writer[L, A]) reduce(memo *memo, ref ObjectRef, object metav1.Object, b
 		}
 	}
 	now.sourced = entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+w.target.Source+`"`)
-	if last := memo.recall(now.writer, ref); last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
+	if last := requests.recall(now.writer, ref); last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
 		now.owned, now.kept = last.owned, last.kept
 		return now, true
 	}

@@ -69,13 +69,13 @@ type Writer interface {
 	// Name of the field manager.
 	Name() string
 	// sync brings one object in line with an intent.
-	sync(ctx context.Context, memo *memo, req Request) Outcome
+	sync(ctx context.Context, requests *requestCache, req Request) Outcome
 	// reduce returns what the writer owns of an object; owns is false for nothing.
-	reduce(memo *memo, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
+	reduce(requests *requestCache, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
 	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
 	heldAlone(req Request) ([]FieldConflict, error)
-	takeHeld(ctx context.Context, memo *memo, req Request) Outcome
+	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
 }
 
 // Request is one intent and the object that it is about.
@@ -186,7 +186,7 @@ type attempt[L, A any] struct {
 	// empty tells that it names no field.
 	empty bool
 	// last is what became of the same intent before.
-	last memory
+	last entry
 	// now is when the request was made.
 	now time.Time
 	out Outcome
@@ -247,20 +247,20 @@ func (w *writer[L, A]) standing(a *attempt[L, A]) (object, claims uint64) {
 	}
 }
 
-func (w *writer[L, A]) sync(ctx context.Context, memo *memo, req Request) Outcome {
+func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Request) Outcome {
 	a := &attempt[L, A]{Request: req, out: Outcome{
 		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}, now: memo.clock.Now()}
+	}, now: requests.clock.Now()}
 	if err := w.prepare(a); err != nil {
-		return w.refuse(memo, a, ClassTerminal, err.Error())
+		return w.refuse(requests, a, ClassTerminal, err.Error())
 	}
-	if last := memo.recall(w.manager.Name, req.Object); last.intent == a.intent {
+	if last := requests.recall(w.manager.Name, req.Object); last.intent == a.intent {
 		a.last = last
 	}
 	if a.out.Live == nil {
-		return w.create(ctx, memo, a)
+		return w.create(ctx, requests, a)
 	}
-	return w.change(ctx, memo, a)
+	return w.change(ctx, requests, a)
 }
 
 // prepare takes the request apart.
@@ -296,7 +296,7 @@ func (a *attempt[L, A]) setAside() {
 }
 
 // create writes an object that does not exist.
-func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) create(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	if w.held(a) {
 		return a.out
 	}
@@ -304,13 +304,13 @@ func (w *writer[L, A]) create(ctx context.Context, memo *memo, a *attempt[L, A])
 		return a.out // What names nothing makes no object.
 	}
 	if err := w.canonicalise(a); err != nil {
-		return w.refuse(memo, a, ClassTerminal, err.Error())
+		return w.refuse(requests, a, ClassTerminal, err.Error())
 	}
 	w.stamp(a.want, a.Source)
 	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this
 	// version is always outdated. So the apply can create and nothing else.
 	a.want.WithResourceVersion("1")
-	return w.send(ctx, memo, a)
+	return w.send(ctx, requests, a)
 }
 
 // stamp completes an intent by its source, if the target has one.
@@ -321,7 +321,7 @@ func (w *writer[L, A]) stamp(want A, source Source) {
 }
 
 // send applies the intent and remembers what became of it.
-func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	sending, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
 	answer, err := w.target.Apply(sending, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
@@ -331,7 +331,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 			refusal = &conflict.Refusal
 		}
 		endRefused(span, refusal)
-		return w.refused(memo, a, refusal)
+		return w.refused(requests, a, refusal)
 	}
 	a.out.Action = ActionApplied
 	if a.out.Live == nil {
@@ -342,7 +342,7 @@ func (w *writer[L, A]) send(ctx context.Context, memo *memo, a *attempt[L, A]) O
 		a.out.Replaced = a.Source.Unlike(a.out.Live, w.target.Source)
 	}
 	a.live, a.whole, a.out.Live = answer, true, answer
-	w.remember(memo, a)
+	w.remember(requests, a)
 	return a.out
 }
 
@@ -360,36 +360,36 @@ func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer err
 }
 
 // remember notes that an object is as the intent wants it.
-func (w *writer[L, A]) remember(memo *memo, a *attempt[L, A]) {
-	memo.remember(w.manager.Name, a.Object, memory{
+func (w *writer[L, A]) remember(requests *requestCache, a *attempt[L, A]) {
+	requests.remember(w.manager.Name, a.Object, entry{
 		object: identify(a.out.Live.GetUID()), intent: a.intent, claims: w.settled(a), owned: a.digest, kept: w.keep(a.want),
 	})
 }
 
 // refused ends an attempt that the API server has refused. The refusal is remembered for as long as it stands.
-func (w *writer[L, A]) refused(memo *memo, a *attempt[L, A], refusal error) Outcome {
+func (w *writer[L, A]) refused(requests *requestCache, a *attempt[L, A], refusal error) Outcome {
 	a.out.Action, a.out.Err = ActionRefused, refusal
-	w.hold(memo, a)
+	w.hold(requests, a)
 	return a.out
 }
 
 // refuse ends an attempt without a request.
-func (w *writer[L, A]) refuse(memo *memo, a *attempt[L, A], class Class, reason string) Outcome {
+func (w *writer[L, A]) refuse(requests *requestCache, a *attempt[L, A], class Class, reason string) Outcome {
 	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: reason}
-	if w.hold(memo, a) {
+	if w.hold(requests, a) {
 		a.out.Action = ActionRefused
 	}
 	return a.out
 }
 
 // hold remembers the refusal that an attempt has ended with. fresh tells that it was not remembered already.
-func (w *writer[L, A]) hold(memo *memo, a *attempt[L, A]) (fresh bool) {
-	what := memory{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
+func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh bool) {
+	what := entry{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
 	what.object, what.claims = w.standing(a)
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)
 	}
-	fresh = memo.refuse(w.manager.Name, a.Object, what)
-	a.out.RetryAfter = what.refused.left(memo.clock.Now())
+	fresh = requests.refuse(w.manager.Name, a.Object, what)
+	a.out.RetryAfter = what.refused.left(requests.clock.Now())
 	return fresh
 }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// memo remembers, for each writer and object, the last intent and what became of it.
-type memo struct {
+// requestCache remembers, for each writer and object, the last intent and what became of it.
+type requestCache struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
@@ -34,14 +34,14 @@ type place struct {
 	object ObjectRef
 }
 
-// remembered is the memory of one writer. There is one for each object of each MCPServer, so each is small.
+// remembered is the entry of one writer. There is one for each object of each MCPServer, so each is small.
 type remembered struct {
 	writer string
-	memory
+	entry
 }
 
-// memory is the end of one write.
-type memory struct {
+// entry is the end of one write.
+type entry struct {
 	// object is that of identify; 0 when there was none.
 	object uint64
 	// intent is what was to be written.
@@ -127,13 +127,13 @@ var seed = maphash.MakeSeed()
 // identify returns a number for an object that has this UID. It is never 0.
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
-func newMemo(clock clock.PassiveClock) *memo {
-	return &memo{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
+func newRequestCache(clock clock.PassiveClock) *requestCache {
+	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
 }
 
 // setAside remembers a conflict about what is left out, or that there is none. It reports whether there is one that was not
 // remembered already.
-func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
+func (m *requestCache) setAside(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if conflict == nil {
@@ -147,28 +147,28 @@ func (m *memo) setAside(writer string, ref ObjectRef, conflict *ConflictError) (
 	})
 }
 
-// recall returns what is remembered; the zero memory for nothing.
-func (m *memo) recall(writer string, ref ObjectRef) memory {
+// recall returns what is remembered; the zero entry for nothing.
+func (m *requestCache) recall(writer string, ref ObjectRef) entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.find(writer, ref); i >= 0 {
-		return m.entries[ref][i].memory
+		return m.entries[ref][i].entry
 	}
-	return memory{}
+	return entry{}
 }
 
-func (m *memo) remember(writer string, ref ObjectRef, what memory) {
+func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.find(writer, ref); i >= 0 {
-		m.entries[ref][i].memory = what
+		m.entries[ref][i].entry = what
 		return
 	}
 	m.entries[ref] = append(m.entries[ref], remembered{writer, what})
 }
 
 // refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
-func (m *memo) refuse(writer string, ref ObjectRef, what memory) (fresh bool) {
+func (m *requestCache) refuse(writer string, ref ObjectRef, what entry) (fresh bool) {
 	var before *refused
 	last := m.recall(writer, ref)
 	if last.object == what.object && last.intent == what.intent {
@@ -189,7 +189,7 @@ func saysNothingOfFields(refusal error) bool {
 	return Policies()[class].Passes || class == ClassForbidden
 }
 
-func (m *memo) forget(writer string, ref ObjectRef) {
+func (m *requestCache) forget(writer string, ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.find(writer, ref); i >= 0 {
@@ -197,7 +197,7 @@ func (m *memo) forget(writer string, ref ObjectRef) {
 	}
 }
 
-func (m *memo) forgetObject(ref ObjectRef) {
+func (m *requestCache) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
@@ -205,7 +205,7 @@ func (m *memo) forgetObject(ref ObjectRef) {
 }
 
 // conflicts returns the conflicts that stand: refusals, and what is left out for one.
-func (m *memo) conflicts() []*ConflictError {
+func (m *requestCache) conflicts() []*ConflictError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var standing []*ConflictError
@@ -222,7 +222,7 @@ func (m *memo) conflicts() []*ConflictError {
 	return standing
 }
 
-// find returns the place of a writer's memory of an object, or -1.
-func (m *memo) find(writer string, ref ObjectRef) int {
+// find returns the place of a writer's entry of an object, or -1.
+func (m *requestCache) find(writer string, ref ObjectRef) int {
 	return slices.IndexFunc(m.entries[ref], func(r remembered) bool { return r.writer == writer })
 }
