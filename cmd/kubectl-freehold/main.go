@@ -13,12 +13,12 @@ import (
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways of logging in that kubectl has
 
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	code := command.Run(ctx, command.OfProcess(), os.Args[1:])
+	code := cmd.Run(ctx, cmd.OfProcess(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }

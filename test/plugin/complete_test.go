@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -37,7 +37,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		words := strings.Split(line, " ")
 		got := do(t, ns, call{args: append([]string{"__complete"}, words...)})
-		if got.code != command.ExitDone {
+		if got.code != cmd.ExitDone {
 			t.Fatalf("%q ended with %d: %s", line, got.code, got.errOut)
 		}
 		var offered []string
@@ -55,7 +55,7 @@ func TestCompletion(t *testing.T) {
 
 // Every verb says how it is used, with examples that begin as they are typed.
 func TestHelp(t *testing.T) {
-	root := command.New(command.OfProcess())
+	root := cmd.New(cmd.OfProcess())
 	verbs := 0
 	for _, verb := range root.Commands() {
 		if verb.Name() == "help" || verb.Name() == "completion" {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -25,7 +25,7 @@ import (
 func TestDiff(t *testing.T) {
 	s := newScene(t, append(withReplicas(), harness.InlineAuthorization)...)
 	s.others(t)
-	none := must(t, s.Namespace, command.ExitDone, "diff", "mcpserver/web", known)
+	none := must(t, s.Namespace, cmd.ExitDone, "diff", "mcpserver/web", known)
 	if none.out != "No differences.\n" || none.errOut != "" {
 		t.Errorf("it says %s%s", none.out, none.errOut)
 	}
@@ -41,14 +41,14 @@ func TestDiff(t *testing.T) {
 	}
 	s.kubectl.Run(t, "annotate", "mcpserver", web, `freehold.dev/yield=.spec.template.spec.containers[name="toolhive"].livenessProbe.periodSeconds`)
 	mark := s.Mark(t)
-	golden(t, s.Namespace, "diff", must(t, s.Namespace, command.ExitFound, "diff", "web", known).out)
+	golden(t, s.Namespace, "diff", must(t, s.Namespace, cmd.ExitFound, "diff", "web", known).out)
 	s.Mark(t)
 	wrote, _, err := s.Audit.Since(mark, audit.Writes(), audit.Namespace(s.Name), func(e *audit.Event) bool { return !e.DryRun })
 	if err != nil || len(wrote) > 0 {
 		t.Errorf("diff has written: %v %v", wrote, err)
 	}
 	// The operator may do what is tried; it may not read single objects.
-	tried := must(t, s.Namespace, command.ExitFound, "diff", "web", known, "--try-as="+harness.OperatorUser)
+	tried := must(t, s.Namespace, cmd.ExitFound, "diff", "web", known, "--try-as="+harness.OperatorUser)
 	golden(t, s.Namespace, "diff", tried.out)
 	coloured := do(t, s.Namespace, call{args: []string{"diff", "web", known, "--color=always"}})
 	if !strings.Contains(coloured.out, "\x1b[31m-        - example.com/mcp:1\x1b[0m") {
@@ -57,7 +57,7 @@ func TestDiff(t *testing.T) {
 
 	s.Operate(t)
 	s.settled(t)
-	if got := must(t, s.Namespace, command.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
+	if got := must(t, s.Namespace, cmd.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
 		t.Errorf("after the operator has written it says %s", got.out)
 	}
 }
@@ -67,7 +67,7 @@ func TestDiffOfRemovedFields(t *testing.T) {
 	s := newScene(t)
 	s.stop(t)
 	s.kubectl.Run(t, "annotate", "mcpserver", web, "freehold.dev/backend-update-strategy=OnDelete")
-	got := must(t, s.Namespace, command.ExitFound, "diff", "web", known)
+	got := must(t, s.Namespace, cmd.ExitFound, "diff", "web", known)
 	for _, want := range []string{"-    rollingUpdate:\n", "-    type: RollingUpdate\n", "+    type: OnDelete\n"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("it does not show %q:\n%s", want, got.out)
@@ -85,7 +85,7 @@ func TestDiffOfRemovedFields(t *testing.T) {
 		return err
 	})
 	s.settled(t)
-	if got := must(t, s.Namespace, command.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
+	if got := must(t, s.Namespace, cmd.ExitDone, "diff", "web", known); got.out != "No differences.\n" {
 		t.Errorf("after the operator has written it says %s", got.out)
 	}
 }
@@ -94,19 +94,19 @@ func TestDiffOfRemovedFields(t *testing.T) {
 func TestDiffNotWritten(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
-	got := must(t, s.Namespace, command.ExitFound, "diff", "web", known)
+	got := must(t, s.Namespace, cmd.ExitFound, "diff", "web", known)
 	if got.out != "" || !strings.Contains(got.errOut, "freehold-proxy does not write deployment.apps/web while "+imagePath+" of it is contested") {
 		t.Errorf("contested: %s%s", got.out, got.errOut)
 	}
 	s.Edit(t, web, harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","ports":"none"}]}}`))
-	if got := must(t, s.Namespace, command.ExitFailed, "diff", "web", known); !strings.Contains(got.errOut, "nothing is written for MCPServer web") {
+	if got := must(t, s.Namespace, cmd.ExitFailed, "diff", "web", known); !strings.Contains(got.errOut, "nothing is written for MCPServer web") {
 		t.Errorf("invalid: %s", got.errOut)
 	}
 
 	waiting := env.Namespace(t)
 	waiting.Kubectl(t).Run(t, "create", "serviceaccount", "web-sa")
 	waiting.Create(t, harness.Server(web, v1beta1.TransportSSE))
-	got = must(t, waiting, command.ExitFound, "diff", "web", known)
+	got = must(t, waiting, cmd.ExitFound, "diff", "web", known)
 	for _, want := range []string{
 		"deployment.apps/web: it is made once the backend is ready",
 		"serviceaccount/web-sa is refused: an object of that name exists and was not made for this MCPServer; rename or delete one of them",
@@ -146,21 +146,21 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(t, "roles may not be read", func(context.Context) error {
-		got := must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "--as=viewer")
+		got := must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "--as=viewer")
 		if !strings.Contains(got.errOut, "you may not read role.rbac.authorization.k8s.io/web-proxy-runner; it is left out") || !strings.Contains(got.out, "deployment.apps/web") {
 			return errors.New(got.errOut)
 		}
 		return nil
 	})
-	must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "--as=viewer")
-	must(t, s.Namespace, command.ExitDone, "conflicts", "--as=viewer", known)
-	if got := must(t, s.Namespace, command.ExitFailed, "diff", "web", "--as=viewer", known); !strings.Contains(got.errOut, "--try-as=system:serviceaccount:freehold-system:freehold") {
+	must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "--as=viewer")
+	must(t, s.Namespace, cmd.ExitDone, "conflicts", "--as=viewer", known)
+	if got := must(t, s.Namespace, cmd.ExitFailed, "diff", "web", "--as=viewer", known); !strings.Contains(got.errOut, "--try-as=system:serviceaccount:freehold-system:freehold") {
 		t.Errorf("diff says %s", got.errOut)
 	}
-	if got := must(t, s.Namespace, command.ExitFailed, "release", "web", "service/mcp-web:.spec.sessionAffinity", "--as=viewer", "--yes", known); !strings.Contains(got.errOut, "forbidden") {
+	if got := must(t, s.Namespace, cmd.ExitFailed, "release", "web", "service/mcp-web:.spec.sessionAffinity", "--as=viewer", "--yes", known); !strings.Contains(got.errOut, "forbidden") {
 		t.Errorf("release says %s", got.errOut)
 	}
-	if got := must(t, s.Namespace, command.ExitFailed, "conflicts", "-A", "--as=viewer", known); !strings.Contains(got.errOut, "forbidden") {
+	if got := must(t, s.Namespace, cmd.ExitFailed, "conflicts", "-A", "--as=viewer", known); !strings.Contains(got.errOut, "forbidden") {
 		t.Errorf("conflicts says %s", got.errOut)
 	}
 }
@@ -172,7 +172,7 @@ func TestExplain(t *testing.T) {
 		"explain": {"explain"}, "explain-server-wide": {"explain", "mcpserver/web", "-o", "wide"},
 		"explain-kind": {"explain", "statefulsets.apps", "-o", "yaml"}, "explain-path": {"explain", "deployment:.spec.replicas"},
 	} {
-		golden(t, ns, name, must(t, ns, command.ExitDone, args...).out)
+		golden(t, ns, name, must(t, ns, cmd.ExitDone, args...).out)
 	}
 	for path, want := range map[string]string{
 		"deployment:.spec.template.spec.containers":                     "freehold-proxy",
@@ -180,21 +180,21 @@ func TestExplain(t *testing.T) {
 		"mcpserver:.metadata.annotations.freehold.dev/take":             "kubectl-freehold",
 		"configmap:.data": "freehold-runconfig",
 	} {
-		if got := must(t, ns, command.ExitDone, "explain", path, "-o", "json"); !strings.Contains(got.out, `"writer": "`+want+`"`) {
+		if got := must(t, ns, cmd.ExitDone, "explain", path, "-o", "json"); !strings.Contains(got.out, `"writer": "`+want+`"`) {
 			t.Errorf("%s: %s", path, got.out)
 		}
 	}
 	// What the plugin holds while it hands back is told apart from what it writes otherwise.
 	for path, want := range map[string]int{"service:.spec.ports": 1, "mcpserver:.metadata.annotations.freehold.dev/take": 0, "deployment:.spec": 1} {
-		got := must(t, ns, command.ExitDone, "explain", path, "-o", "json").out
+		got := must(t, ns, cmd.ExitDone, "explain", path, "-o", "json").out
 		if n := strings.Count(got, `"while": "handback"`); n != want {
 			t.Errorf("%s: %d writers for the handback alone, want %d: %s", path, n, want, got)
 		}
 	}
 	// Not below .spec.replicas, whatever its name begins with.
-	if got := must(t, ns, command.ExitDone, "explain", "deployment:.spec.replicasX"); strings.Contains(got.out, "freehold-proxy-replicas") {
+	if got := must(t, ns, cmd.ExitDone, "explain", "deployment:.spec.replicasX"); strings.Contains(got.out, "freehold-proxy-replicas") {
 		t.Errorf("it says %s", got.out)
 	}
-	must(t, ns, command.ExitFound, "explain", "deployment:.status")
-	must(t, ns, command.ExitFailed, "explain", "pods")
+	must(t, ns, cmd.ExitFound, "explain", "deployment:.status")
+	must(t, ns, cmd.ExitFailed, "explain", "pods")
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -21,12 +21,12 @@ func TestHandback(t *testing.T) {
 	s := newScene(t, append(withReplicas(), harness.InlineAuthorization)...)
 	s.others(t)
 	s.stop(t)
-	golden(t, s.Namespace, "handback-dry-run", must(t, s.Namespace, command.ExitDone, "handback", "mcpserver/web", "--dry-run").out)
-	if declined := do(t, s.Namespace, call{args: []string{"handback", "web"}, input: "n\n"}); declined.code != command.ExitDeclined {
+	golden(t, s.Namespace, "handback-dry-run", must(t, s.Namespace, cmd.ExitDone, "handback", "mcpserver/web", "--dry-run").out)
+	if declined := do(t, s.Namespace, call{args: []string{"handback", "web"}, input: "n\n"}); declined.code != cmd.ExitDeclined {
 		t.Fatalf("it ended with %d: %s", declined.code, declined.errOut)
 	}
 	s.checkHeld(t, managers.ClassFreehold)
-	got := must(t, s.Namespace, command.ExitDone, "handback", "web", "--yes")
+	got := must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
 	if got.errOut != "" {
 		t.Errorf("it says %s", got.errOut)
 	}
@@ -39,9 +39,9 @@ func TestHandback(t *testing.T) {
 			}
 		}
 	}
-	owners := must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "-o", "tree").out
+	owners := must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "-o", "tree").out
 	golden(t, s.Namespace, "handback-owners", justNow.ReplaceAllString(owners, ", 0s:"))
-	again := must(t, s.Namespace, command.ExitDone, "handback", "web", "--yes")
+	again := must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
 	if again.out != "Freehold holds nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}

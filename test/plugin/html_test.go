@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -54,7 +54,7 @@ func TestPageInBrowser(t *testing.T) {
 	s := newScene(t, harness.Replicas(1, 1))
 	s.others(t)
 	s.kubectl.Run(t, "annotate", "deployment/"+web, "example.com/evil=</td><script>window.evil = 1</script>")
-	page := must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "-o", "html").out
+	page := must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "-o", "html").out
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", looking+"</body>", 1)), 0o600); err != nil {
 		t.Fatal(err)

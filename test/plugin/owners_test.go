@@ -13,8 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
-	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -70,7 +70,7 @@ func TestOwnersColour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.args = append([]string{"owners", "namespace/" + ns.Name}, test.args...)
 			got := do(t, ns, test.call)
-			if got.code != command.ExitDone {
+			if got.code != cmd.ExitDone {
 				t.Fatalf("ended with %d: %s", got.code, got.errOut)
 			}
 			if coloured := strings.Contains(got.out, "\x1b["); coloured != test.want {
@@ -85,8 +85,8 @@ func TestOwnersColour(t *testing.T) {
 func TestOwnersAgree(t *testing.T) {
 	s := newScene(t, harness.Replicas(1, 1), harness.InlineAuthorization)
 	s.others(t)
-	var answer show.Ownership
-	if err := json.Unmarshal([]byte(must(t, s.Namespace, command.ExitDone, "owners", "mcpserver/web", "-o", "json").out), &answer); err != nil {
+	var answer printers.Ownership
+	if err := json.Unmarshal([]byte(must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "-o", "json").out), &answer); err != nil {
 		t.Fatal(err)
 	}
 	objects, err := s.ObjectsOf(t.Context(), web)
@@ -162,7 +162,7 @@ func TestOwnersStranger(t *testing.T) {
 	kubectl := ns.Kubectl(t)
 	kubectl.Run(t, "create", "serviceaccount", "web-sa")
 	ns.Create(t, harness.Server(web, "stdio"))
-	got := must(t, ns, command.ExitDone, "owners", "mcpserver/web")
+	got := must(t, ns, cmd.ExitDone, "owners", "mcpserver/web")
 	if strings.Contains(got.out, "serviceaccount") || !strings.Contains(got.errOut, "serviceaccount/web-sa") {
 		t.Errorf("out:\n%s\nerr:\n%s", got.out, got.errOut)
 	}
@@ -173,11 +173,11 @@ func TestOwnersSecret(t *testing.T) {
 	ns := env.Namespace(t)
 	ns.Kubectl(t).Do(t, harness.Call{Args: []string{"apply", "-f", "-"}, Input: "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\ndata: {password: aHVudGVyMg==}\n"})
 	for _, format := range []string{"", "wide", "tree", "html", "yaml", "json"} {
-		if got := must(t, ns, command.ExitDone, "owners", "secret/key", "-o", format); strings.Contains(got.out, "aHVudGVyMg") || !strings.Contains(got.out, "kubectl-client-side-apply") {
+		if got := must(t, ns, cmd.ExitDone, "owners", "secret/key", "-o", format); strings.Contains(got.out, "aHVudGVyMg") || !strings.Contains(got.out, "kubectl-client-side-apply") {
 			t.Errorf("-o %s shows\n%s", format, got.out)
 		}
 	}
-	if got := must(t, ns, command.ExitDone, "owners", "secret/key", "--show-secrets"); !strings.Contains(got.out, "password: aHVudGVyMg==") {
+	if got := must(t, ns, cmd.ExitDone, "owners", "secret/key", "--show-secrets"); !strings.Contains(got.out, "password: aHVudGVyMg==") {
 		t.Errorf("it shows\n%s", got.out)
 	}
 }
@@ -197,7 +197,7 @@ func TestOwnersErrors(t *testing.T) {
 		"no such verb":   {[]string{"nonsense"}, `unknown command "nonsense"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := must(t, ns, command.ExitFailed, test.args...); !strings.Contains(got.errOut, test.want) || got.out != "" {
+			if got := must(t, ns, cmd.ExitFailed, test.args...); !strings.Contains(got.errOut, test.want) || got.out != "" {
 				t.Errorf("it says %q and %q, want %q", got.out, got.errOut, test.want)
 			}
 		})

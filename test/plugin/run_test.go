@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -48,7 +48,7 @@ type result struct {
 func do(t *testing.T, ns *harness.Namespace, c call) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	e := command.OfProcess()
+	e := cmd.OfProcess()
 	e.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(c.input), Out: &out, ErrOut: &errOut}
 	if !c.ownClock {
 		e.Clock = clocktesting.NewFakeClock(time.Now().Add(later))
@@ -58,7 +58,7 @@ func do(t *testing.T, ns *harness.Namespace, c call) result {
 	where := []string{"--kubeconfig=" + ns.Cluster.Kubeconfig(), "--namespace=" + ns.Name, "--cache-dir=" + t.TempDir()}
 	// In front of what is typed, of which completion looks at the end; behind the word by which it is asked for.
 	args := slices.Concat(c.args[:1], where, c.args[1:])
-	code := command.Run(t.Context(), e, args)
+	code := cmd.Run(t.Context(), e, args)
 	return result{code: code, out: out.String(), errOut: errOut.String()}
 }
 

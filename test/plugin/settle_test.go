@@ -19,8 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
-	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -65,42 +65,42 @@ func TestSettle(t *testing.T) {
 		}
 		golden(t, s.Namespace, name, fmt.Sprintf("$ kubectl freehold %s\n%s%s[exit code %d]\n", strings.Join(c.args, " "), got.out, got.errOut, got.code))
 	}
-	step("conflicts-none", command.ExitDone, call{args: []string{"conflicts"}})
+	step("conflicts-none", cmd.ExitDone, call{args: []string{"conflicts"}})
 	mark := s.Mark(t)
 	s.contest(t)
-	step("conflicts", command.ExitFound, call{args: []string{"conflicts", "mcpserver/web"}})
-	step("conflicts-wide", command.ExitFound, call{args: []string{"conflicts", "-o", "wide"}})
-	step("conflicts-yaml", command.ExitFound, call{args: []string{"conflicts", "web", "-o", "yaml"}})
+	step("conflicts", cmd.ExitFound, call{args: []string{"conflicts", "mcpserver/web"}})
+	step("conflicts-wide", cmd.ExitFound, call{args: []string{"conflicts", "-o", "wide"}})
+	step("conflicts-yaml", cmd.ExitFound, call{args: []string{"conflicts", "web", "-o", "yaml"}})
 
-	step("take-nobody-to-ask", command.ExitDeclined, call{args: []string{"take", "mcpserver/web"}})
-	step("take-declined", command.ExitDeclined, call{args: []string{"take", "mcpserver/web"}, input: "n\n"})
-	step("take-dry-run-client", command.ExitDone, call{args: []string{"take", "web", "--dry-run=client"}})
-	step("take-dry-run-server", command.ExitDone, call{args: []string{"take", "web", "--dry-run=server"}, terminal: true})
-	step("take-no-such-field", command.ExitFailed, call{args: []string{"take", "web", ".spec.paused"}})
+	step("take-nobody-to-ask", cmd.ExitDeclined, call{args: []string{"take", "mcpserver/web"}})
+	step("take-declined", cmd.ExitDeclined, call{args: []string{"take", "mcpserver/web"}, input: "n\n"})
+	step("take-dry-run-client", cmd.ExitDone, call{args: []string{"take", "web", "--dry-run=client"}})
+	step("take-dry-run-server", cmd.ExitDone, call{args: []string{"take", "web", "--dry-run=server"}, terminal: true})
+	step("take-no-such-field", cmd.ExitFailed, call{args: []string{"take", "web", ".spec.paused"}})
 	if server := s.server(t); len(server.Annotations) != 0 {
 		t.Fatalf("something was written: %v", server.Annotations)
 	}
-	step("take-field", command.ExitDone, call{args: []string{"take", "web", "deployment.apps/web:" + imagePath}, input: "y\n"})
-	step("take-manager", command.ExitDone, call{args: []string{"take", "mcpserver/web", argo, "--yes"}})
+	step("take-field", cmd.ExitDone, call{args: []string{"take", "web", "deployment.apps/web:" + imagePath}, input: "y\n"})
+	step("take-manager", cmd.ExitDone, call{args: []string{"take", "mcpserver/web", argo, "--yes"}})
 
-	step("yield-all", command.ExitDone, call{args: []string{"yield", "mcpserver/web", "--yes"}})
-	step("yield-none", command.ExitDone, call{args: []string{"yield", "mcpserver/web", "--yes"}})
-	step("release-backend-replicas", command.ExitDone, call{args: []string{"release", "mcpserver/web", "backend-replicas", "--yes"}})
-	step("release-again", command.ExitDone, call{args: []string{"release", "mcpserver/web", "backend-replicas", "--yes"}})
-	step("release-not-owned", command.ExitFailed, call{args: []string{"release", "web", "service/mcp-web:.spec.clusterIP", "--yes"}})
-	step("release-not-yieldable", command.ExitFailed, call{args: []string{"release", "web", "deployment.apps/web:.spec.selector", "--yes"}})
+	step("yield-all", cmd.ExitDone, call{args: []string{"yield", "mcpserver/web", "--yes"}})
+	step("yield-none", cmd.ExitDone, call{args: []string{"yield", "mcpserver/web", "--yes"}})
+	step("release-backend-replicas", cmd.ExitDone, call{args: []string{"release", "mcpserver/web", "backend-replicas", "--yes"}})
+	step("release-again", cmd.ExitDone, call{args: []string{"release", "mcpserver/web", "backend-replicas", "--yes"}})
+	step("release-not-owned", cmd.ExitFailed, call{args: []string{"release", "web", "service/mcp-web:.spec.clusterIP", "--yes"}})
+	step("release-not-yieldable", cmd.ExitFailed, call{args: []string{"release", "web", "deployment.apps/web:.spec.selector", "--yes"}})
 	if owners := ownership.Owners(s.MustObject(t, harness.Backend, web), ".spec.replicas"); len(owners) > 0 {
 		t.Errorf("the backend's replicas are not released: %v", owners)
 	}
-	step("release-undo", command.ExitDone, call{args: []string{"release", "web", "backend-replicas", "--undo", "--yes"}})
-	step("yield-undo", command.ExitDone, call{args: []string{"yield", "web", "--undo", "--yes"}})
-	step("yield-undo-nothing", command.ExitDone, call{args: []string{"yield", "web", "--undo", "--yes"}})
-	step("take-all", command.ExitDone, call{args: []string{"take", "web", "--yes"}})
+	step("release-undo", cmd.ExitDone, call{args: []string{"release", "web", "backend-replicas", "--undo", "--yes"}})
+	step("yield-undo", cmd.ExitDone, call{args: []string{"yield", "web", "--undo", "--yes"}})
+	step("yield-undo-nothing", cmd.ExitDone, call{args: []string{"yield", "web", "--undo", "--yes"}})
+	step("take-all", cmd.ExitDone, call{args: []string{"take", "web", "--yes"}})
 
 	// The same fields, contested again: the same request has to be made anew.
 	s.patch(t, "deployments", "scale", scaler, map[string]any{"spec": map[string]any{"replicas": 4}})
 	s.contested(t)
-	step("take-again", command.ExitDone, call{args: []string{"take", "web", "--yes"}})
+	step("take-again", cmd.ExitDone, call{args: []string{"take", "web", "--yes"}})
 	s.settled(t)
 	s.checkRequests(t, mark)
 }
@@ -159,14 +159,14 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 	for _, args := range [][]string{
 		{"yield", "web", "--yes"}, {"take", "web", "--yes"}, {"yield", "web", "--undo", "--yes"}, {"release", "web", "backend-replicas", "--yes"},
 	} {
-		got := must(t, s.Namespace, command.ExitFailed, append(args, known)...)
+		got := must(t, s.Namespace, cmd.ExitFailed, append(args, known)...)
 		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) || !strings.Contains(got.errOut, " mcpserver/web freehold.dev/") {
 			t.Errorf("%v: %s", args, got.errOut)
 		}
 	}
-	line := got(t, must(t, s.Namespace, command.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
+	line := got(t, must(t, s.Namespace, cmd.ExitFailed, "take", "web", "--yes", known).errOut, "kubectl annotate ")
 	s.kubectl.Shell(t, line)
-	must(t, s.Namespace, command.ExitDone, "take", "web", "--yes", known)
+	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", known)
 	if server := s.server(t); server.Annotations[v1beta1.AnnotationYield] != ".spec.sessionAffinity" {
 		t.Errorf("the other annotation is %q", server.Annotations[v1beta1.AnnotationYield])
 	}
@@ -187,11 +187,11 @@ func TestNoAnswer(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	s.stop(t)
-	got := must(t, s.Namespace, command.ExitTimeout, "take", "web", "--yes", "--timeout=500ms", known)
+	got := must(t, s.Namespace, cmd.ExitTimeout, "take", "web", "--yes", "--timeout=500ms", known)
 	if !strings.Contains(got.errOut, "has not answered within 500ms") {
 		t.Errorf("it says %s", got.errOut)
 	}
-	must(t, s.Namespace, command.ExitDone, "take", "web", "--yes", "--wait=false", known)
+	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", "--wait=false", known)
 }
 
 func (s *scene) contestOne(t *testing.T) {
@@ -204,8 +204,8 @@ func (s *scene) contestOne(t *testing.T) {
 func TestConflictsAgree(t *testing.T) {
 	s := newScene(t, withReplicas()...)
 	s.contest(t)
-	var answer show.Conflicts
-	if err := json.Unmarshal([]byte(must(t, s.Namespace, command.ExitFound, "conflicts", "-o", "json", known).out), &answer); err != nil {
+	var answer printers.Conflicts
+	if err := json.Unmarshal([]byte(must(t, s.Namespace, cmd.ExitFound, "conflicts", "-o", "json", known).out), &answer); err != nil {
 		t.Fatal(err)
 	}
 	worked := map[string]float64{}
@@ -250,16 +250,16 @@ func TestOperatorSettings(t *testing.T) {
 		"by default":        {[]string{known}, "ghcr.io/stacklok/toolhive/proxyrunner:latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := must(t, s.Namespace, command.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
+			got := must(t, s.Namespace, cmd.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
 			if !strings.Contains(got.out, test.want+"   freehold-proxy") || got.errOut != "" {
 				t.Errorf("want %s\n%s%s", test.want, got.out, got.errOut)
 			}
 		})
 	}
-	if got := must(t, s.Namespace, command.ExitFound, "conflicts"); !strings.Contains(got.errOut, "its defaults are assumed") {
+	if got := must(t, s.Namespace, cmd.ExitFound, "conflicts"); !strings.Contains(got.errOut, "its defaults are assumed") {
 		t.Errorf("it does not say that it assumes something: %s", got.errOut)
 	}
-	if got := must(t, s.Namespace, command.ExitFailed, "conflicts", "--operator=freehold"); !strings.Contains(got.errOut, "NAMESPACE/NAME") {
+	if got := must(t, s.Namespace, cmd.ExitFailed, "conflicts", "--operator=freehold"); !strings.Contains(got.errOut, "NAMESPACE/NAME") {
 		t.Errorf("it says %s", got.errOut)
 	}
 }
@@ -268,7 +268,7 @@ func TestOperatorSettings(t *testing.T) {
 func TestConflictsOfInvalid(t *testing.T) {
 	s := newScene(t)
 	s.Edit(t, web, harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","ports":"none"}]}}`))
-	got := must(t, s.Namespace, command.ExitDone, "conflicts", known)
+	got := must(t, s.Namespace, cmd.ExitDone, "conflicts", known)
 	if !strings.Contains(got.errOut, "nothing is written for MCPServer web") {
 		t.Errorf("it says %s", got.errOut)
 	}

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
-	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -34,13 +34,13 @@ func TestTakeoverPreview(t *testing.T) {
 		ns.RestoreFixture(t, name, name)
 	}
 	mark := ns.Mark(t)
-	got := must(t, ns, command.ExitFound, "takeover", "--preview", known, runner)
+	got := must(t, ns, cmd.ExitFound, "takeover", "--preview", known, runner)
 	golden(t, ns, "takeover", got.out)
 	if got.errOut != "" {
 		t.Errorf("it says %s", got.errOut)
 	}
 	for _, form := range []string{"wide", "yaml"} {
-		golden(t, ns, "takeover-"+form, must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/edited", "-o", form, known, runner).out)
+		golden(t, ns, "takeover-"+form, must(t, ns, cmd.ExitDone, "takeover", "--preview", "mcpserver/edited", "-o", form, known, runner).out)
 	}
 	ns.Mark(t)
 	wrote, _, err := ns.Audit.Since(mark, audit.Writes(), audit.Namespace(ns.Name), func(e *audit.Event) bool { return !e.DryRun })
@@ -48,11 +48,11 @@ func TestTakeoverPreview(t *testing.T) {
 		t.Errorf("the preview has written: %v %v", wrote, err)
 	}
 	// Without the operator's Deployment it says what it assumes; and the takeover itself is not the plugin's to do.
-	assumed := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/edited")
+	assumed := must(t, ns, cmd.ExitDone, "takeover", "--preview", "mcpserver/edited")
 	if !strings.Contains(assumed.errOut, "its defaults are assumed") {
 		t.Errorf("it says %s", assumed.errOut)
 	}
-	must(t, ns, command.ExitFailed, "takeover", "mcpserver/edited")
+	must(t, ns, cmd.ExitFailed, "takeover", "mcpserver/edited")
 }
 
 // TestTakeoverHindered previews takeovers with something in the way.
@@ -66,21 +66,21 @@ func TestTakeoverHindered(t *testing.T) {
 	ns.RestoreFixture(t, "plain", "refused")
 	remake(t, ns, "refused")
 
-	golden(t, ns, "takeover-hindered", must(t, ns, command.ExitFound, "takeover", "--preview", known, runner).out)
-	before := must(t, ns, command.ExitFound, "takeover", "--preview", "mcpserver/contested", "-o", "json", known, runner).out
-	var told show.Takeovers
+	golden(t, ns, "takeover-hindered", must(t, ns, cmd.ExitFound, "takeover", "--preview", known, runner).out)
+	before := must(t, ns, cmd.ExitFound, "takeover", "--preview", "mcpserver/contested", "-o", "json", known, runner).out
+	var told printers.Takeovers
 	if err := json.Unmarshal([]byte(before), &told); err != nil {
 		t.Fatal(err)
 	}
 	// Of the commands that it tells, one asks for it to be taken, and the other to be left.
 	kubectl.Shell(t, told.Servers[0].Take)
-	taken := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
+	taken := must(t, ns, cmd.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
 	if !strings.Contains(taken, "is taken, as the MCPServer asks") {
 		t.Errorf("once it is to be taken it says %s", taken)
 	}
 	kubectl.Run(t, "annotate", "mcpserver/contested", "freehold.dev/take-")
 	kubectl.Shell(t, told.Servers[0].Yield)
-	left := must(t, ns, command.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
+	left := must(t, ns, cmd.ExitDone, "takeover", "--preview", "mcpserver/contested", known, runner).out
 	if !strings.Contains(left, "backend (statefulset.apps/contested): no pod restarts") {
 		t.Errorf("once it is to be left it says %s", left)
 	}
@@ -148,12 +148,12 @@ func TestOperatorsInTheWay(t *testing.T) {
 	}
 	deploy("theirs", "ghcr.io/stacklok/toolhive/operator:v0.44.0", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "a," + ns.Name})
 	deploy("elsewhere", "ghcr.io/stacklok/toolhive/operator:v0.44.0", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: "elsewhere"})
-	golden(t, ns, "takeover-operator", firstLines(must(t, ns, command.ExitFound, "takeover", "--preview", "web", known, runner).out, 5))
+	golden(t, ns, "takeover-operator", firstLines(must(t, ns, cmd.ExitFound, "takeover", "--preview", "web", known, runner).out, 5))
 	remove("theirs")
-	must(t, ns, command.ExitDone, "takeover", "--preview", "web", known, runner)
+	must(t, ns, cmd.ExitDone, "takeover", "--preview", "web", known, runner)
 
 	deploy("ours", "example.com/freehold/freehold:v1", corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: ns.Name})
-	if out := must(t, ns, command.ExitFound, "handback", "web", "--yes").out; !strings.Contains(out, "Freehold's operator runs: deployment.apps/ours in namespace "+ns.Name) ||
+	if out := must(t, ns, cmd.ExitFound, "handback", "web", "--yes").out; !strings.Contains(out, "Freehold's operator runs: deployment.apps/ours in namespace "+ns.Name) ||
 		!strings.Contains(out, "kubectl scale -n "+ns.Name+" deployment/ours --replicas=0") {
 		t.Errorf("it says %s", out)
 	}
@@ -187,7 +187,7 @@ func TestTakeoverWithoutRights(t *testing.T) {
 	}
 	var got result
 	harness.Eventually(t, "the rights hold", func(context.Context) error {
-		if got = do(t, ns, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != command.ExitDone {
+		if got = do(t, ns, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != cmd.ExitDone {
 			return errors.New(got.out + got.errOut)
 		}
 		return nil
@@ -197,7 +197,7 @@ func TestTakeoverWithoutRights(t *testing.T) {
 			t.Errorf("it does not say %q: %s", want, got.errOut)
 		}
 	}
-	if refused := must(t, ns, command.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold holds nothing") {
+	if refused := must(t, ns, cmd.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold holds nothing") {
 		t.Errorf("it says %s", refused.out)
 	}
 }

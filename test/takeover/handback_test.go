@@ -10,7 +10,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
 	"github.com/freehold-dev/freehold/test/mcpclient"
 )
@@ -46,10 +46,10 @@ func TestHandback(t *testing.T) {
 
 	all := slices.Concat(members, []*member{own})
 	for _, m := range all {
-		t.Log(w.plugin(t, command.ExitDone, "handback", "mcpserver/"+m.server.Name, "--dry-run"))
+		t.Log(w.plugin(t, cmd.ExitDone, "handback", "mcpserver/"+m.server.Name, "--dry-run"))
 	}
 	for _, m := range all {
-		w.plugin(t, command.ExitDone, "handback", "mcpserver/"+m.server.Name, "--yes")
+		w.plugin(t, cmd.ExitDone, "handback", "mcpserver/"+m.server.Name, "--yes")
 		w.checkHandedBack(t, m)
 	}
 	upstream(t, ns)

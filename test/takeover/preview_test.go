@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/command"
-	"github.com/freehold-dev/freehold/pkg/plugin/show"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -26,25 +26,25 @@ import (
 func (w *world) plugin(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	e := command.OfProcess()
+	e := cmd.OfProcess()
 	e.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 	where := []string{"--kubeconfig=" + w.Cluster.Kubeconfig(), "--namespace=" + w.Name, "--cache-dir=" + t.TempDir()}
-	if got := command.Run(t.Context(), e, slices.Concat(args, where)); got != code {
+	if got := cmd.Run(t.Context(), e, slices.Concat(args, where)); got != code {
 		t.Fatalf("freehold %s ended with %d, want %d\n%s%s", strings.Join(args, " "), got, code, &out, &errOut)
 	}
 	return out.String()
 }
 
 // preview is what kubectl freehold says a takeover would do.
-func (w *world) preview(t *testing.T) map[string]show.ServerTakeover {
+func (w *world) preview(t *testing.T) map[string]printers.ServerTakeover {
 	t.Helper()
-	text := w.plugin(t, command.ExitDone, "takeover", "--preview", "-o", "json",
+	text := w.plugin(t, cmd.ExitDone, "takeover", "--preview", "-o", "json",
 		"--operator-arg=--openshift=false", "--operator-arg=--runner-image="+images.ProxyRunner)
-	var answer show.Takeovers
+	var answer printers.Takeovers
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]show.ServerTakeover{}
+	found := map[string]printers.ServerTakeover{}
 	for _, server := range answer.Servers {
 		found[server.Name] = server
 	}
@@ -58,9 +58,9 @@ const revision = ".metadata.annotations.deployment.kubernetes.io/revision"
 const configUIDs = ".spec.template.metadata.annotations." + v1beta1.AnnotationConfigUIDs
 
 // checkPreview compares what was said with what has come about: each field of each object, and which pods have gone.
-func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, before, after components, happened moved) {
+func (w *world) checkPreview(t *testing.T, m *member, said printers.ServerTakeover, before, after components, happened moved) {
 	t.Helper()
-	told := map[string]show.ObjectTakeover{}
+	told := map[string]printers.ObjectTakeover{}
 	for _, o := range said.Objects {
 		told[o.Object] = o
 	}
@@ -72,10 +72,10 @@ func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		var have []show.FieldChange
+		var have []printers.FieldChange
 		for _, c := range changes {
 			if c.Path != revision && c.Path != configUIDs {
-				have = append(have, show.FieldChange(c))
+				have = append(have, printers.FieldChange(c))
 			}
 		}
 		form := harness.FormOf(component)
@@ -103,9 +103,9 @@ func (w *world) checkPreview(t *testing.T, m *member, said show.ServerTakeover, 
 }
 
 // asJSON is something as programs get it.
-func asJSON(t *testing.T, what []show.FieldChange) string {
+func asJSON(t *testing.T, what []printers.FieldChange) string {
 	t.Helper()
-	text, err := json.MarshalIndent(slices.Concat([]show.FieldChange{}, what), "", "  ")
+	text, err := json.MarshalIndent(slices.Concat([]printers.FieldChange{}, what), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

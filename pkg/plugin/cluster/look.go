@@ -12,17 +12,17 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // Look reads everything that the operator would render an MCPServer from, and its children.
-func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (wanted.Input, *Family, error) {
+func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desired.Input, *Family, error) {
 	family, err := c.Family(server)
 	if err != nil {
-		return wanted.Input{}, nil, err
+		return desired.Input{}, nil, err
 	}
-	in := wanted.Input{Server: server, Child: family.Child, Options: options, Schema: Schema()}
+	in := desired.Input{Server: server, Child: family.Child, Options: options, Schema: Schema()}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err

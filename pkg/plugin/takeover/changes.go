@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -62,7 +62,7 @@ func Changes(schema managedfields.TypeConverter, before, after *unstructured.Uns
 	changes := []Change{}
 	for _, text := range slices.Sorted(maps.Keys(fields)) {
 		path := fields[text]
-		change := Change{Path: text, Before: wanted.At(before.Object, path), After: wanted.At(after.Object, path)}
+		change := Change{Path: text, Before: desired.At(before.Object, path), After: desired.At(after.Object, path)}
 		if reflect.DeepEqual(change.Before, change.After) {
 			continue // Something above a field that is listed itself.
 		}
@@ -104,7 +104,7 @@ func whole(before, after map[string]any, path fieldpath.Path) fieldpath.Path {
 		if i+1 < len(path) && keyed[above.String()] {
 			continue // Its members are of different owners, so each is a change of its own.
 		}
-		if wanted.At(before, above) == nil || wanted.At(after, above) == nil {
+		if desired.At(before, above) == nil || desired.At(after, above) == nil {
 			return above
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -23,7 +23,7 @@ import (
 func inherit(live *unstructured.Unstructured, ref apply.ObjectRef, replicas string) (*unstructured.Unstructured, error) {
 	heirs := takeover.Heirs(managers.Registry().Writers(), ref, replicas)
 	edit, err := ownership.Inherit(live, time.Time{}, takeover.FromToolHive, heirs...)
-	return wanted.Edited(live, edit, err)
+	return desired.Edited(live, edit, err)
 }
 
 var gatePath = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)

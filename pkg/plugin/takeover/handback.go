@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 )
 
 // Return is one object, or the status of one, that is handed back to ToolHive. It takes three requests, none of which
@@ -176,7 +176,7 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 		return nil, nil, err
 	}
 	if patch != nil {
-		if gathered, err = wanted.Patched(r.Live, patch); err != nil {
+		if gathered, err = desired.Patched(r.Live, patch); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
 )
 
 const closedGate = "9223372036854775807"
@@ -100,7 +100,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 	if patch == nil {
 		return live
 	}
-	if after, err = wanted.Patched(live, patch); err != nil {
+	if after, err = desired.Patched(live, patch); err != nil {
 		t.Fatal(err)
 	}
 	return after

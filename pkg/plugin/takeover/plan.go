@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -78,7 +78,7 @@ type Object struct {
 
 // Contested is a field that somebody else holds.
 type Contested struct {
-	wanted.Contested
+	desired.Contested
 	// Writer is the operator's.
 	Writer string
 }
@@ -95,7 +95,7 @@ type Plan struct {
 
 // New works out what a takeover would change. The error is a *render.InvalidError when the operator would leave the
 // MCPServer as it is.
-func New(in wanted.Input) (*Plan, error) {
+func New(in desired.Input) (*Plan, error) {
 	w := &worker{
 		Input: in, yield: request.Read(in.Server.Annotations[v1beta1.AnnotationYield]), take: request.Read(in.Server.Annotations[v1beta1.AnnotationTake]),
 	}
@@ -104,7 +104,7 @@ func New(in wanted.Input) (*Plan, error) {
 	if !plan.GateClosed || w.Process == "" {
 		w.Process = Unknown
 	}
-	result, err := wanted.Render(w.Input)
+	result, err := desired.Render(w.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func New(in wanted.Input) (*Plan, error) {
 
 // worker works out what becomes of objects.
 type worker struct {
-	wanted.Input
+	desired.Input
 	yield, take []request.Selector
 }
 
@@ -158,11 +158,11 @@ func (w *worker) object(intent render.Intent, result *render.Result) (*Object, e
 	o := &Object{Ref: w.ref(intent.Kind, intent.Name)}
 	o.Live = w.Child(o.Ref)
 	if o.Live == nil {
-		want, err := wanted.Encode(intent.Config)
+		want, err := desired.Encode(intent.Config)
 		if err != nil {
 			return nil, err
 		}
-		wanted.Stamp(want, intent.Writer, w.Server)
+		desired.Stamp(want, intent.Writer, w.Server)
 		o.Merged = &unstructured.Unstructured{Object: want}
 		return o, nil
 	}
@@ -224,12 +224,12 @@ func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfigurati
 	if err != nil {
 		return err
 	}
-	wanted.Settle(writer, o.Merged, config)
-	want, err := wanted.Encode(config)
+	desired.Settle(writer, o.Merged, config)
+	want, err := desired.Encode(config)
 	if err != nil {
 		return err
 	}
-	wanted.Stamp(want, writer, w.Server)
+	desired.Stamp(want, writer, w.Server)
 	merged, err := Merge(w.Schema, o.Merged, want, writer, "", force)
 	paths, conflict := contested(err)
 	if conflict {
@@ -246,7 +246,7 @@ func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfigurati
 // leave returns what a writer wants without what the MCPServer asks to be left to others, and makes the writer give up
 // what it has inherited of that.
 func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	left, err := wanted.Leave(w.Schema, o.Merged, writer, config, wanted.Leaves(writer, o.Ref, o.Merged, config, w.yield))
+	left, err := desired.Leave(w.Schema, o.Merged, writer, config, desired.Leaves(writer, o.Ref, o.Merged, config, w.yield))
 	if err != nil {
 		return nil, err
 	}
@@ -272,8 +272,8 @@ func (o *Object) contest(writer string, paths []string, want map[string]any) {
 			if known || !slices.Contains(paths, path.String()) {
 				return
 			}
-			c := Contested{Writer: writer, Contested: wanted.Contested{
-				Path: path.String(), Location: path.Copy(), Theirs: wanted.At(o.Live.Object, path), Ours: wanted.At(want, path),
+			c := Contested{Writer: writer, Contested: desired.Contested{
+				Path: path.String(), Location: path.Copy(), Theirs: desired.At(o.Live.Object, path), Ours: desired.At(want, path),
 			}}
 			for _, owner := range ownership.Owners(o.Merged, c.Path) {
 				if !owner.Applies(writer, "") {

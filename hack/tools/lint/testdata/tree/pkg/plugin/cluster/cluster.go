@@ -7,5 +7,5 @@ import (
 	_ "k8s.io/client-go/rest"
 
 	_ "github.com/freehold-dev/freehold/pkg/controller" // want depguard:plugin-cluster
-	_ "github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	_ "github.com/freehold-dev/freehold/pkg/plugin/desired"
 )

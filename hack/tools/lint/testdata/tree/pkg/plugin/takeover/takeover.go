@@ -7,5 +7,5 @@ import (
 	_ "k8s.io/client-go/rest" // want depguard:plugin-takeover
 
 	_ "github.com/freehold-dev/freehold/pkg/plugin/cluster" // want depguard:plugin-takeover
-	_ "github.com/freehold-dev/freehold/pkg/plugin/wanted"
+	_ "github.com/freehold-dev/freehold/pkg/plugin/desired"
 )

@@ -1,0 +1,11 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	_ "k8s.io/client-go/rest" // want depguard:plugin-printers
+
+	_ "github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	_ "github.com/freehold-dev/freehold/pkg/plugin/desired" // want depguard:plugin-printers
+)

@@ -1,0 +1,151 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
+)
+
+// managersPolicy is the admission policy of deploy/policy that keeps others from writing as the operator's managers.
+const managersPolicy = "freehold-field-managers"
+
+// operatorUser is whom deploy/ lets the operator be.
+const operatorUser = "system:serviceaccount:freehold-system:freehold"
+
+type diffOptions struct {
+	surveyor
+	tryAs string
+	found bool
+}
+
+func (p *plugin) diff() *cobra.Command {
+	o := &diffOptions{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "diff mcpserver/NAME",
+		Short: "Show what the operator would write now",
+		Long: `Show what the operator would write for an MCPServer now, as a unified diff for each object and writer. What it wants is
+rendered here, from the MCPServer and the settings of the operator's Deployment; what would become of it is what the API
+server answers to a dry run, in the name of the operator's field manager and without force. Nothing is written.
+
+While the operator runs and nothing is contested there is no difference. The exit code is 1 when there is one.
+
+The dry run needs the right to patch the children. Where the admission policy freehold-field-managers is installed, it
+has to be made in the operator's name: --try-as=` + operatorUser + `.`,
+		Example: examples(`
+kubectl freehold diff mcpserver/web
+
+# What would another proxyrunner change?
+kubectl freehold diff mcpserver/web --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0`),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
+	}
+	o.addFlags(cmd)
+	cmd.Flags().StringVar(&o.tryAs, "try-as", "",
+		"User in whose name the dry runs are made, such as the operator's, "+operatorUser+". Everything else is done in yours.")
+	return cmd
+}
+
+func (o *diffOptions) run(argument string) error {
+	palette, err := o.palette()
+	if err != nil {
+		return err
+	}
+	if err := o.connect(); err != nil {
+		return err
+	}
+	o.client.TryAs = o.tryAs
+	server, err := o.client.Server(argument)
+	if err != nil {
+		return err
+	}
+	if server.DeletionTimestamp != nil {
+		return fmt.Errorf("MCPServer %s is being deleted", server.Name)
+	}
+	plan, family, err := o.survey(server)
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		return fmt.Errorf("nothing is written for MCPServer %s: %w", server.Name, invalid)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range plan.Intents {
+		intent := &plan.Intents[i]
+		if intent.Live == nil && slices.Contains(family.Unreadable, intent.Object) {
+			continue
+		}
+		if intent.Live == nil && slices.Contains(family.Strangers, intent.Object) {
+			o.found = true
+			o.warn("%s is refused: %s", intent.Object, family.Why[intent.Object])
+			continue
+		}
+		if intent.Foreign {
+			o.found = true
+			o.warn("%s is refused: its data is not what its name stands for. To have it made anew: %s", intent.Object,
+				shell.Command("kubectl", "delete", "-n", server.Namespace, intent.Object.String()))
+			continue
+		}
+		if err := o.show(palette, intent); err != nil {
+			return err
+		}
+	}
+	for _, unwanted := range plan.Unwanted {
+		o.found = true
+		if _, err := printers.Diff(o.Out, palette, unwanted.String(), family.Child(unwanted), nil, "deletion"); err != nil {
+			return err
+		}
+	}
+	if o.found {
+		return errFound
+	}
+	fmt.Fprintln(o.Out, "No differences.")
+	return nil
+}
+
+// show shows what becomes of one intent.
+func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) error {
+	for _, path := range intent.Released {
+		o.found = true
+		o.say("%s gives up %s of %s; its value stays", intent.Writer, path, intent.Object)
+	}
+	switch {
+	case intent.Same || intent.Want == nil:
+		return nil
+	case len(intent.Contested) > 0:
+		o.found = true
+		o.warn("%s does not write %s while %s of it is contested; see kubectl freehold conflicts", intent.Writer, intent.Object, intent.Contested[0].Path)
+		return nil
+	case intent.Waits != "":
+		o.warn("%s: %s", intent.Object, intent.Waits)
+	}
+	if intent.After != nil {
+		o.warn("%s loses %s, which nobody owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
+			intent.Object, strings.Join(intent.Removed, ", "), intent.Writer)
+		differs, err := printers.Diff(o.Out, palette, intent.Object.String(), intent.Live, intent.After, intent.Writer)
+		o.found = o.found || differs
+		return err
+	}
+	after, err := o.client.Try(intent.Writer, intent.Object, intent.Live, intent.Trial)
+	if apierrors.IsForbidden(err) || err != nil && strings.Contains(err.Error(), managersPolicy) {
+		return fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+
+			"such as --try-as=%s", intent.Object, intent.Writer, err, operatorUser)
+	}
+	if err != nil {
+		return fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
+	}
+	differs, err := printers.Diff(o.Out, palette, intent.Object.String(), intent.Live, after, intent.Writer)
+	o.found = o.found || differs
+	return err
+}

@@ -1,0 +1,61 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+)
+
+// Environment is what a run of the plugin has from its process.
+type Environment struct {
+	genericiooptions.IOStreams
+	// Clock tells the time that ages are counted to.
+	Clock clock.WithTicker
+	// LookupEnv reads a variable of the environment.
+	LookupEnv func(name string) (value string, ok bool)
+	// Terminal tells that the output goes to a terminal.
+	Terminal bool
+	// Interactive tells that there is somebody who can answer a question.
+	Interactive bool
+}
+
+// OfProcess is the environment of this process.
+func OfProcess() Environment {
+	return Environment{
+		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Clock:       clock.RealClock{},
+		LookupEnv:   os.LookupEnv,
+		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
+	}
+}
+
+// Values of --color.
+const (
+	colourAuto   = "auto"
+	colourAlways = "always"
+	colourNever  = "never"
+)
+
+// palette tells whether to colour the output. NO_COLOR, if it is there and not empty, turns colour off unless the user
+// asks for it by the flag (https://no-color.org).
+func (e Environment) palette(setting string) (printers.Palette, error) {
+	switch setting {
+	case colourAlways:
+		return printers.Palette{On: true}, nil
+	case colourNever:
+		return printers.Palette{}, nil
+	case colourAuto:
+		no, _ := e.LookupEnv("NO_COLOR")
+		kind, _ := e.LookupEnv("TERM")
+		return printers.Palette{On: e.Terminal && no == "" && kind != "dumb"}, nil
+	}
+	return printers.Palette{}, usage("--color is %q; it is auto, always or never", setting)
+}

@@ -1,0 +1,67 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes. They are part of the plugin's interface, as is the help that lists them.
+const (
+	// ExitDone means that what was asked for is done, and that diff, conflicts and takeover have found nothing.
+	ExitDone = 0
+	// ExitFound means that diff or conflicts have found something, that something is in the way of a takeover or a
+	// handback, or that the operator has refused what was asked.
+	ExitFound = 1
+	// ExitFailed means that it could not be done: wrong usage, no access, an answer with an error.
+	ExitFailed = 2
+	// ExitDeclined means that the user has said no, or was not there to be asked. Nothing was changed.
+	ExitDeclined = 3
+	// ExitTimeout means that the change was written and that the operator has not answered in time.
+	ExitTimeout = 4
+)
+
+const exitCodesHelp = `Exit codes:
+  0  done; diff, conflicts and takeover have found nothing
+  1  diff or conflicts have found something, something is in the way of a takeover or a handback, or the operator has
+     refused what was asked
+  2  it could not be done: wrong usage, no access, an error of the API server
+  3  the answer was no, or nobody was there to answer; nothing was changed
+  4  written, but the operator has not answered in time`
+
+// exit is an error that ends the run with a code.
+type exit struct {
+	code int
+	// err is told to the user; nil when there is nothing to tell any more.
+	err error
+}
+
+// Error implements error.
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns what is told to the user.
+func (e *exit) Unwrap() error { return e.err }
+
+// errFound ends a run that has found, and shown, what it was to look for.
+var errFound error = &exit{code: ExitFound}
+
+// usage is an error about how the plugin was called.
+func usage(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// codeOf returns the exit code of a run and what is left to tell the user.
+func codeOf(err error) (int, error) {
+	if err == nil {
+		return ExitDone, nil
+	}
+	if e, ok := errors.AsType[*exit](err); ok {
+		return e.code, e.err
+	}
+	return ExitFailed, err
+}

@@ -1,0 +1,302 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+)
+
+type handbackOptions struct {
+	surveyor
+	all    bool
+	dryRun bool
+	yes    bool
+}
+
+func (p *plugin) handback() *cobra.Command {
+	o := &handbackOptions{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "handback mcpserver/NAME... | -A",
+		Short: "Hand MCPServers back to ToolHive",
+		Long: `Hand MCPServers back to ToolHive. Everything that Freehold's operator owns of them and their objects passes to
+ToolHive's managers: the gate on the backend's pods opens for ToolHive's runners, the backend's Services are the
+StatefulSet's again, the runner's Role has the rights that ToolHive gives it, and what ToolHive does not know goes.
+
+Both operators have to be stopped meanwhile, which is looked for first. The change is shown and checked before you are
+asked. It is done object by object, each guarded against changes in between; if it is interrupted, run it again.
+
+It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
+		Example: examples(`
+kubectl freehold handback mcpserver/web --dry-run
+kubectl freehold handback mcpserver/web
+kubectl freehold handback -A --yes`),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return slices.DeleteFunc(p.serversBeginningWith(toComplete), func(s string) bool { return slices.Contains(args, s) }), nothing
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
+	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Hand the MCPServers of all namespaces back.")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Show the change, let the API server check it, and write nothing.")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
+	return cmd
+}
+
+// handed is what is to be handed back of one MCPServer.
+type handed struct {
+	server  *v1beta1.MCPServer
+	returns []takeover.Return
+}
+
+func (o *handbackOptions) run(args []string) (err error) {
+	if len(args) == 0 && !o.all {
+		return usage("name MCPServers, such as mcpserver/web, or give -A for all")
+	}
+	if err := checkNames(args, o.all); err != nil {
+		return err
+	}
+	if o.client, err = o.plugin.client(); err != nil {
+		return err
+	}
+	servers, err := o.named(args, o.all)
+	if err != nil {
+		return err
+	}
+	free, err := o.mayBegin(servers)
+	if err != nil {
+		return err
+	}
+	plans, err := o.plan(servers)
+	if err != nil {
+		return err
+	}
+	hindered, err := o.show(plans)
+	switch {
+	case err != nil:
+		return err
+	case !free || hindered:
+		return errFound
+	case len(plans) == 0:
+		fmt.Fprintln(o.Out, "Freehold holds nothing of them.")
+		return nil
+	case o.dryRun:
+		fmt.Fprintln(o.Out, "Nothing was written (dry run).")
+		return nil
+	}
+	asking := settler{surveyor: o.surveyor, yes: o.yes}
+	if err := asking.ask(); err != nil {
+		return err
+	}
+	for _, p := range plans {
+		for i := range p.returns {
+			if err := o.giveBack(&p.returns[i]); err != nil {
+				return fmt.Errorf("MCPServer %s is handed back in part; run it again: %w", p.server.Name, err)
+			}
+		}
+		fmt.Fprintf(o.Out, "mcpserver/%s (namespace %s) is handed back.\n", p.server.Name, p.server.Namespace)
+	}
+	fmt.Fprintln(o.Out, "Now start ToolHive's operator. Until then the proxies serve as they are, and an edit has no effect.")
+	return nil
+}
+
+// mayBegin tells whether nobody writes the MCPServers now, and ToolHive may afterwards. What is in the way is shown.
+func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer) (bool, error) {
+	palette, err := o.palette()
+	if err != nil {
+		return false, err
+	}
+	free := true
+	for _, product := range []cluster.Product{cluster.Freehold, cluster.ToolHive} {
+		running, err := o.running(product, servers)
+		if err != nil {
+			return false, err
+		}
+		printers.Operators(o.Out, palette, running)
+		free = free && len(running) == 0
+	}
+	seen := map[string]bool{}
+	for _, server := range servers {
+		if seen[server.Namespace] {
+			continue
+		}
+		seen[server.Namespace] = true
+		fenced, err := o.client.RunnersFenced(server.Namespace)
+		switch {
+		case apierrors.IsForbidden(err):
+			o.warn("%v", err)
+		case err != nil:
+			return false, err
+		case fenced:
+			free = false
+			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, freehold-runners, keeps ToolHive's proxyrunners from writing in namespace %s.", server.Namespace)))
+			fmt.Fprintln(o.Out, "To remove it: kubectl delete validatingadmissionpolicybinding freehold-runners    # or leave the namespace out of it")
+		}
+	}
+	return free, nil
+}
+
+// plan reads what there is to hand back.
+func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
+	var plans []handed
+	for _, server := range servers {
+		if server.DeletionTimestamp != nil {
+			o.warn("MCPServer %s is being deleted, and left out", server.Name)
+			continue
+		}
+		live, err := o.client.Get(cluster.ServerRef(server.Namespace, server.Name))
+		if err != nil {
+			return nil, err
+		}
+		family, err := o.client.Family(live)
+		if err != nil {
+			return nil, err
+		}
+		if len(family.Unreadable) > 0 {
+			return nil, fmt.Errorf("you may not read %s, so MCPServer %s cannot be handed back", family.Unreadable[0], server.Name)
+		}
+		if returns := takeover.Handback(live, family.Children); len(returns) > 0 {
+			plans = append(plans, handed{server, returns})
+		}
+		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
+			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
+				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: %s",
+					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
+			}
+		}
+	}
+	return plans, nil
+}
+
+// show shows what changes, after the API server has checked it. hindered tells that something cannot be done.
+func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
+	palette, err := o.palette()
+	if err != nil {
+		return false, err
+	}
+	schema := cluster.Schema()
+	for _, p := range plans {
+		answer := printers.Handback{Namespace: p.server.Namespace, Name: p.server.Name, Generation: p.server.Generation}
+		for i := range p.returns {
+			r := &p.returns[i]
+			after, contested, err := r.Result(schema)
+			if err != nil {
+				return false, fmt.Errorf("%s: %w", r.Ref, err)
+			}
+			for _, c := range contested {
+				answer.Blockers = append(answer.Blockers, printers.Blocker{
+					Object: r.Ref.String(), Reason: printers.BlockerContested, Message: fmt.Sprintf("%s is held by %s", c.Path, c.Owners[0]),
+				})
+			}
+			if after == nil {
+				continue
+			}
+			changes, err := takeover.Changes(schema, r.Live, after)
+			if err != nil {
+				return false, err
+			}
+			if refusal := o.try(r, after, changes); refusal != nil {
+				answer.Blockers = append(answer.Blockers, *refusal)
+			}
+			told := printers.ObjectTakeover{Object: r.Ref.String(), Action: printers.ActionNone}
+			for _, c := range changes {
+				c.Why = ""
+				told.Changes, told.Action = append(told.Changes, printers.FieldChange(c)), printers.ActionChange
+			}
+			if r.Subresource == "" {
+				answer.Objects = append(answer.Objects, told)
+			}
+			answer.BackendRestarts = answer.BackendRestarts || takeover.Restarts(changes)
+		}
+		if err := answer.Print(o.Out, palette); err != nil {
+			return false, err
+		}
+		hindered = hindered || len(answer.Blockers) > 0
+	}
+	return hindered, nil
+}
+
+// try lets the API server check what is not only a mark.
+func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructured, changes []takeover.Change) *printers.Blocker {
+	if r.Subresource != "" || !slices.ContainsFunc(changes, func(c takeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
+		return nil
+	}
+	if _, err := o.client.TryReplace(r.Ref, after); err != nil {
+		message := oneLine(err)
+		if apierrors.IsForbidden(err) && r.Ref.Kind == managers.Role {
+			message += " (you have to have the rights that ToolHive's Role gives its runner)"
+		}
+		return &printers.Blocker{Object: r.Ref.String(), Reason: printers.BlockerRefused, Message: message}
+	}
+	return nil
+}
+
+// errTaken tells that somebody else writes as well.
+var errTaken = errors.New("it changes all the time")
+
+// attemptsToGive is how often an object is tried that has changed in between; its status does so often.
+const attemptsToGive = 5
+
+// giveBack hands one object back.
+func (o *handbackOptions) giveBack(r *takeover.Return) error {
+	err := o.give(r, r.Live)
+	for range attemptsToGive {
+		if !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+			break
+		}
+		var now *unstructured.Unstructured
+		if now, err = o.client.Get(r.Ref); err != nil {
+			return err
+		}
+		if now.GetUID() != r.Live.GetUID() {
+			return fmt.Errorf("%s is another object now", r.Ref)
+		}
+		err = o.give(r, now)
+	}
+	switch {
+	case apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return fmt.Errorf("%s: %w: %w", r.Ref, errTaken, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", r.Ref, err)
+	}
+	return nil
+}
+
+// give does the three steps of an object, as far as they are still to be done.
+func (o *handbackOptions) give(r *takeover.Return, live *unstructured.Unstructured) error {
+	now := o.Clock.Now()
+	patch, err := r.Gather(live, now)
+	if err != nil {
+		return err
+	}
+	if patch != nil {
+		if live, err = o.client.EditClaims(r.Ref, patch); err != nil {
+			return err
+		}
+	}
+	config, err := r.Config(cluster.Schema(), live)
+	if err != nil {
+		return err
+	}
+	if live, err = o.client.Apply(r.Ref, r.Subresource, config); err != nil {
+		return err
+	}
+	if patch, err = r.Pass(live, now); err != nil || patch == nil {
+		return err
+	}
+	_, err = o.client.EditClaims(r.Ref, patch)
+	return err
+}

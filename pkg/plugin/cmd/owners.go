@@ -1,0 +1,163 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+)
+
+// Formats of owners beside those for programs.
+const (
+	formatWide = "wide"
+	formatTree = "tree"
+	formatHTML = "html"
+)
+
+type ownersOptions struct {
+	output   string
+	selector string
+	alone    bool
+	// showSecrets shows the values of Secrets.
+	showSecrets bool
+}
+
+func (p *plugin) owners() *cobra.Command {
+	o := &ownersOptions{}
+	formats := []string{formatWide, formatTree, formatHTML, printers.YAML, printers.JSON}
+	cmd := &cobra.Command{
+		Use:   "owners (KIND/NAME... | KIND NAME... | KIND [-l SELECTOR])",
+		Short: "Show an object with the owners of its fields in the margin",
+		Long: `Show an object as YAML, and beside each line who owns it: the field manager, how it writes (Apply or Update, and through
+which subresource), and how long ago its claim last changed. A line that several own has a row for each. A field that
+somebody could own and nobody does is marked "nobody": the API server filled it in, or its owner gave it up.
+
+On a terminal the writers of Freehold are green, those of users and their tools yellow, and Kubernetes' own blue.
+
+An MCPServer is shown together with its children.`,
+		Example: examples(`
+# Who owns what of a Deployment?
+kubectl freehold owners deployment/web
+
+# Of an MCPServer and everything that Freehold made for it, as a tree for each manager
+kubectl freehold owners mcpserver/web -o tree
+
+# The same as a page to attach to a ticket
+kubectl freehold owners mcpserver/web -o html > web.html
+
+# Which fields does the HorizontalPodAutoscaler hold?
+kubectl freehold owners deployment/web -o json |
+  jq -r '.objects[].fields[] | select(any(.owners[]?; .subresource == "scale")) | .path'`),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: p.completeObjects,
+		RunE:              func(_ *cobra.Command, args []string) error { return p.runOwners(o, args) },
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+
+		". Default: lines with a margin. wide adds times, sides and the atomic fields that lines are part of; html is one page that needs no network, to keep or to attach.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Selector of labels, as for kubectl get.")
+	cmd.Flags().BoolVar(&o.alone, "alone", false, "Show an MCPServer without its children.")
+	cmd.Flags().BoolVar(&o.showSecrets, "show-secrets", false, "Show the values of Secrets, which are hidden otherwise.")
+	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
+	return cmd
+}
+
+func (p *plugin) runOwners(o *ownersOptions, args []string) error {
+	printed, err := p.ownersPrinter(o.output)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return usage("name an object, such as deployment/web")
+	}
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	named, err := client.Named(o.selector, args...)
+	if err != nil {
+		return err
+	}
+	if len(named) == 0 {
+		p.warn("no objects found")
+	}
+	objects, err := p.withChildren(client, named, o.alone)
+	if err != nil {
+		return err
+	}
+	schema := cluster.Schema()
+	var reports []*fieldowners.Report
+	for _, object := range objects {
+		if !o.showSecrets {
+			object = withoutSecrets(object)
+		}
+		report, err := fieldowners.New(object, schema)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, report)
+	}
+	return printed(reports)
+}
+
+// ownersPrinter returns what shows reports in a format.
+func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error, error) {
+	palette, err := p.palette()
+	if err != nil {
+		return nil, err
+	}
+	now := p.Clock.Now()
+	switch format {
+	case "", formatWide:
+		margin := printers.Margin{Palette: palette, Now: now, Wide: format == formatWide}
+		return func(r []*fieldowners.Report) error { return margin.Print(p.Out, r) }, nil
+	case formatTree:
+		tree := printers.Tree{Palette: palette, Now: now}
+		return func(r []*fieldowners.Report) error { return tree.Print(p.Out, r) }, nil
+	case formatHTML:
+		return func(r []*fieldowners.Report) error { return printers.Page{Now: now}.Print(p.Out, r) }, nil
+	case printers.JSON, printers.YAML:
+		return func(r []*fieldowners.Report) error {
+			return printers.Machine(p.machine, format, printers.OwnershipOf(r))
+		}, nil
+	}
+	return nil, unknownFormat(format)
+}
+
+// warnUnreadable tells which children the user may not read.
+func (p *plugin) warnUnreadable(family *cluster.Family) {
+	for _, ref := range family.Unreadable {
+		p.warn("you may not read %s; it is left out", ref)
+	}
+}
+
+// withChildren puts its children behind each MCPServer.
+func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unstructured, alone bool) ([]*unstructured.Unstructured, error) {
+	if alone {
+		return named, nil
+	}
+	var all []*unstructured.Unstructured
+	for _, object := range named {
+		all = append(all, object)
+		if object.GroupVersionKind().GroupKind() != managers.MCPServer {
+			continue
+		}
+		family, err := client.Family(object)
+		if err != nil {
+			return nil, err
+		}
+		for _, stranger := range family.Strangers {
+			p.warn("%s bears the name of a child of %s and is not one: %s", stranger, object.GetName(), family.Why[stranger])
+		}
+		p.warnUnreadable(family)
+		all = append(all, family.Children...)
+	}
+	return all, nil
+}

@@ -1,0 +1,113 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// Run runs the plugin with the arguments of its command line, and returns its exit code.
+func Run(ctx context.Context, env Environment, args []string) int {
+	p, root := build(env)
+	root.SetArgs(args)
+	code, left := codeOf(root.ExecuteContext(ctx))
+	if left != nil {
+		fmt.Fprintln(p.ErrOut, "error:", strings.TrimPrefix(left.Error(), "error: "))
+	}
+	if err := p.terminal.Flush(); err != nil && code == ExitDone {
+		code = ExitFailed
+	}
+	return code
+}
+
+// plugin is what all verbs have in common.
+type plugin struct {
+	Environment
+	flags  *genericclioptions.ConfigFlags
+	colour string
+	// machine takes what is for programs, as it is. Out and ErrOut of the Environment, which are for people, are terminals.
+	machine  io.Writer
+	terminal *printers.Terminal
+}
+
+// New returns the plugin as a command.
+func New(env Environment) *cobra.Command {
+	_, root := build(env)
+	return root
+}
+
+func build(env Environment) (*plugin, *cobra.Command) {
+	p := &plugin{Environment: env, flags: genericclioptions.NewConfigFlags(true), machine: env.Out, terminal: &printers.Terminal{To: env.Out}}
+	p.Out, p.ErrOut = p.terminal, &printers.Terminal{To: env.ErrOut}
+	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		// The API server's priority and fairness does the limiting.
+		config.QPS = -1
+		config.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+		config.UserAgent = "kubectl-freehold/" + version.Get().GitVersion
+		return config
+	}
+	root := &cobra.Command{
+		Use:   "kubectl-freehold",
+		Short: "Tell who owns the fields of objects, and settle conflicts about those of MCPServers",
+		Long: `Tell who owns the fields of objects, and settle conflicts about those of MCPServers.
+
+owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
+look after.
+
+` + exitCodesHelp,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},
+		Version:       version.Get().GitVersion,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	root.SetVersionTemplate("{{.Version}}\n")
+	p.flags.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&p.colour, "color", colourAuto,
+		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
+	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback())
+	complete(root, "namespace", p.completeNamespaces)
+	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
+	return p, root
+}
+
+// client connects to the cluster.
+func (p *plugin) client() (*cluster.Client, error) { return cluster.New(p.flags) }
+
+func (p *plugin) palette() (printers.Palette, error) {
+	palette, err := p.Environment.palette(p.colour)
+	p.terminal.Colours = palette.On
+	return palette, err
+}
+
+// warn tells the user something beside the output.
+func (p *plugin) warn(format string, args ...any) {
+	fmt.Fprintln(p.ErrOut, "note: "+printable.Text(fmt.Sprintf(format, args...)))
+}
+
+// say tells the user one line in which values may stand.
+func (p *plugin) say(format string, args ...any) {
+	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
+}
+
+// examples indents the lines of a help text as cobra does.
+func examples(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+}

@@ -1,0 +1,215 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+// Values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+const (
+	// answerPoll is how often the operator's answer is looked for.
+	answerPoll = 200 * time.Millisecond
+	// answerTimeout is how long it is waited for, unless the user says otherwise.
+	answerTimeout = 30 * time.Second
+)
+
+// settler writes the annotations by which the operator is told what to do about fields.
+type settler struct {
+	surveyor
+	dryRun  string
+	yes     bool
+	wait    bool
+	timeout time.Duration
+}
+
+func (s *settler) addFlags(cmd *cobra.Command) {
+	s.surveyor.addFlags(cmd)
+	cmd.Flags().StringVar(&s.dryRun, "dry-run", dryRunNone,
+		"client shows the change and sends nothing; server lets the API server check it as well; none shows it, lets it be checked, asks and then writes it.")
+	cmd.Flags().BoolVarP(&s.yes, "yes", "y", false, "Do not ask.")
+	cmd.Flags().BoolVar(&s.wait, "wait", true, "Wait for the operator's answer.")
+	cmd.Flags().DurationVar(&s.timeout, "timeout", answerTimeout, "How long to wait for the operator's answer.")
+	complete(cmd, "dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, nothing))
+}
+
+// begin checks the flags, connects, and reads the MCPServer.
+func (s *settler) begin(argument string) (*v1beta1.MCPServer, error) {
+	switch s.dryRun {
+	case dryRunNone, dryRunClient, dryRunServer:
+	default:
+		return nil, usage("--dry-run is %q; it is none, client or server", s.dryRun)
+	}
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	server, err := s.client.Server(argument)
+	if err == nil && server.DeletionTimestamp != nil {
+		err = fmt.Errorf("MCPServer %s is being deleted", server.Name)
+	}
+	return server, err
+}
+
+// change is what is to be done to one annotation of an MCPServer.
+type change struct {
+	server     *v1beta1.MCPServer
+	annotation string
+	// entries that the annotation is to have; none takes it away.
+	entries []request.Selector
+	// effects says, line by line, what follows from it.
+	effects []string
+	// answered tells whether the operator has answered, and how. It is given the MCPServer as it is then.
+	answered func(server *v1beta1.MCPServer) (told string, refused, done bool)
+}
+
+func (c *change) value() string { return request.Write(c.entries) }
+
+// settle shows a change, lets the API server check it, asks, writes it, and waits for the operator.
+func (s *settler) settle(ctx context.Context, c change) error {
+	palette, err := s.palette()
+	if err != nil {
+		return err
+	}
+	s.preview(palette, c)
+	if s.dryRun == dryRunClient {
+		fmt.Fprintln(s.Out, "Nothing was sent (dry run).")
+		return nil
+	}
+	if _, err := s.client.Annotate(c.server, c.annotation, c.value(), true); err != nil {
+		return err
+	}
+	if s.dryRun == dryRunServer {
+		fmt.Fprintln(s.Out, "The API server accepts it. Nothing was written (dry run).")
+		return nil
+	}
+	if err := s.ask(); err != nil {
+		return err
+	}
+	server := c.server
+	if c.annotation == v1beta1.AnnotationTake && c.server.Annotations[c.annotation] == c.value() {
+		// A request is carried out once. To be asked for again it has to go first, and the operator to see that.
+		if server, err = s.withdraw(ctx, c.server); err != nil {
+			return err
+		}
+	}
+	if _, err := s.client.Annotate(server, c.annotation, c.value(), false); err != nil {
+		return err
+	}
+	if !s.wait {
+		fmt.Fprintln(s.Out, "Written.")
+		return nil
+	}
+	return s.await(ctx, c)
+}
+
+// preview shows what is to be written and what follows.
+func (s *settler) preview(palette printers.Palette, c change) {
+	fmt.Fprintf(s.Out, "%s, by field manager %s:\n",
+		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)
+	before, was := c.server.Annotations[c.annotation]
+	if was {
+		fmt.Fprintln(s.Out, palette.Removed(fmt.Sprintf("- %s: %s", c.annotation, before)))
+	}
+	if value := c.value(); value != "" {
+		fmt.Fprintln(s.Out, palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, value)))
+	}
+	for _, effect := range c.effects {
+		s.say("  %s", effect)
+	}
+}
+
+// ask lets the user decide.
+func (s *settler) ask() error {
+	if s.yes {
+		return nil
+	}
+	if !s.Interactive {
+		return &exit{code: ExitDeclined, err: errors.New("nobody is there to be asked; give --yes to do it. Nothing was written")}
+	}
+	fmt.Fprint(s.Out, "Write it? [y/N] ")
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil && answer == "" {
+		fmt.Fprintln(s.Out)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &exit{code: ExitDeclined, err: errors.New("nothing was written")}
+}
+
+// withdraw takes a request to take back, and waits until the operator has seen that.
+func (s *settler) withdraw(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
+	if _, err := s.client.Annotate(server, v1beta1.AnnotationTake, "", false); err != nil {
+		return nil, err
+	}
+	now := server
+	err := s.poll(ctx, server, func(found *v1beta1.MCPServer) bool {
+		now = found
+		return condition(found, v1beta1.ConditionFieldsTaken) == nil
+	})
+	return now, err
+}
+
+// await waits for the operator's answer and tells it.
+func (s *settler) await(ctx context.Context, c change) error {
+	var told string
+	var refused bool
+	err := s.poll(ctx, c.server, func(server *v1beta1.MCPServer) (done bool) {
+		told, refused, done = c.answered(server)
+		return done
+	})
+	if err != nil {
+		return err
+	}
+	s.say("%s", told)
+	if refused {
+		return errFound
+	}
+	return nil
+}
+
+// poll reads the MCPServer until it is as wanted.
+func (s *settler) poll(ctx context.Context, server *v1beta1.MCPServer, done func(*v1beta1.MCPServer) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(context.Context) (bool, error) {
+		now, err := s.client.Server(server.Name)
+		if err != nil {
+			return false, err
+		}
+		return done(now), nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return &exit{code: ExitTimeout, err: fmt.Errorf("written, but the operator has not answered within %v: does it run?", s.timeout)}
+	}
+	return err
+}
+
+// refuseForeign tells, before anything else is said, that an annotation is somebody else's to write.
+func refuseForeign(server *v1beta1.MCPServer, annotation string) error {
+	value, ok := server.Annotations[annotation]
+	if !ok || value == "" || cluster.Ours(server, annotation) {
+		return nil
+	}
+	return cluster.Held(server, annotation)
+}

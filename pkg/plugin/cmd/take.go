@@ -1,0 +1,173 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, which stands for all below it as well, or an object and a path,
+such as deployment.apps/web:.spec.replicas, as conflicts shows them.`
+
+func (p *plugin) take() *cobra.Command {
+	o := &settler{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "take mcpserver/NAME [FIELD | MANAGER]...",
+		Short: "Take contested fields from who holds them",
+		Long: `Take contested fields of an MCPServer's children from who holds them, so that the operator can give them the values that
+it wants: all that are contested, or those that are named.
+
+` + fieldArguments + `
+Instead of a field a field MANAGER can be named: then all that it contests is taken.
+
+The change is shown and checked by the API server before you are asked. It is made by the annotation ` + v1beta1.AnnotationTake + `
+on the MCPServer; the operator carries it out once.`,
+		Example: examples(`
+# Take everything that is contested
+kubectl freehold take mcpserver/web
+
+# Take what somebody has edited by hand
+kubectl freehold take mcpserver/web kubectl-edit
+
+kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.take(cmd.Context(), args[0], args[1:]) },
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// contest is a contested field and the intent whose it is.
+type contest struct {
+	intent *desired.Intent
+	field  desired.Contested
+}
+
+func contests(intents []desired.Intent) []contest {
+	var all []contest
+	for i := range intents {
+		for _, field := range intents[i].Contested {
+			all = append(all, contest{&intents[i], field})
+		}
+	}
+	return all
+}
+
+func (c contest) selector() request.Selector {
+	return request.Selector{Object: c.intent.Object.String(), Path: c.field.Path}
+}
+
+// chosenBy tells whether an entry is about the field, or about one of those who hold it.
+func (c contest) chosenBy(s request.Selector) bool {
+	if s.Manager != "" {
+		byManager := func(o ownership.Owner) bool { return o.Manager == s.Manager }
+		return (s.Object == "" || s.Object == c.intent.Object.String()) && slices.ContainsFunc(c.field.Owners, byManager)
+	}
+	return s.Field(c.intent.Object, c.field.Location)
+}
+
+// yieldable tells whether the field can be left to others.
+func (c contest) yieldable() bool { return request.Yieldable(c.intent.Object, c.field.Location) }
+
+func (c contest) holders() string {
+	var all []string
+	for _, o := range c.field.Owners {
+		all = append(all, fmt.Sprintf("%s (%s)", o.Manager, printers.Operation(o)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// choose finds the contested fields that entries are about, and the entries to write; all without entries. Each entry
+// must fit something.
+func choose(all []contest, arguments []string) (chosen []contest, entries []request.Selector, err error) {
+	if len(arguments) == 0 {
+		for _, c := range all {
+			entries = append(entries, c.selector())
+		}
+		return all, request.Fit(entries), nil
+	}
+	for _, argument := range arguments {
+		s, err := request.Parse(argument)
+		if err != nil {
+			return nil, nil, usage("%v", err)
+		}
+		fits := false
+		for _, c := range all {
+			if c.chosenBy(s) {
+				fits = true
+				if !slices.ContainsFunc(chosen, func(o contest) bool { return o.selector() == c.selector() }) {
+					chosen = append(chosen, c)
+				}
+			}
+		}
+		if !fits {
+			return nil, nil, fmt.Errorf("%s: no contested field fits; see kubectl freehold conflicts", argument)
+		}
+		entries = append(entries, s)
+	}
+	return chosen, entries, nil
+}
+
+// pick finds the contested fields of an MCPServer that entries are about, and the entries to write, but for fields for which
+// unless returns true. It says so where there are none.
+func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(contest) bool) (chosen []contest, entries []request.Selector, err error) {
+	plan, _, err := s.survey(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	status, err := desired.HeldStatus(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if chosen, entries, err = choose(slices.DeleteFunc(contests(append(plan.Intents, status)), unless), fields); err == nil && len(entries) == 0 {
+		fmt.Fprintln(s.Out, "No conflicts.")
+	}
+	return chosen, entries, err
+}
+
+func (s *settler) take(ctx context.Context, argument string, fields []string) error {
+	server, err := s.begin(argument)
+	if err != nil {
+		return err
+	}
+	chosen, entries, err := s.pick(server, fields, func(contest) bool { return false })
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	if err := refuseForeign(server, v1beta1.AnnotationTake); err != nil {
+		return err
+	}
+	c := change{server: server, annotation: v1beta1.AnnotationTake, entries: entries}
+	for _, taken := range chosen {
+		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
+			printers.Value(taken.field.Theirs, false), taken.holders(), printers.Value(taken.field.Ours, false), taken.intent.Writer))
+	}
+	about := request.AnswerTo(v1beta1.AnnotationTake, c.value())
+	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		answer := condition(server, v1beta1.ConditionFieldsTaken)
+		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {
+			return "", false, false
+		}
+		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
+	}
+	return s.settle(ctx, c)
+}
+
+func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(server.Status.Conditions, conditionType)
+}

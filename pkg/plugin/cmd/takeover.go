@@ -1,0 +1,331 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/shell"
+)
+
+type takeoverOptions struct {
+	surveyor
+	preview bool
+	all     bool
+	output  string
+}
+
+func (p *plugin) takeover() *cobra.Command {
+	o := &takeoverOptions{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "takeover --preview [mcpserver/NAME... | -A]",
+		Short: "Show what would change if Freehold took MCPServers over from ToolHive",
+		Long: `Show what would change if Freehold's operator took MCPServers over from ToolHive: for each object the fields that get
+another value, which pods are replaced and why, in which order it is done, and what stands in the way. Without a name, all
+MCPServers of the namespace are looked at; with -A, all. It works before anything of Freehold's is installed, with your
+rights; without the operator's Deployment its defaults are assumed, or what --operator-arg says.
+
+Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
+of the API server; what comes out of it is sent to the API server as a dry run, which fills defaults in and validates it.
+For that you need the right to update the objects. The exit code is 1 when something is in the way or contested.
+
+The takeover itself is the operator's to do.`,
+		Example: examples(`
+kubectl freehold takeover --preview -A
+kubectl freehold takeover --preview mcpserver/web -o wide
+
+# Which backends restart?
+kubectl freehold takeover --preview -A -o json | jq -r '.servers[] | select(.pods[] | .of == "backend" and .replaced) | .name'`),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return slices.DeleteFunc(p.serversBeginningWith(toComplete), func(s string) bool { return slices.Contains(args, s) }), nothing
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
+	}
+	cmd.Flags().BoolVar(&o.preview, "preview", false, "Show what would change. It is required: the operator does the takeover.")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: tables. wide shows whole values, and why they change.")
+	o.addFlags(cmd)
+	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
+	return cmd
+}
+
+func (o *takeoverOptions) run(args []string) error {
+	palette, err := o.palette()
+	if err != nil {
+		return err
+	}
+	if err := checkFormat(o.output); err != nil {
+		return err
+	}
+	if err := checkNames(args, o.all); err != nil {
+		return err
+	}
+	if !o.preview {
+		return usage("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
+	}
+	if err := o.connect(); err != nil {
+		return err
+	}
+	servers, err := o.named(args, o.all)
+	if err != nil {
+		return err
+	}
+	if err := o.knowOptions(); err != nil {
+		return err
+	}
+	answer := printers.Takeovers{Operators: []cluster.Running{}, Servers: []printers.ServerTakeover{}}
+	if answer.Operators, err = o.running(cluster.ToolHive, servers); err != nil {
+		return err
+	}
+	for _, server := range servers {
+		found, err := o.look(server)
+		if err != nil {
+			return fmt.Errorf("MCPServer %s: %w", server.Name, err)
+		}
+		answer.Servers = append(answer.Servers, *found)
+	}
+	if err = o.print(o.output, palette, answer); err == nil && answer.Hindered() {
+		return errFound
+	}
+	return err
+}
+
+// running are the operators of a product that look after one of the MCPServers.
+func (s *surveyor) running(product cluster.Product, servers []*v1beta1.MCPServer) ([]cluster.Running, error) {
+	found, unseen, err := s.client.Running(product, s.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range unseen {
+		s.warn("whether an operator of %s's runs was looked for in its usual namespace alone: %s", product.Name, text)
+	}
+	operators := []cluster.Running{}
+	for _, running := range found {
+		if slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return running.Watches(server.Namespace) }) {
+			operators = append(operators, running)
+		}
+	}
+	return operators, nil
+}
+
+// look works out what a takeover of one MCPServer would change.
+func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeover, error) {
+	found := &printers.ServerTakeover{
+		Namespace: server.Namespace, Name: server.Name, Blockers: []printers.Blocker{}, Contested: []printers.ContestedField{},
+		Pods: []printers.PodsTakeover{}, Objects: []printers.ObjectTakeover{},
+	}
+	live, err := o.client.Get(cluster.ServerRef(server.Namespace, server.Name))
+	if err != nil {
+		return nil, err
+	}
+	in, family, err := o.client.Look(server, *o.options)
+	if err != nil {
+		return nil, err
+	}
+	found.Standing = string(takeover.StandingOf(live, family.Children))
+	for _, ref := range family.Unreadable {
+		found.Blockers = append(found.Blockers, printers.Blocker{
+			Object: ref.String(), Reason: printers.BlockerUnreadable, Message: "you may not read it, so what becomes of it is not known",
+		})
+	}
+	for _, ref := range family.Strangers {
+		found.Blockers = append(found.Blockers, printers.Blocker{
+			Object: ref.String(), Reason: v1beta1.ReasonObjectNotOurs, Message: family.Why[ref],
+		})
+	}
+	if server.DeletionTimestamp != nil {
+		found.Notices = append(found.Notices, "It is being deleted; Freehold would see to that.")
+		return found, nil
+	}
+	if found.Standing != string(takeover.OfToolHive) {
+		return found, nil
+	}
+	if in.Process, err = o.client.Process(server.Namespace, server.Name); err != nil {
+		return nil, err
+	}
+	plan, err := takeover.New(in)
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		for _, problem := range invalid.Problems {
+			found.Blockers = append(found.Blockers, printers.Blocker{
+				Reason: problem.Reason, Message: problem.Message + " ToolHive's objects stay as they are.",
+			})
+		}
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, notice := range plan.Notices {
+		found.Notices = append(found.Notices, notice.Reason+": "+notice.Message)
+	}
+	// What is refused or is somebody else's is not written.
+	plan.Objects = slices.DeleteFunc(plan.Objects, func(object takeover.Object) bool {
+		return slices.Contains(family.Unreadable, object.Ref) || slices.Contains(family.Strangers, object.Ref)
+	})
+	return found, o.objects(found, server, plan, in)
+}
+
+// objects asks the API server what becomes of each object, and tells it.
+func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta1.MCPServer, plan *takeover.Plan, in desired.Input) error {
+	after := make([]*unstructured.Unstructured, len(plan.Objects))
+	refusals := make([]error, len(plan.Objects))
+	var group errgroup.Group
+	for i := range plan.Objects {
+		object := &plan.Objects[i]
+		if after[i] = object.Merged; object.Live == nil || object.Merged == nil {
+			continue
+		}
+		changes, err := takeover.Changes(in.Schema, object.Live, object.Merged)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(changes, func(c takeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
+			continue // There is nothing to fill in or to refuse.
+		}
+		group.Go(func() error {
+			answer, err := o.client.TryReplace(object.Ref, object.Merged)
+			if refusals[i] = err; err == nil {
+				after[i] = answer
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i := range plan.Objects {
+		if err := o.object(found, server, &plan.Objects[i], after[i], refusals[i], in); err != nil {
+			return err
+		}
+	}
+	o.settlements(found, server)
+	return nil
+}
+
+func (o *takeoverOptions) object(
+	found *printers.ServerTakeover, server *v1beta1.MCPServer, object *takeover.Object, after *unstructured.Unstructured, refusal error, in desired.Input,
+) error {
+	told := printers.ObjectTakeover{Object: object.Ref.String(), When: string(object.When), Action: printers.ActionNone}
+	switch {
+	case refusal == nil:
+	case apierrors.IsForbidden(refusal) && !isAdmission(refusal):
+		told.Unchecked = true
+		o.warn("you may not update %s, so the API server did not check it, and what it fills in by itself is shown as a change", object.Ref)
+	case apierrors.IsConflict(refusal):
+		return fmt.Errorf("%s was changed meanwhile; try again: %w", object.Ref, refusal)
+	default:
+		found.Blockers = append(found.Blockers, printers.Blocker{
+			Object: object.Ref.String(), Reason: printers.BlockerRefused, Message: "the API server would not accept it: " + oneLine(refusal),
+		})
+		told.Unchecked = true
+	}
+	switch {
+	case object.Live == nil:
+		told.Action = printers.ActionCreate
+		if object.Predecessor == nil {
+			break
+		}
+		changes, err := takeover.Changes(in.Schema, object.Predecessor, after)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			// Its content is what proxies read.
+			if strings.HasPrefix(c.Path, ".data.") {
+				told.Changes = append(told.Changes, printers.FieldChange(c))
+			}
+		}
+	case object.Merged == nil:
+		told.Action = printers.ActionDelete
+	default:
+		changes, err := takeover.Changes(in.Schema, object.Live, after)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			told.Action = printers.ActionChange
+			told.Changes = append(told.Changes, printers.FieldChange(c))
+		}
+		for _, path := range object.Free {
+			value := any(nil)
+			if path == replicasPath {
+				value = desired.At(object.Live.Object, fieldpath.MakePathOrDie("spec", "replicas"))
+			}
+			told.Free = append(told.Free, printers.FreeField{Path: path, Value: value})
+		}
+	}
+	found.Objects = append(found.Objects, told)
+	if of := takeover.Pods(object.Ref); of != "" && object.Live != nil {
+		found.Pods = append(found.Pods, podsOf(of, object, told))
+	}
+	taken := request.Read(server.Annotations[v1beta1.AnnotationTake])
+	for _, c := range object.Contested {
+		if object.Taken(c, taken) {
+			found.Notices = append(found.Notices, fmt.Sprintf("%s of %s is taken, as the MCPServer asks", c.Path, object.Ref))
+			continue
+		}
+		found.Contested = append(found.Contested, contestedFields([]desired.Intent{{
+			Object: object.Ref, Writer: c.Writer, Contested: []desired.Contested{c.Contested},
+		}})...)
+	}
+	return nil
+}
+
+func podsOf(of string, object *takeover.Object, told printers.ObjectTakeover) printers.PodsTakeover {
+	pods := printers.PodsTakeover{Of: of, Object: told.Object}
+	pods.Pods, _, _ = unstructured.NestedInt64(object.Live.Object, "spec", "replicas")
+	for _, c := range told.Changes {
+		if c.Restarts {
+			pods.Replaced = true
+			pods.Because = append(pods.Because, c.Path)
+		}
+	}
+	return pods
+}
+
+// settlements adds the commands that settle what is contested. The operator need not be there yet to be told.
+func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1beta1.MCPServer) {
+	if len(found.Contested) == 0 {
+		return
+	}
+	annotate := func(annotation string) string {
+		var fields []request.Selector
+		for _, c := range found.Contested {
+			if annotation == v1beta1.AnnotationTake || c.Yieldable {
+				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
+			}
+		}
+		if len(fields) == 0 {
+			return ""
+		}
+		entries := append(request.Read(server.Annotations[annotation]), request.Fit(fields)...)
+		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
+			annotation+"="+request.Write(entries))
+	}
+	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)
+	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
+}
+
+// isAdmission tells whether a request was refused by an admission policy or webhook, and not for want of rights.
+func isAdmission(err error) bool {
+	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,283 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/request"
+)
+
+// yielding is the verbs yield and release: both leave fields to others, from now on, by the same annotation.
+type yielding struct {
+	settler
+	undo bool
+}
+
+func (p *plugin) yield() *cobra.Command {
+	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
+	cmd := &cobra.Command{
+		Use:   "yield mcpserver/NAME [FIELD...]",
+		Short: "Leave contested fields to who holds them",
+		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that are
+contested, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
+on the MCPServer says so; --undo takes entries out of it, all if none is named.
+
+` + fieldArguments + `
+
+The change is shown and checked by the API server before you are asked. To give up fields that nobody contests yet, use
+release.`,
+		Example: examples(`
+# Leave everything that is contested as it is
+kubectl freehold yield mcpserver/web
+
+kubectl freehold yield mcpserver/web 'deployment.apps/web:.spec.template.spec.containers[name="toolhive"].resources'
+
+# Let the operator set it again
+kubectl freehold yield mcpserver/web --undo`),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.yield(cmd.Context(), args[0], args[1:]) },
+	}
+	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "Stop leaving the fields to others.")
+	return cmd
+}
+
+// Short names of fields that are often given up.
+var shortFields = map[string]func(server string) request.Selector{
+	"replicas": func(server string) request.Selector {
+		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: replicasPath}
+	},
+	"backend-replicas": func(server string) request.Selector {
+		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: replicasPath}
+	},
+}
+
+const replicasPath = ".spec.replicas"
+
+func (p *plugin) release() *cobra.Command {
+	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
+	cmd := &cobra.Command{
+		Use:   "release mcpserver/NAME FIELD...",
+		Short: "Give up fields that the operator sets, for others to set",
+		Long: `Give up fields of an MCPServer's children that the operator sets. Their values stay, nobody owns them, and whoever sets
+them next meets no conflict. The operator does not set them for as long as the annotation ` + v1beta1.AnnotationYield + ` on the
+MCPServer says so; --undo takes entries out of it.
+
+` + fieldArguments + `
+replicas is short for .spec.replicas of the proxy's Deployment, backend-replicas for that of the backend's StatefulSet.
+
+The change is shown and checked by the API server before you are asked.`,
+		Example: examples(`
+# Before a HorizontalPodAutoscaler is made for the proxy
+kubectl freehold release mcpserver/web replicas
+
+# The number in the MCPServer's spec is to hold again
+kubectl freehold release mcpserver/web replicas --undo`),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeRelease,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.release(cmd.Context(), args[0], args[1:]) },
+	}
+	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "Let the operator set the fields again.")
+	return cmd
+}
+
+func (p *plugin) completeRelease(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return p.completeServers(cmd, args, toComplete)
+	}
+	return beginningWith([]string{"backend-replicas", "replicas"}, toComplete), nothing
+}
+
+func (o *yielding) yield(ctx context.Context, argument string, fields []string) error {
+	server, err := o.begin(argument)
+	if err != nil {
+		return err
+	}
+	if o.undo {
+		return o.undoYield(ctx, server, fields)
+	}
+	// Without a name only those are meant that can be left to others.
+	chosen, entries, err := o.pick(server, fields, func(c contest) bool { return len(fields) == 0 && !c.yieldable() })
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	var effects []string
+	for _, c := range chosen {
+		if !c.yieldable() {
+			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.field.Path, c.intent.Object)
+		}
+		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.intent.Object, c.field.Path,
+			printers.Value(c.field.Theirs, false), c.holders(), c.intent.Writer, printers.Value(c.field.Ours, false)))
+	}
+	for _, s := range entries {
+		if s.Manager != "" {
+			return usage("%s: name a field to yield; a manager can only be named to take", s)
+		}
+	}
+	return o.write(ctx, server, entries, effects)
+}
+
+func (o *yielding) release(ctx context.Context, argument string, fields []string) error {
+	server, err := o.begin(argument)
+	if err != nil {
+		return err
+	}
+	for i, field := range fields {
+		if short, ok := shortFields[field]; ok {
+			fields[i] = short(server.Name).String()
+		}
+	}
+	if o.undo {
+		return o.undoYield(ctx, server, fields)
+	}
+	if len(fields) == 0 {
+		return usage("name a field, such as replicas or deployment.apps/%s:.spec.replicas", server.Name)
+	}
+	plan, _, err := o.survey(server)
+	if err != nil {
+		return err
+	}
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
+	var entries []request.Selector
+	var effects []string
+	for _, field := range fields {
+		s, err := request.Parse(field)
+		if err != nil {
+			return usage("%v", err)
+		}
+		if entries = append(entries, s); slices.Contains(before, s) {
+			continue
+		}
+		given, err := givenUp(plan.Intents, s)
+		if err != nil {
+			return err
+		}
+		effects = append(effects, given...)
+	}
+	return o.write(ctx, server, entries, effects)
+}
+
+// givenUp tells what the writers own of the fields that an entry stands for.
+func givenUp(intents []desired.Intent, s request.Selector) ([]string, error) {
+	var effects []string
+	kept := false
+	for _, intent := range intents {
+		if intent.Live == nil {
+			continue
+		}
+		own, err := ownership.Fields(ownership.ApplyEntry(intent.Live, intent.Writer, ""))
+		if err != nil {
+			return nil, err
+		}
+		left := ownership.Left(own, desired.Yields(intent.Object, []request.Selector{s}))
+		for _, path := range desired.Selected(own, intent.Object, s) {
+			if !left.Has(path) {
+				kept = true
+				continue
+			}
+			if value := desired.At(intent.Live.Object, path); path.String() == s.Path || len(effects) < maxEffects {
+				effects = append(effects, fmt.Sprintf("%s %s: stays %s; %s gives it up", intent.Object, path, printers.Value(value, true), intent.Writer))
+			}
+		}
+	}
+	switch {
+	case len(effects) > 0:
+		return effects, nil
+	case kept:
+		return nil, fmt.Errorf("%s cannot be given up: more depends on it than its value", s)
+	default:
+		return nil, fmt.Errorf("%s: the operator owns no such field; see kubectl freehold owners", s)
+	}
+}
+
+// maxEffects is how many fields are listed that one entry stands for.
+const maxEffects = 20
+
+// write adds entries to the annotation.
+func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
+	c := change{server: server, annotation: v1beta1.AnnotationYield, entries: before, effects: effects}
+	for _, s := range more {
+		if !slices.Contains(c.entries, s) {
+			c.entries = append(c.entries, s)
+		}
+	}
+	if len(c.entries) == len(before) {
+		fmt.Fprintln(o.Out, "That is so already.")
+		return nil
+	}
+	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
+		return err
+	}
+	c.answered = answeredYield(c.value())
+	return o.settle(ctx, c)
+}
+
+// answeredYield tells whether the operator has answered to an annotation with that value.
+func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+	about := request.AnswerTo(v1beta1.AnnotationYield, value)
+	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		answer := condition(server, v1beta1.ConditionFieldsYielded)
+		if answer == nil || !strings.HasPrefix(answer.Message, about) {
+			return "", false, false
+		}
+		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
+	}
+}
+
+// undoYield takes entries out of the annotation.
+func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fields []string) error {
+	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
+	if len(before) == 0 {
+		fmt.Fprintln(o.Out, "Nothing is left to others.")
+		return nil
+	}
+	c := change{server: server, annotation: v1beta1.AnnotationYield}
+	gone := before
+	if len(fields) > 0 {
+		gone, c.entries = nil, before
+		for _, field := range fields {
+			s, err := request.Parse(field)
+			if err != nil {
+				return usage("%v", err)
+			}
+			if !slices.Contains(before, s) {
+				return fmt.Errorf("%s is not among what is left to others: %s", s, request.Write(before))
+			}
+			gone = append(gone, s)
+		}
+		c.entries = slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) })
+	}
+	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
+		return err
+	}
+	for _, s := range gone {
+		c.effects = append(c.effects, s.String()+": the operator sets it again")
+	}
+	answered := answeredYield(c.value())
+	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		if condition(server, v1beta1.ConditionFieldsYielded) == nil {
+			return "Done.", false, true
+		}
+		if _, _, done = answered(server); !done {
+			return "", false, false
+		}
+		return "Done.", false, true
+	}
+	return o.settle(ctx, c)
+}

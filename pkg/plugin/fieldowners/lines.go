@@ -1,0 +1,145 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldowners
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	goyaml "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// unownable are fields that no manager can own, by their paths.
+var unownable = []string{
+	".apiVersion", ".kind", ".metadata.name", ".metadata.namespace", ".metadata.creationTimestamp",
+	".metadata.deletionTimestamp", ".metadata.deletionGracePeriodSeconds", ".metadata.selfLink", ".metadata.uid",
+	".metadata.generation", ".metadata.resourceVersion",
+}
+
+// walk goes through an object and its YAML at the same time.
+type walk struct {
+	report *Report
+	schema bool
+	// starts are the fields that begin on each line.
+	starts [][]int
+}
+
+// inherited is what the parts of an atomic field have from it.
+type inherited struct {
+	whole  string
+	owners []int
+}
+
+// object writes an object as kubectl does, reads where each field of it begins, and tells who owns it.
+func (w *walk) object(content map[string]any, root *node) error {
+	text, err := YAML(content)
+	if err != nil {
+		return err
+	}
+	var document goyaml.Node
+	if err := goyaml.Unmarshal(text, &document); err != nil {
+		return err
+	}
+	if len(document.Content) != 1 {
+		return errors.New("it is empty")
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	w.starts = make([][]int, len(lines)+1)
+	if err := w.below(document.Content[0], content, root, nil, inherited{}); err != nil {
+		return err
+	}
+	var current []int
+	for i, line := range lines {
+		if begins := w.starts[i+1]; len(begins) > 0 {
+			current = begins
+		}
+		w.report.Lines = append(w.report.Lines, Line{Text: line, Fields: current})
+		// What follows on further lines belongs to the last field that began.
+		current = current[max(0, len(current)-1):]
+	}
+	return nil
+}
+
+var errNoMatch = errors.New("the YAML is not that of the object")
+
+// below goes through the fields of a map or the items of a list.
+func (w *walk) below(text *goyaml.Node, content any, n *node, path fieldpath.Path, from inherited) error {
+	switch content := content.(type) {
+	case map[string]any:
+		if text.Kind != goyaml.MappingNode || len(text.Content) != 2*len(content) {
+			return errNoMatch
+		}
+		for i := 0; i < len(text.Content); i += 2 {
+			name := text.Content[i].Value
+			value, ok := content[name]
+			if !ok {
+				return errNoMatch
+			}
+			element := fieldpath.PathElement{FieldName: &name}
+			if err := w.field(text.Content[i].Line, text.Content[i+1], value, n.field(name), slices.Concat(path, fieldpath.Path{element}), from); err != nil {
+				return err
+			}
+		}
+	case []any:
+		if text.Kind != goyaml.SequenceNode || len(text.Content) != len(content) {
+			return errNoMatch
+		}
+		for i, item := range text.Content {
+			element, below := n.item(i, content[i])
+			if err := w.field(item.Line, item, content[i], below, slices.Concat(path, fieldpath.Path{element}), from); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// field notes one field and goes on below it.
+func (w *walk) field(line int, text *goyaml.Node, content any, n *node, path fieldpath.Path, from inherited) error {
+	f := Field{Path: path.String(), Location: path, Leaf: isLeaf(content)}
+	if f.Leaf {
+		f.Value = content
+	}
+	if n != nil {
+		f.Owners = n.holders
+	}
+	if len(f.Owners) == 0 {
+		f.Owners, f.Whole = from.owners, from.whole
+	}
+	switch {
+	case len(f.Owners) > 0:
+		f.State = Owned
+	case slices.Contains(unownable, f.Path):
+		f.State = Unownable
+	case !f.Leaf && (n.owned() || !n.whole(w.schema)):
+		f.State = Container
+	default:
+		f.State = Unowned
+	}
+	if line >= len(w.starts) {
+		return errNoMatch
+	}
+	w.starts[line] = append(w.starts[line], len(w.report.Fields))
+	w.report.Fields = append(w.report.Fields, f)
+	if f.Leaf {
+		return nil
+	}
+	if n.whole(w.schema) {
+		from = inherited{whole: f.Path, owners: n.holders}
+	}
+	return w.below(text, content, n, path, from)
+}
+
+func isLeaf(content any) bool {
+	switch content := content.(type) {
+	case map[string]any:
+		return len(content) == 0
+	case []any:
+		return len(content) == 0
+	default:
+		return true
+	}
+}

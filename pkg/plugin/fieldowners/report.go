@@ -1,0 +1,176 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldowners
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// Report is who owns what of one object.
+type Report struct {
+	// APIVersion, Kind, Namespace and Name of the object. A namespace is not always there.
+	APIVersion, Kind, Namespace, Name string
+	// Entries are the object's managedFields: Freehold's first, then those of users, then the system's, by name.
+	Entries []Entry
+	// Fields of the object, in the order of its lines. Fields that have others below them are among them.
+	Fields []Field
+	// Lines of the object as YAML, without its managedFields.
+	Lines []Line
+}
+
+// Entry is one entry of managedFields: a manager that writes by one operation, through one subresource.
+type Entry struct {
+	ownership.Owner
+	// APIVersion that the entry's paths are of.
+	APIVersion string
+	// Side that the manager is on.
+	Side Side
+	// Set of the fields that it holds.
+	Set *fieldpath.Set
+}
+
+// Field is one field of the object.
+type Field struct {
+	// Path in the notation of structured-merge-diff, such as .spec.template.spec.containers[name="mcp"].image.
+	Path string
+	// Location is the same as a path.
+	Location fieldpath.Path
+	// Value of a field that has none below it.
+	Value any
+	// Leaf tells that no field is below it.
+	Leaf bool
+	// Owners are the places, in Entries, of those who own the field.
+	Owners []int
+	// Whole is the path of the atomic field that this one is a part of; who owns that owns the part. Empty for none.
+	Whole string
+	// State tells why there is no owner, or that there are some.
+	State State
+}
+
+// State of a field.
+type State string
+
+const (
+	// Owned by somebody.
+	Owned State = "Owned"
+	// Container of fields that are owned; itself it is not.
+	Container State = "Container"
+	// Unowned by anybody: the API server filled it in, or its owner gave it up. Anybody may set it.
+	Unowned State = "Unowned"
+	// Unownable by anybody: it is the API server's, or what tells which object it is.
+	Unownable State = "Unownable"
+)
+
+// Line is one line of the object.
+type Line struct {
+	// Text of the line, without the newline.
+	Text string
+	// Fields are the places, in the report's Fields, of the fields that begin on the line; on a line that continues a
+	// value, the field that it belongs to. There is at least one.
+	Fields []int
+}
+
+// New looks at an object. The schema tells what is owned as a whole; it may be nil or not know the kind, and then that
+// is concluded from who owns what. The object is not modified.
+func New(object *unstructured.Unstructured, schema managedfields.TypeConverter) (*Report, error) {
+	r := &Report{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+	}
+	for _, entry := range object.GetManagedFields() {
+		set, err := ownership.Fields(&entry)
+		if err != nil {
+			return nil, err
+		}
+		e := Entry{APIVersion: entry.APIVersion, Set: set, Owner: ownership.Owner{
+			Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource,
+		}}
+		if entry.Time != nil {
+			e.Since = entry.Time.Time
+		}
+		e.Side = SideOf(e.Owner)
+		r.Entries = append(r.Entries, e)
+	}
+	// The API server's own order changes from second to second.
+	slices.SortFunc(r.Entries, inOrder)
+	root := &node{}
+	for i := range r.Entries {
+		root.add(r.Entries[i].Set, func(n *node) { n.holders = append(n.holders, i) })
+	}
+
+	content := withoutManagedFields(object)
+	known := fieldsOf(content, schema)
+	if known != nil {
+		root.add(known, func(n *node) { n.known = true })
+	}
+	w := &walk{report: r, schema: known != nil}
+	if err := w.object(content, root); err != nil {
+		return nil, fmt.Errorf("%s %s cannot be shown as YAML: %w", r.Kind, r.Name, err)
+	}
+	return r, nil
+}
+
+func inOrder(a, b Entry) int {
+	sides := []Side{Freehold, User, System}
+	return cmp.Or(
+		cmp.Compare(slices.Index(sides, a.Side), slices.Index(sides, b.Side)),
+		cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation),
+		cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.APIVersion, b.APIVersion),
+	)
+}
+
+// Ref is the object as kubectl takes it, such as deployment.apps/web.
+func (r *Report) Ref() string {
+	kind := strings.ToLower(r.Kind)
+	if group, _, found := strings.Cut(r.APIVersion, "/"); found {
+		kind += "." + group
+	}
+	return kind + "/" + r.Name
+}
+
+// OwnersOf returns the places, in Entries, of all who own something that begins on a line.
+func (r *Report) OwnersOf(line Line) []int {
+	var found []int
+	for _, i := range line.Fields {
+		for _, owner := range r.Fields[i].Owners {
+			if !slices.Contains(found, owner) {
+				found = append(found, owner)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// withoutManagedFields returns the object without the record of who owns it.
+func withoutManagedFields(object *unstructured.Unstructured) map[string]any {
+	content := object.DeepCopy().Object
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	return content
+}
+
+// fieldsOf returns all fields of an object as the schema has them; nil when it does not know the kind.
+func fieldsOf(content map[string]any, schema managedfields.TypeConverter) *fieldpath.Set {
+	if schema == nil {
+		return nil
+	}
+	value, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: content}, typed.AllowDuplicates)
+	if err != nil {
+		return nil
+	}
+	set, err := value.ToFieldSet()
+	if err != nil {
+		return nil
+	}
+	return set
+}

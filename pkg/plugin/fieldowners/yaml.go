@@ -1,0 +1,43 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldowners
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+)
+
+// YAML is content as YAML. Of characters that JSON lets stand for themselves some may not stand in YAML, and one that does in
+// a value of a user's would keep the rest from being shown.
+func YAML(content any) ([]byte, error) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(escaped(text))
+}
+
+// escaped is JSON in which characters that YAML takes for something else are escaped. They stand in strings alone.
+func escaped(text []byte) []byte {
+	if bytes.IndexFunc(text, isUnfit) < 0 {
+		return text
+	}
+	var fit bytes.Buffer
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if isUnfit(r) {
+			fmt.Fprintf(&fit, `\u%04x`, r)
+		} else {
+			fit.Write(text[:size])
+		}
+		text = text[size:]
+	}
+	return fit.Bytes()
+}
+
+func isUnfit(r rune) bool { return r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff }

@@ -1,0 +1,134 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+)
+
+// Conflicts is the answer of conflicts, for programs as well. Names and meanings of its fields stay; more may come.
+type Conflicts struct {
+	// Servers are the MCPServers with conflicts.
+	Servers []ServerConflicts `json:"servers"`
+}
+
+// ServerConflicts are the conflicts about one MCPServer's children.
+type ServerConflicts struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Told is what the operator tells of it, in the condition FieldsOwned; nil when it has not told of any yet.
+	Told *Told `json:"told,omitempty"`
+	// Fields that are contested.
+	Fields []ContestedField `json:"fields"`
+	// Take and Yield are the commands that would settle all of it.
+	Take  string `json:"take,omitempty"`
+	Yield string `json:"yield,omitempty"`
+}
+
+// Told is a condition.
+type Told struct {
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+}
+
+// ContestedField is a field that the operator wants to have another value than somebody else has given it.
+type ContestedField struct {
+	// Object as kubectl takes it, such as deployment.apps/web.
+	Object string `json:"object"`
+	Path   string `json:"path"`
+	// Writer is the operator's field manager.
+	Writer string    `json:"writer"`
+	Owners []Manager `json:"owners"`
+	// Theirs is the present value, Ours the one that the operator wants.
+	Theirs any `json:"theirs"`
+	Ours   any `json:"ours"`
+	// Yieldable tells whether the field can be left to who holds it.
+	Yieldable bool `json:"-"`
+}
+
+// ManagerOf is an owner for programs.
+func ManagerOf(o ownership.Owner) Manager {
+	m := Manager{Manager: o.Manager, Operation: string(o.Operation), Subresource: o.Subresource, Side: string(fieldowners.SideOf(o))}
+	if !o.Since.IsZero() {
+		at := o.Since.UTC()
+		m.Time = &at
+	}
+	return m
+}
+
+// label is a manager in words.
+func (m Manager) label() string {
+	operation := m.Operation
+	if m.Subresource != "" {
+		operation += "/" + m.Subresource
+	}
+	return fmt.Sprintf("%s (%s)", m.Manager, operation)
+}
+
+// Print shows the conflicts for humans. Wide shows whole values and the operator's writers.
+func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
+	if len(c.Servers) == 0 {
+		_, err := fmt.Fprintln(to, "No conflicts.")
+		return err
+	}
+	for i, server := range c.Servers {
+		if i > 0 {
+			fmt.Fprintln(to)
+		}
+		told := "the operator has not told of it yet"
+		if server.Told != nil {
+			told = "told " + Age(server.Told.Since, now) + " ago"
+		}
+		fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", server.Name, server.Namespace))+": "+told)
+		if len(server.Fields) == 0 {
+			line(to, "%s", server.Told.Message)
+			continue
+		}
+		if err := server.table(to, palette, now, wide); err != nil {
+			return err
+		}
+		settlements(to, server.Take, server.Yield)
+	}
+	return nil
+}
+
+// settlements are the commands that settle what is contested; yield is empty where nothing can be left to others.
+func settlements(to io.Writer, take, yield string) {
+	fmt.Fprintf(to, "To take it:            %s\n", take)
+	if yield != "" {
+		fmt.Fprintf(to, "To leave it to them:   %s\n", yield)
+	}
+}
+
+func (s ServerConflicts) table(to io.Writer, palette Palette, now time.Time, wide bool) error {
+	heads := []string{"OBJECT", "FIELD", "HELD BY", "SINCE", "THEIRS", "OURS"}
+	if wide {
+		heads = append(heads, "WRITER")
+	}
+	var rows [][]string
+	for _, f := range s.Fields {
+		var by, since []string
+		for _, m := range f.Owners {
+			by = append(by, m.label())
+			var at time.Time
+			if m.Time != nil {
+				at = *m.Time
+			}
+			since = append(since, Age(at, now))
+		}
+		cells := []string{f.Object, f.Path, strings.Join(by, ", "), strings.Join(since, ", "), Value(f.Theirs, !wide), Value(f.Ours, !wide)}
+		if wide {
+			cells = append(cells, f.Writer)
+		}
+		rows = append(rows, cells)
+	}
+	return Table(to, palette, heads, rows)
+}

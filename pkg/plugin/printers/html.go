@@ -1,0 +1,138 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	_ "embed" // the page's template
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+//go:embed page.html.tmpl
+var pageSource string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageSource))
+
+// Page shows objects as one HTML page that needs nothing else: no network, no other file.
+type Page struct {
+	// Now is what ages are counted to.
+	Now time.Time
+}
+
+// hues are the colours of managers, as angles of the colour circle; each side has its own part of it.
+var hues = map[fieldowners.Side]struct{ from, step int }{
+	fieldowners.Freehold: {80, 11}, fieldowners.User: {0, 9}, fieldowners.System: {200, 12},
+}
+
+// shades is how many colours a side has.
+const shades = 8
+
+// pageManager is a manager, whatever it writes, and its colour.
+type pageManager struct {
+	// ID tells it from the others: a name may have blanks in it.
+	ID         string
+	Name, Side string
+	Hue        int
+	// Fields that it owns, of all objects.
+	Fields int
+	index  int
+}
+
+type pageObject struct {
+	Anchor, Ref, Kind, Name string
+	// Shares say how many fields each manager owns.
+	Shares []pageShare
+	Lines  []pageLine
+}
+
+type pageShare struct {
+	Manager *pageManager
+	Fields  int
+}
+
+type pageLine struct {
+	Text, Path string
+	Owners     []pageOwner
+	State      string
+	Hue        int
+	Owned      bool
+}
+
+type pageOwner struct {
+	Manager        *pageManager
+	Operation, Age string
+}
+
+type page struct {
+	Title, Date string
+	Managers    []*pageManager
+	Objects     []pageObject
+}
+
+// Print writes the page.
+func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
+	content := page{Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339)}
+	managers := map[string]*pageManager{}
+	if len(reports) > 0 {
+		content.Title = printable.Text("Owners of " + title(reports[0]))
+	}
+	for i, report := range reports {
+		object := pageObject{Anchor: fmt.Sprintf("object-%d", i), Ref: printable.Text(report.Ref()), Kind: printable.Text(report.Kind), Name: printable.Text(report.Name)}
+		for _, entry := range report.Entries {
+			m := managers[entry.Manager]
+			if m == nil {
+				m = newPageManager(entry, managers)
+				managers[entry.Manager] = m
+				content.Managers = append(content.Managers, m)
+			}
+			m.Fields += entry.Set.Size()
+			object.share(m, entry.Set.Size())
+		}
+		for _, line := range report.Lines {
+			object.Lines = append(object.Lines, p.line(report, line, managers))
+		}
+		content.Objects = append(content.Objects, object)
+	}
+	return pageTemplate.Execute(to, content)
+}
+
+func newPageManager(entry fieldowners.Entry, known map[string]*pageManager) *pageManager {
+	m := &pageManager{ID: fmt.Sprintf("m%d", len(known)), Name: printable.Text(entry.Manager), Side: string(entry.Side)}
+	for _, other := range known {
+		if other.Side == m.Side {
+			m.index = max(m.index, other.index+1)
+		}
+	}
+	m.Hue = hues[entry.Side].from + m.index%shades*hues[entry.Side].step
+	return m
+}
+
+func (o *pageObject) share(m *pageManager, fields int) {
+	for i := range o.Shares {
+		if o.Shares[i].Manager == m {
+			o.Shares[i].Fields += fields
+			return
+		}
+	}
+	o.Shares = append(o.Shares, pageShare{m, fields})
+}
+
+func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) pageLine {
+	last := report.Fields[line.Fields[len(line.Fields)-1]]
+	shown := pageLine{Text: printable.Text(line.Text), Path: printable.Text(last.Path), State: strings.ToLower(string(last.State))}
+	for _, i := range report.OwnersOf(line) {
+		entry := report.Entries[i]
+		shown.Owners = append(shown.Owners, pageOwner{managers[entry.Manager], Operation(entry.Owner), Age(entry.Since, p.Now)})
+	}
+	if len(shown.Owners) > 0 {
+		shown.Hue, shown.Owned, shown.State = shown.Owners[0].Manager.Hue, true, "owned"
+	}
+	return shown
+}

@@ -1,0 +1,155 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// Margin shows objects as YAML, with the owners of each line in a margin. A line that several own has a row for each.
+type Margin struct {
+	Palette Palette
+	// Now is what ages are counted to.
+	Now time.Time
+	// Wide adds when the owner last wrote, whose it is, and as part of which field it owns the line.
+	Wide bool
+}
+
+// nobody is what the margin says of a field that somebody could own.
+const nobody = "nobody"
+
+// row is the margin of one owner of a line.
+type row struct {
+	colour func(string) string
+	cells  []string
+}
+
+// Print shows the objects one after the other.
+func (m Margin) Print(to io.Writer, reports []*fieldowners.Report) error {
+	out := bufio.NewWriter(to)
+	for i, report := range reports {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, m.Palette.Bold(title(report)))
+		m.object(out, report)
+	}
+	return out.Flush()
+}
+
+// title names an object.
+func title(r *fieldowners.Report) string {
+	if r.Namespace == "" {
+		return r.Ref()
+	}
+	return fmt.Sprintf("%s (namespace %s)", r.Ref(), r.Namespace)
+}
+
+func (m Margin) object(out io.Writer, report *fieldowners.Report) {
+	heads := []string{"MANAGER", "OPERATION", "AGE"}
+	if m.Wide {
+		heads = append(heads, "SINCE", "SIDE", "AS PART OF")
+	}
+	head := row{cells: heads, colour: m.Palette.Dim}
+	margins := make([][]row, len(report.Lines))
+	widths := make([]int, len(heads))
+	widen(widths, head)
+	for i, line := range report.Lines {
+		margins[i] = m.rows(report, line)
+		for _, r := range margins[i] {
+			widen(widths, r)
+		}
+	}
+	m.print(out, head, widths, "")
+	for i, line := range report.Lines {
+		for j, r := range margins[i] {
+			text := line.Text
+			if j > 0 {
+				text = ""
+			}
+			m.print(out, r, widths, text)
+		}
+	}
+}
+
+func widen(widths []int, r row) {
+	for i, cell := range r.cells {
+		widths[i] = max(widths[i], utf8.RuneCountInString(printable.Text(cell)))
+	}
+}
+
+func (m Margin) print(out io.Writer, r row, widths []int, text string) {
+	var margin strings.Builder
+	for i, width := range widths {
+		cell := ""
+		if i < len(r.cells) {
+			cell = printable.Text(r.cells[i])
+		}
+		margin.WriteString(pad(cell, width) + "  ")
+	}
+	fmt.Fprint(out, r.colour(margin.String()), m.Palette.Dim("│"))
+	if text != "" {
+		fmt.Fprint(out, " ", printable.Text(text))
+	}
+	fmt.Fprintln(out)
+}
+
+// rows are the margin of a line, at least one.
+func (m Margin) rows(report *fieldowners.Report, line fieldowners.Line) []row {
+	var rows []row
+	whole := ""
+	for _, i := range line.Fields {
+		whole = report.Fields[i].Whole
+	}
+	for _, i := range report.OwnersOf(line) {
+		entry := report.Entries[i]
+		cells := []string{entry.Manager, Operation(entry.Owner), Age(entry.Since, m.Now)}
+		if m.Wide {
+			cells = append(cells, stamp(entry.Since), string(entry.Side), whole)
+		}
+		rows = append(rows, row{cells: cells, colour: func(text string) string { return m.Palette.Side(entry.Side, text) }})
+	}
+	if len(rows) > 0 {
+		return rows
+	}
+	who := ""
+	if report.Fields[line.Fields[len(line.Fields)-1]].State == fieldowners.Unowned {
+		who = nobody
+	}
+	return []row{{cells: []string{who}, colour: m.Palette.Dim}}
+}
+
+// Operation is how an owner writes: Apply or Update, and through which subresource.
+func Operation(o ownership.Owner) string {
+	if o.Subresource == "" {
+		return string(o.Operation)
+	}
+	return string(o.Operation) + "/" + o.Subresource
+}
+
+// Age is how long ago something was, as kubectl says it.
+func Age(since, now time.Time) string {
+	if since.IsZero() {
+		return "?"
+	}
+	return duration.HumanDuration(now.Sub(since))
+}
+
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return "?"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

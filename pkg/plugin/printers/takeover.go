@@ -1,0 +1,307 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+)
+
+// Takeovers is the answer of takeover --preview, for programs as well. Names and meanings of its fields stay; more may
+// come.
+type Takeovers struct {
+	// Operators of ToolHive's that still run, and look after one of the MCPServers.
+	Operators []cluster.Running `json:"operators"`
+	Servers   []ServerTakeover  `json:"servers"`
+}
+
+// ServerTakeover is what a takeover of one MCPServer would change.
+type ServerTakeover struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Standing is whose the MCPServer is: ToolHive, Freehold or Nobody.
+	Standing string `json:"standing"`
+	// Blockers keep it, or a part of it, from being taken over.
+	Blockers []Blocker `json:"blockers"`
+	// Contested are fields that others than ToolHive hold at another value; Take and Yield are the commands that settle it.
+	Contested []ContestedField `json:"contested"`
+	Take      string           `json:"take,omitempty"`
+	Yield     string           `json:"yield,omitempty"`
+	// Pods tells of each workload whether its pods are replaced.
+	Pods []PodsTakeover `json:"pods"`
+	// Objects in the order in which they are written.
+	Objects []ObjectTakeover `json:"objects"`
+	// Notices are worth knowing.
+	Notices []string `json:"notices,omitempty"`
+}
+
+// Blocker is something that keeps an MCPServer, or one of its objects, from being taken over.
+type Blocker struct {
+	// Object in question; empty for the MCPServer as a whole.
+	Object string `json:"object,omitempty"`
+	// Reason is one of the reasons of conditions, or one of those below.
+	Reason string `json:"reason"`
+	// Message says what is wrong and, where there is something, what to do about it.
+	Message string `json:"message"`
+}
+
+// Reasons of a Blocker that no condition has.
+const (
+	// BlockerUnreadable is an object that the user may not read.
+	BlockerUnreadable = "Unreadable"
+	// BlockerRefused is a write that the API server would not accept.
+	BlockerRefused = "Refused"
+	// BlockerContested is a field that another field manager holds.
+	BlockerContested = "Contested"
+)
+
+// PodsTakeover is what becomes of the pods of a workload.
+type PodsTakeover struct {
+	// Of is proxy or backend.
+	Of     string `json:"of"`
+	Object string `json:"object"`
+	Pods   int64  `json:"pods"`
+	// Replaced tells that they are replaced, in one rollout, because of the fields.
+	Replaced bool     `json:"replaced"`
+	Because  []string `json:"because,omitempty"`
+}
+
+// ObjectTakeover is what changes of one object.
+type ObjectTakeover struct {
+	Object string `json:"object"`
+	// When it is written.
+	When string `json:"when"`
+	// Action is Change, None, Create or Delete. None passes the claims to the operator's writers all the same.
+	Action string `json:"action"`
+	// Unchecked tells that the API server did not check it; what it fills in by itself may then be shown as a change.
+	Unchecked bool          `json:"unchecked,omitempty"`
+	Changes   []FieldChange `json:"changes,omitempty"`
+	// Free are fields that nobody owns afterwards, and that keep their values.
+	Free []FreeField `json:"free,omitempty"`
+}
+
+// FieldChange is a field that gets another value.
+type FieldChange struct {
+	Path string `json:"path"`
+	// Before and After are the values; left out for none.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+	// Restarts tells that pods are replaced for it.
+	Restarts bool   `json:"restarts,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+// FreeField is a field that nobody owns afterwards.
+type FreeField struct {
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// Actions of objects.
+const (
+	ActionChange = "Change"
+	ActionNone   = "None"
+	ActionCreate = "Create"
+	ActionDelete = "Delete"
+)
+
+// Hindered tells whether anything blocks a takeover or is contested.
+func (t Takeovers) Hindered() bool {
+	return len(t.Operators) > 0 || slices.ContainsFunc(t.Servers, func(s ServerTakeover) bool { return s.hindered() })
+}
+
+func (s ServerTakeover) hindered() bool { return len(s.Blockers) > 0 || len(s.Contested) > 0 }
+
+// Print shows it for humans. Wide shows whole values, and why fields change.
+func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
+	printOperators(to, palette, t.Operators)
+	for i, server := range t.Servers {
+		if i > 0 || len(t.Operators) > 0 {
+			fmt.Fprintln(to)
+		}
+		if err := server.print(to, palette, now, wide); err != nil {
+			return err
+		}
+	}
+	if len(t.Servers) != 1 {
+		fmt.Fprintf(to, "\n%s\n", t.summary())
+	}
+	return nil
+}
+
+func printOperators(to io.Writer, palette Palette, operators []cluster.Running) {
+	for _, o := range operators {
+		fmt.Fprintln(to, palette.Removed(fmt.Sprintf("%s's operator runs: %s in namespace %s: %s.", o.Product, o.Object, o.Namespace, o.How)))
+		if o.Stop != "" {
+			fmt.Fprintln(to, "To stop it:", o.Stop)
+		}
+	}
+}
+
+func (t Takeovers) summary() string {
+	var ready, hindered, other, proxies, backends int
+	for _, s := range t.Servers {
+		switch {
+		case s.hindered():
+			hindered++
+		case s.Standing == "ToolHive":
+			ready++
+		default:
+			other++
+		}
+		for _, p := range s.Pods {
+			switch {
+			case !p.Replaced:
+			case p.Of == "proxy":
+				proxies++
+			default:
+				backends++
+			}
+		}
+	}
+	return fmt.Sprintf("MCPServers: %d; %d can be taken over, %d hindered, %d with nothing to take over. Rollouts: %d of proxies, %d of backends.",
+		len(t.Servers), ready, hindered, other, proxies, backends)
+}
+
+func (s ServerTakeover) headline() string {
+	switch {
+	case s.Standing == "Freehold" && !s.hindered():
+		return "it is Freehold's already"
+	case s.Standing == "Nobody":
+		return "ToolHive has made nothing for it; Freehold makes it"
+	case len(s.Blockers) > 0:
+		return "something is in the way"
+	case len(s.Contested) > 0:
+		return "somebody else holds fields of it"
+	}
+	return "it can be taken over"
+}
+
+func (s ServerTakeover) print(to io.Writer, palette Palette, now time.Time, wide bool) error {
+	fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", s.Name, s.Namespace))+": "+s.headline())
+	for _, b := range s.Blockers {
+		text := b.Reason + ": " + b.Message
+		if b.Object != "" {
+			text = b.Object + ": " + text
+		}
+		fmt.Fprintln(to, palette.Removed("  "+text))
+	}
+	for _, p := range s.Pods {
+		line(to, "  %s", p.sentence())
+	}
+	for _, notice := range s.Notices {
+		line(to, "  %s", notice)
+	}
+	if len(s.Contested) > 0 {
+		if err := (ServerConflicts{Fields: s.Contested}).table(to, palette, now, wide); err != nil {
+			return err
+		}
+		settlements(to, s.Take, s.Yield)
+	}
+	return s.changes(to, palette, wide)
+}
+
+func (p PodsTakeover) sentence() string {
+	count := fmt.Sprintf("%d pods are", p.Pods)
+	if p.Pods == 1 {
+		count = "1 pod is"
+	}
+	if !p.Replaced {
+		return fmt.Sprintf("%s (%s): no pod restarts", p.Of, p.Object)
+	}
+	fields := fmt.Sprintf("%d fields of its template change", len(p.Because))
+	if len(p.Because) == 1 {
+		fields = p.Because[0] + " changes"
+	}
+	return fmt.Sprintf("%s (%s): %s replaced, in one rollout, because %s", p.Of, p.Object, count, fields)
+}
+
+// changes are tables of what changes, one for each moment.
+func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error {
+	heads := []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}
+	if wide {
+		heads = append(heads, "WHY")
+	}
+	var same []string
+	for i := 0; i < len(s.Objects); {
+		var rows [][]string
+		when := s.Objects[i].When
+		for ; i < len(s.Objects) && s.Objects[i].When == when; i++ {
+			cells := s.Objects[i].cells(wide)
+			if len(cells) == 0 {
+				same = append(same, s.Objects[i].Object)
+			}
+			for j, c := range cells {
+				row := append([]string{s.Objects[i].Object}, c...)
+				if j > 0 {
+					row[0] = ""
+				}
+				rows = append(rows, row[:len(heads)])
+			}
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(to, palette.Dim(when+":"))
+		if err := Table(to, palette, heads, rows); err != nil {
+			return err
+		}
+	}
+	if len(same) > 0 {
+		line(to, "as they are: %s", strings.Join(same, ", "))
+	}
+	return nil
+}
+
+// cells tell of one object: field, value before and after, and why. The operator's own marks are for the wide form.
+func (o ObjectTakeover) cells(wide bool) [][]string {
+	var cells [][]string
+	switch o.Action {
+	case ActionCreate:
+		cells = append(cells, []string{"(all)", "-", "is made", ""})
+	case ActionDelete:
+		cells = append(cells, []string{"(all)", "is there", "is deleted", "the MCPServer does not ask for it"})
+	}
+	owner := -1
+	for _, c := range o.Changes {
+		if !wide && strings.HasPrefix(c.Path, ".metadata.annotations."+v1beta1.AnnotationPrefix) {
+			continue
+		}
+		path, _, isOwner := strings.Cut(c.Path, "[uid=")
+		if !isOwner {
+			cells = append(cells, []string{path, Value(c.Before, !wide), Value(c.After, !wide), c.Why})
+			continue
+		}
+		if owner < 0 {
+			// One gives way to another.
+			owner = len(cells)
+			cells = append(cells, []string{path, "-", "-", ""})
+		}
+		if c.Before != nil {
+			cells[owner][1] = ownerName(c.Before)
+		}
+		if c.After != nil {
+			cells[owner][2] = ownerName(c.After)
+		}
+	}
+	for _, f := range o.Free {
+		cells = append(cells, []string{f.Path, Value(f.Value, !wide), "stays, and is nobody's", ""})
+	}
+	return cells
+}
+
+// ownerName is an owner reference in short.
+func ownerName(reference any) string {
+	fields, ok := reference.(map[string]any)
+	if !ok {
+		return Value(reference, true)
+	}
+	return fmt.Sprintf("%v %v", fields["kind"], fields["name"])
+}

@@ -1,0 +1,79 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// Terminal is what text for people is written to. What users have written into objects stands in that text, and cannot
+// steer the terminal or turn the text around: of characters that do not show as themselves only line feeds pass, and the
+// colours of a Palette, if they are on. Everything for people goes through one, and nothing for programs does, which is to
+// get values as they are.
+type Terminal struct {
+	// To is where the text goes.
+	To io.Writer
+	// Colours tells that a Palette may colour the text.
+	Colours bool
+
+	// rest is the beginning of a character whose end has not been written yet.
+	rest string
+}
+
+// Write implements io.Writer.
+func (t *Terminal) Write(text []byte) (int, error) {
+	all := t.rest + string(text)
+	end := len(all) - unfinished(all)
+	t.rest = all[end:]
+	_, err := io.WriteString(t.To, t.render(all[:end]))
+	return len(text), err
+}
+
+// Flush writes what is left of a text that ends within a character.
+func (t *Terminal) Flush() error {
+	rest := t.rest
+	t.rest = ""
+	_, err := io.WriteString(t.To, t.render(rest))
+	return err
+}
+
+// unfinished is how many bytes at the end of a text may be the beginning of a character.
+func unfinished(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if utf8.RuneStart(text[len(text)-n]) {
+			if utf8.FullRuneInString(text[len(text)-n:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+func (t *Terminal) render(text string) string {
+	if !t.Colours {
+		return printable.Lines(text)
+	}
+	var rendered strings.Builder
+	for {
+		i := strings.IndexFunc(text, func(r rune) bool { return sequences[r] != "" })
+		if i < 0 {
+			rendered.WriteString(printable.Lines(text))
+			return rendered.String()
+		}
+		mark, size := utf8.DecodeRuneInString(text[i:])
+		rendered.WriteString(printable.Lines(text[:i]) + sequences[mark])
+		text = text[i+size:]
+	}
+}
+
+// line writes one line of text in which values may stand.
+func line(to io.Writer, format string, args ...any) {
+	fmt.Fprintln(to, printable.Text(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,144 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// hostile would clear the screen, forge a line, turn the text around and colour it, if it were printed as it is.
+const hostile = "x\x1b[2J\x1b[31m\u009b\r\nREADY\u202eDLROW\u0007\ufdd3\u200b"
+
+// everything prints, by a name, all that the plugin prints for people, with a text of a user's in each place for one.
+func everything(t *testing.T, text string, palette printers.Palette) map[string]func(to io.Writer) error {
+	t.Helper()
+	object := func(value string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": text, "namespace": text},
+			"data": map[string]any{"a": value, "b": text},
+		}}
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: text, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:b":{}}}`),
+		}})
+		return o
+	}
+	report, err := fieldowners.New(object(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := []*fieldowners.Report{report}
+	contested := []printers.ContestedField{{
+		Object: text, Path: text, Writer: text, Owners: []printers.Manager{{Manager: text, Operation: text}}, Theirs: text, Ours: map[string]any{text: text},
+	}}
+	changes := []printers.ObjectTakeover{{Object: text, When: text, Action: printers.ActionChange, Changes: []printers.FieldChange{{Path: text, Before: text, After: text, Why: text}}}}
+	running := []cluster.Running{{Product: text, Object: text, Namespace: text, How: text}}
+	return map[string]func(to io.Writer) error{
+		"margin": func(to io.Writer) error {
+			return printers.Margin{Palette: palette, Now: noon, Wide: true}.Print(to, reports)
+		},
+		"tree": func(to io.Writer) error { return printers.Tree{Palette: palette, Now: noon}.Print(to, reports) },
+		"html": func(to io.Writer) error { return printers.Page{Now: noon}.Print(to, reports) },
+		"diff": func(to io.Writer) error {
+			_, err := printers.Diff(to, palette, text, object("a"), object("b"), text)
+			return err
+		},
+		"conflicts": func(to io.Writer) error {
+			return printers.Conflicts{Servers: []printers.ServerConflicts{
+				{Namespace: text, Name: text, Fields: contested}, {Namespace: text, Name: text, Told: &printers.Told{Reason: text, Message: text}},
+			}}.Print(to, palette, noon, true)
+		},
+		"takeover": func(to io.Writer) error {
+			return printers.Takeovers{Operators: running, Servers: []printers.ServerTakeover{{
+				Namespace: text, Name: text, Standing: "ToolHive", Contested: contested, Objects: changes, Notices: []string{text},
+				Blockers: []printers.Blocker{{Object: text, Reason: text, Message: text}},
+				Pods:     []printers.PodsTakeover{{Of: text, Object: text, Replaced: true, Because: []string{text}}},
+			}}}.Print(to, palette, noon, true)
+		},
+		"handback": func(to io.Writer) error {
+			return printers.Handback{
+				Namespace: text, Name: text, Objects: append(changes, printers.ObjectTakeover{Object: text, Action: printers.ActionNone}),
+				Blockers: []printers.Blocker{{Object: text, Reason: text, Message: text}},
+			}.Print(to, palette)
+		},
+		"operators": func(to io.Writer) error { printers.Operators(to, palette, running); return nil },
+	}
+}
+
+// Whatever users write into objects, the terminal is told nothing but text and the colours of the palette, and no line is
+// there that would not be with other words.
+func TestNothingSteersTheTerminal(t *testing.T) {
+	colours := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[34m", "")
+	for _, coloured := range []bool{false, true} {
+		harmless := everything(t, "harmless", printers.Palette{On: coloured})
+		for name, write := range everything(t, hostile, printers.Palette{On: coloured}) {
+			t.Run(name, func(t *testing.T) {
+				var out, want bytes.Buffer
+				for to, write := range map[*bytes.Buffer]func(io.Writer) error{&out: write, &want: harmless[name]} {
+					terminal := &printers.Terminal{To: to, Colours: coloured}
+					if err := write(terminal); err != nil {
+						t.Fatal(err)
+					}
+					if err := terminal.Flush(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				text := out.String()
+				if strings.Contains(text, "\x1b[31m\\u009b") {
+					t.Errorf("a value is coloured:\n%q", text)
+				}
+				if coloured {
+					text = colours.Replace(text)
+				}
+				if printable.Lines(text) != text {
+					t.Errorf("it prints\n%q", text)
+				}
+				if !strings.Contains(text, "READY") {
+					t.Errorf("the value is not there:\n%s", text)
+				}
+				if got, want := strings.Count(text, "\n"), strings.Count(want.String(), "\n"); got != want && name != "tree" {
+					t.Errorf("%d lines, want %d:\n%s", got, want, text)
+				}
+			})
+		}
+	}
+}
+
+// A text may be written in pieces that end within a character.
+func TestTerminalTakesPieces(t *testing.T) {
+	const text = "Grüße\u202e\xff 世界 \ufdd3red\ufdd0\xe4\xb8"
+	for _, coloured := range []bool{false, true} {
+		want := `Grüße\u202e\xff 世界 \ufdd3red\ufdd0\xe4\xb8`
+		if coloured {
+			want = "Grüße\\u202e\\xff 世界 \x1b[31mred\x1b[0m\\xe4\\xb8"
+		}
+		for size := 1; size <= len(text); size++ {
+			var out bytes.Buffer
+			terminal := &printers.Terminal{To: &out, Colours: coloured}
+			for rest := []byte(text); len(rest) > 0; {
+				n, err := terminal.Write(rest[:min(size, len(rest))])
+				if err != nil || n != min(size, len(rest)) {
+					t.Fatalf("%d bytes are written, %v", n, err)
+				}
+				rest = rest[n:]
+			}
+			if err := terminal.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != want {
+				t.Errorf("in pieces of %d bytes it is\n%q, want\n%q", size, out.String(), want)
+			}
+		}
+	}
+}

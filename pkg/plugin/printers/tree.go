@@ -1,0 +1,214 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// Tree shows, for each manager of an object, the fields that it owns as a tree.
+type Tree struct {
+	Palette Palette
+	// Now is what ages are counted to.
+	Now time.Time
+}
+
+// treeWidth is how long a line with several fields may get, in characters.
+const treeWidth = 100
+
+// Print shows the objects one after the other.
+func (t Tree) Print(to io.Writer, reports []*fieldowners.Report) error {
+	out := bufio.NewWriter(to)
+	for i, report := range reports {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, t.Palette.Bold(title(report)))
+		t.object(out, report)
+	}
+	return out.Flush()
+}
+
+func (t Tree) object(out io.Writer, report *fieldowners.Report) {
+	free := unowned(report)
+	for i, entry := range report.Entries {
+		branch, indent := "├─ ", "│  "
+		if i == len(report.Entries)-1 && free.Empty() {
+			branch, indent = "└─ ", "   "
+		}
+		shared := sharedWith(report, i)
+		paint := func(text string) string { return t.Palette.Side(entry.Side, text) }
+		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(branch), paint(fmt.Sprintf("%s, %s, %s: %s",
+			entry.Manager, Operation(entry.Owner), Age(entry.Since, t.Now), count(entry.Set))))
+		t.below(out, grow(entry.Set, shared), indent, paint)
+	}
+	if !free.Empty() {
+		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim("└─ "), t.Palette.Dim(nobody+": "+count(free)))
+		t.below(out, grow(free, nil), "   ", t.Palette.Dim)
+	}
+	if len(report.Entries) == 0 && free.Empty() {
+		fmt.Fprintln(out, "└─ "+t.Palette.Dim("no managed fields"))
+	}
+}
+
+func count(set *fieldpath.Set) string {
+	switch n := set.Size(); n {
+	case 1:
+		return "1 field"
+	default:
+		return fmt.Sprintf("%d fields", n)
+	}
+}
+
+// unowned are the fields with a value that nobody owns and somebody could.
+func unowned(report *fieldowners.Report) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	for _, f := range report.Fields {
+		if f.State == fieldowners.Unowned && f.Whole == "" {
+			set.Insert(f.Location)
+		}
+	}
+	return set
+}
+
+// sharedWith tells, for a field of an entry, who owns it too.
+func sharedWith(report *fieldowners.Report, entry int) func(fieldpath.Path) []string {
+	return func(path fieldpath.Path) []string {
+		var others []string
+		for i, e := range report.Entries {
+			if i != entry && e.Set.Has(path) && !slices.Contains(others, e.Manager) {
+				others = append(others, e.Manager)
+			}
+		}
+		return others
+	}
+}
+
+// twig is a field, or several with one beginning, in a tree to be shown.
+type twig struct {
+	text  string
+	below []*twig
+	// shared are the other owners.
+	shared []string
+}
+
+// grow makes the tree of a set's fields. A field above a single other one, which is not owned itself, goes before it
+// on one line.
+func grow(set *fieldpath.Set, shared func(fieldpath.Path) []string) []*twig {
+	return growBelow(set, nil, shared)
+}
+
+func growBelow(set *fieldpath.Set, above fieldpath.Path, shared func(fieldpath.Path) []string) []*twig {
+	var grown []*twig
+	find := func(element fieldpath.PathElement) *twig {
+		text := element.String()
+		for _, t := range grown {
+			if t.text == text {
+				return t
+			}
+		}
+		t := &twig{text: text}
+		grown = append(grown, t)
+		return t
+	}
+	owned := map[*twig]bool{}
+	set.Members.Iterate(func(element fieldpath.PathElement) {
+		t := find(element)
+		owned[t] = true
+		if shared != nil {
+			t.shared = shared(slices.Concat(above, fieldpath.Path{element}))
+		}
+	})
+	set.Children.Iterate(func(element fieldpath.PathElement) {
+		children, _ := set.Children.Get(element)
+		t := find(element)
+		t.below = growBelow(children, slices.Concat(above, fieldpath.Path{element}), shared)
+	})
+	for _, t := range grown {
+		// The twig of an item of a list is itself owned, and so is the item's key: that is no reason for a line more.
+		if len(t.below) == 1 && len(t.shared) == 0 && !owned[t] {
+			only := t.below[0]
+			t.text, t.below, t.shared = t.text+only.text, only.below, only.shared
+		}
+	}
+	slices.SortFunc(grown, func(a, b *twig) int { return strings.Compare(a.text, b.text) })
+	return grown
+}
+
+// below shows twigs. Those with nothing below them share lines.
+func (t Tree) below(out io.Writer, twigs []*twig, indent string, paint func(string) string) {
+	var leaves []string
+	var deeper []*twig
+	for _, w := range twigs {
+		if len(w.below) == 0 {
+			leaves = append(leaves, w.label())
+		} else {
+			deeper = append(deeper, w)
+		}
+	}
+	lines := wrapped(leaves, treeWidth-utf8.RuneCountInString(indent))
+	for i, line := range lines {
+		branch := "├─ "
+		if i == len(lines)-1 && len(deeper) == 0 {
+			branch = "└─ "
+		}
+		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(line))
+	}
+	for i, w := range deeper {
+		branch, next := "├─ ", "│  "
+		if i == len(deeper)-1 {
+			branch, next = "└─ ", "   "
+		}
+		if line, fits := w.line(); fits && utf8.RuneCountInString(indent+branch+line) <= treeWidth {
+			fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(line))
+			continue
+		}
+		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(w.label()))
+		t.below(out, w.below, indent+next, paint)
+	}
+}
+
+// line is the twig with all below it, if that is but one level.
+func (w *twig) line() (line string, fits bool) {
+	line = w.label() + ":"
+	for _, leaf := range w.below {
+		if len(leaf.below) > 0 {
+			return "", false
+		}
+		line += "  " + leaf.label()
+	}
+	return line, true
+}
+
+func (w *twig) label() string {
+	if len(w.shared) == 0 {
+		return printable.Text(w.text)
+	}
+	return printable.Text(fmt.Sprintf("%s (also %s)", w.text, strings.Join(w.shared, ", ")))
+}
+
+// wrapped joins words to lines of a width, in characters; a longer word has a line of its own.
+func wrapped(words []string, width int) []string {
+	var lines []string
+	for _, word := range words {
+		last := len(lines) - 1
+		if last >= 0 && utf8.RuneCountInString(lines[last])+2+utf8.RuneCountInString(word) <= width {
+			lines[last] += "  " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
