@@ -116,7 +116,7 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 		c.applier.Forget(ref) // The garbage collector deletes the ConfigMap.
 		return err
 	}
-	live, current, err := c.applier.Look(ref, c.configMaps.GetStore())
+	live, current, err := c.applier.GetCurrent(ref, c.configMaps.GetStore())
 	if err != nil || !current {
 		return err // The event of our own last write comes here again.
 	}

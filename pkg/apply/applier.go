@@ -26,7 +26,7 @@ type Observer interface {
 // object run at a time.
 type Applier struct {
 	requests *requestCache
-	written  *Written
+	written  *WriteTracker
 	observer Observer
 	// deletions has what became of the deletion of objects, by their UIDs.
 	deletions *lru.Cache
@@ -50,12 +50,12 @@ func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observe
 // NewApplierWithClock is NewApplier with a clock of its own, which tells how long refusals stand.
 func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
 	return &Applier{
-		requests: newRequestCache(clock), written: newWritten(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
+		requests: newRequestCache(clock), written: newWriteTracker(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
 	}
 }
 
-// Written tells which of this applier's own writes a cache has yet to show.
-func (a *Applier) Written() *Written { return a.written }
+// WriteTracker tells which of this applier's own writes a cache has yet to show.
+func (a *Applier) WriteTracker() *WriteTracker { return a.written }
 
 // Sync brings one object in line with one writer's intent. It sends one apply, and none when the object is already
 // so or when the same intent was refused and that still stands: a conflict until the object's ownership or the intent

@@ -59,7 +59,7 @@ func TestObserverIsToldEveryOutcome(t *testing.T) {
 
 func TestSeen(t *testing.T) {
 	b := newBench(t, content, (*server).target)
-	written := b.applier.Written()
+	written := b.applier.WriteTracker()
 	if !written.Seen(webRef, "") {
 		t.Error("a write that never was is waited for")
 	}
@@ -103,7 +103,7 @@ func TestNothingIsWaitedForWithoutAWrite(t *testing.T) {
 	b.settled(b.sync(after(t, content.Name, web("a:1")), web("a:1"), 1), apply.ActionNone)
 	b.refuse = answered(t, "conflict")
 	b.sync(after(t, content.Name, web("a:1")), web("a:2"), 1)
-	if !b.applier.Written().Seen(webRef, "1") {
+	if !b.applier.WriteTracker().Seen(webRef, "1") {
 		t.Error("a write is waited for, and none was made")
 	}
 }
@@ -229,7 +229,7 @@ func TestConcurrentObjects(t *testing.T) {
 				}
 				live = out.Live
 				do(t.Context(), applier, second, apply.Request{Object: ref, Live: live, Config: web("x").WithName(ref.Name)})
-				applier.Written().Seen(ref, live.GetResourceVersion())
+				applier.WriteTracker().Seen(ref, live.GetResourceVersion())
 			}
 			applier.Forget(ref)
 		})

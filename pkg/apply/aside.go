@@ -76,7 +76,7 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	if !ok {
 		return nil, fmt.Errorf("the object is a %T, this writer takes %T", req.Live, live)
 	}
-	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.marked(live)
+	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.hasMarker(live)
 	by := func(entry *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
 		if owner.Applies(w.manager.Name, w.manager.Subresource) || !w.mayHold(entry) || req.Inherit != nil && req.Inherit.From(owner) {
 			return false
@@ -85,7 +85,7 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 			return true
 		}
 		set, err := ownership.Fields(entry)
-		return err != nil || !set.Has(w.target.Mark)
+		return err != nil || !set.Has(w.target.OwnershipMarker)
 	}
 	return ownership.HeldBy(live, by, func(path fieldpath.Path) bool {
 		return w.manager.Claim.Covers(path) && (req.Yield == nil || !req.Yield(path))

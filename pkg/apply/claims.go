@@ -66,7 +66,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 			return err
 		}
 	}
-	if (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.marked(a.live) {
+	if (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.hasMarker(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.Mark, claim, all)
+	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.OwnershipMarker, claim, all)
 }
 
 // ownableOf returns the fields of the live object that can be owned.

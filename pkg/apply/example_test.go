@@ -110,11 +110,11 @@ func ExampleNewTarget() {
 }
 
 // A controller asks the store of its informer for the object, and ends the pass while that is behind.
-func ExampleApplier_Look() {
+func ExampleApplier_GetCurrent() {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	applier := apply.NewApplier(nil)
 	ref := apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}}
-	live, current, err := applier.Look(ref, store)
+	live, current, err := applier.GetCurrent(ref, store)
 	fmt.Println(live, current, err)
 	// Output:
 	// <nil> true <nil>

@@ -89,8 +89,8 @@ const sign = `.metadata.finalizers[="x.io/f"]`
 
 // marking is a target whose writer holds a finalizer.
 func marking(to *target) {
-	to.Mark = fieldmanager.Path("metadata", "finalizers", value.NewValueInterface("x.io/f"))
-	to.Marked = func(live *deployment) bool { return slices.Contains(live.Finalizers, "x.io/f") }
+	to.OwnershipMarker = fieldmanager.Path("metadata", "finalizers", value.NewValueInterface("x.io/f"))
+	to.HasMarker = func(live *deployment) bool { return slices.Contains(live.Finalizers, "x.io/f") }
 }
 
 func signed() *configuration { return appsv1ac.Deployment("web", namespace).WithFinalizers("x.io/f") }

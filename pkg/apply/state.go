@@ -148,7 +148,7 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	switch {
 	case a.Inherit != nil, a.State.damaged, a.Confirm, a.LetGo:
 		return false, true, nil
-	case claim == nil && w.marked(a.out.Live):
+	case claim == nil && w.hasMarker(a.out.Live):
 		return false, true, nil
 	case claim == nil && a.empty:
 		return true, false, nil
@@ -172,13 +172,13 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	return false, false, nil
 }
 
-// marked reports whether an object bears the writer's mark: the source annotation, or what the target says.
-func (w *writer[L, A]) marked(object metav1.Object) bool {
+// hasMarker reports whether an object bears the writer's ownership marker: the source annotation, or what the target says.
+func (w *writer[L, A]) hasMarker(object metav1.Object) bool {
 	if w.target.Source != "" {
 		return object.GetAnnotations()[w.target.Source] != "" // What a cache keeps need not be of the object's type.
 	}
 	live, ok := object.(L)
-	return ok && w.target.Marked != nil && w.target.Marked(live)
+	return ok && w.target.HasMarker != nil && w.target.HasMarker(live)
 }
 
 // rightlySourced reports whether the object tells of a source that it can have.

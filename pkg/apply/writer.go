@@ -46,12 +46,12 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// Source is the key of the annotation that is added to the intent to tell what it was rendered from, such as
 	// example.com/source. With it, writes from an older generation are held back. Empty for none.
 	Source string
-	// Mark is a field that nobody but the manager writes. An object that has it although the manager owns nothing of it
+	// OwnershipMarker is a field that nobody but the manager writes. An object that has it although the manager owns nothing of it
 	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
 	// annotation.
-	Mark fieldpath.Path
-	// Marked tells whether an object has the mark.
-	Marked func(live L) bool
+	OwnershipMarker fieldpath.Path
+	// HasMarker reports whether an object has the marker.
+	HasMarker func(live L) bool
 }
 
 // Edits says how managedFields are edited: when a claim is given up, taken or restored.
@@ -150,7 +150,7 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 		return nil, fmt.Errorf("field manager %q is not registered for %s", manager.Name, manager.Kind)
 	}
 	if key := target.Source; key != "" {
-		target.Mark = fieldmanager.Path("metadata", "annotations", key)
+		target.OwnershipMarker = fieldmanager.Path("metadata", "annotations", key)
 	}
 	return &writer[L, A]{manager: manager, target: target}, nil
 }

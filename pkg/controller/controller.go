@@ -252,7 +252,7 @@ func (c *Controller) handler(kind schema.GroupKind, wake func(obj metav1.Object)
 		if accessor, err := meta.Accessor(obj); err == nil {
 			// The next pass would find it out as well. That may be long in coming when thousands are to be made at once, and
 			// until then their versions would be remembered.
-			c.applier.Written().Seen(childRef(kind, accessor.GetNamespace(), accessor.GetName()), accessor.GetResourceVersion())
+			c.applier.WriteTracker().Seen(childRef(kind, accessor.GetNamespace(), accessor.GetName()), accessor.GetResourceVersion())
 			wake(accessor)
 		}
 	})

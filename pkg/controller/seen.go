@@ -34,7 +34,7 @@ func (p *pass) keep(out apply.Outcome) {
 	}
 	// No cache will show it.
 	p.hidden.put(out.Object, now)
-	p.applier.Written().Seen(out.Object, out.Live.GetResourceVersion())
+	p.applier.WriteTracker().Seen(out.Object, out.Live.GetResourceVersion())
 }
 
 // object returns an object as it is known best: an MCPServer whole, of a child what is kept of it.

@@ -138,7 +138,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 // caughtUp tells whether the caches show every write of ours to the MCPServer and its children.
 func (c *Controller) caughtUp(key cache.ObjectName) bool {
 	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key), []apply.ObjectRef{serverRef(key)}) {
-		if !c.applier.Written().Seen(ref, c.caches.version(ref)) {
+		if !c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) {
 			return false
 		}
 	}

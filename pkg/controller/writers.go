@@ -104,17 +104,17 @@ func newClients(
 	}
 	mcpServers := servers.ToolhiveV1beta1().MCPServers
 	server := add(c, managers.MCPServer, mcpServers, apply.Target[*v1beta1.MCPServer, *toolhivev1beta1ac.MCPServerApplyConfiguration]{
-		Extract: toolhivev1beta1ac.ExtractMCPServer,
-		Mark:    fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer)),
-		Marked:  func(live *v1beta1.MCPServer) bool { return slices.Contains(live.Finalizers, v1beta1.Finalizer) },
+		Extract:         toolhivev1beta1ac.ExtractMCPServer,
+		OwnershipMarker: fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer)),
+		HasMarker:       func(live *v1beta1.MCPServer) bool { return slices.Contains(live.Finalizers, v1beta1.Finalizer) },
 	})
 	server.Apply = func(ctx context.Context, namespace string, config *toolhivev1beta1ac.MCPServerApplyConfiguration, options metav1.ApplyOptions) (*v1beta1.MCPServer, error) {
 		return mcpServers(namespace).ApplyStatus(ctx, config, options)
 	}
 	server.Extract = toolhivev1beta1ac.ExtractMCPServerStatus
 	// Not a field that ToolHive's operator writes as well, or its status would be taken for ours.
-	server.Mark = fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", v1beta1.ConditionFieldsOwned))
-	server.Marked = func(live *v1beta1.MCPServer) bool {
+	server.OwnershipMarker = fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", v1beta1.ConditionFieldsOwned))
+	server.HasMarker = func(live *v1beta1.MCPServer) bool {
 		return meta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionFieldsOwned) != nil
 	}
 	addWriters(c, managers.MCPServer, "status", server)
@@ -187,8 +187,8 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 			of.Keep, of.Source = nil, v1beta1.AnnotationReplicasSource
 		}
 		if manager.Name == managers.Requests {
-			of.Mark = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)
-			of.Marked = func(live L) bool { return live.GetAnnotations()[v1beta1.AnnotationTakeRecord] != "" }
+			of.OwnershipMarker = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)
+			of.HasMarker = func(live L) bool { return live.GetAnnotations()[v1beta1.AnnotationTakeRecord] != "" }
 		}
 		w, err := apply.NewWriter(c.registry, manager, of)
 		if err != nil {

@@ -29,11 +29,11 @@ func (s *shelf) GetByKey(key string) (any, bool, error) {
 
 func (s *shelf) LastStoreSyncResourceVersion() string { return s.version }
 
-func TestLook(t *testing.T) {
+func TestGetCurrent(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated) // at version 101
 	behind := &shelf{item: live, version: "100"}
-	if got, current, err := b.applier.Look(webRef, behind); got != nil || current || err != nil || len(behind.asked) > 0 {
+	if got, current, err := b.applier.GetCurrent(webRef, behind); got != nil || current || err != nil || len(behind.asked) > 0 {
 		t.Errorf("behind our own write: %v, %t, %v", got, current, err)
 	}
 	for name, test := range map[string]struct {
@@ -50,7 +50,7 @@ func TestLook(t *testing.T) {
 		"no object at all": {&shelf{item: "text", version: "102"}, webRef, namespace + "/web", nil, namespace + "/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, current, err := b.applier.Look(test.ref, test.store)
+			got, current, err := b.applier.GetCurrent(test.ref, test.store)
 			if got != test.live || current != (test.fails == "") {
 				t.Errorf("got %v, current %t", got, current)
 			}

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Written remembers the resourceVersions of an applier's own writes, so that a controller can wait until its
+// WriteTracker remembers the resourceVersions of an applier's own writes, so that a controller can wait until its
 // cache shows them. A controller that acts on a cache older than its own last write would take its own change
 // for a foreign one (KEP-5647).
-type Written struct {
+type WriteTracker struct {
 	mu       sync.Mutex
 	versions map[ObjectRef]string
 }
 
-func newWritten() *Written { return &Written{versions: map[ObjectRef]string{}} }
+func newWriteTracker() *WriteTracker { return &WriteTracker{versions: map[ObjectRef]string{}} }
 
-func (w *Written) record(ref ObjectRef, live metav1.Object) {
+func (w *WriteTracker) record(ref ObjectRef, live metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.versions[ref] = live.GetResourceVersion()
 }
 
-func (w *Written) forget(ref ObjectRef) {
+func (w *WriteTracker) forget(ref ObjectRef) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.versions, ref)
@@ -36,7 +36,7 @@ func (w *Written) forget(ref ObjectRef) {
 
 // Seen tells whether a cache that has reached the resourceVersion shows our last write of the object. A
 // version that cannot be compared counts as reached: waiting for it would never end.
-func (w *Written) Seen(ref ObjectRef, cacheVersion string) bool {
+func (w *WriteTracker) Seen(ref ObjectRef, cacheVersion string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	version, waiting := w.versions[ref]
@@ -58,10 +58,10 @@ type Store interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// Look returns an object as the store of an informer shows it, for Request.Live: nil when it shows none. While the store
+// GetCurrent returns an object as the store of an informer shows it, for Request.Live: nil when it shows none. While the store
 // does not show this applier's own last write of the object, current is false: end the pass, since the event of that
 // write begins the next. The informer has to leave the objects as they are, with their managedFields.
-func (a *Applier) Look(ref ObjectRef, store Store) (live metav1.Object, current bool, err error) {
+func (a *Applier) GetCurrent(ref ObjectRef, store Store) (live metav1.Object, current bool, err error) {
 	// The version before the object: the store may become newer in between, but never older.
 	if !a.written.Seen(ref, store.LastStoreSyncResourceVersion()) {
 		return nil, false, nil
