@@ -135,7 +135,7 @@ func TestChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, ref := range cluster.Children(s.Name, web) {
+	for _, ref := range cluster.ChildRefs(s.Name, web) {
 		known[ref.Kind.String()+" "+ref.Name] = true
 	}
 	for _, component := range []harness.Component{harness.RunConfig, harness.InlineAuthz} {

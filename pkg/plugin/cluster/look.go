@@ -17,12 +17,12 @@ import (
 )
 
 // Look reads everything that the operator would render an MCPServer from, and its children.
-func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desired.Input, *Family, error) {
-	family, err := c.Family(server)
+func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desired.Input, *Children, error) {
+	children, err := c.Children(server)
 	if err != nil {
 		return desired.Input{}, nil, err
 	}
-	in := desired.Input{Server: server, Child: family.Child, Options: options, Schema: Schema()}
+	in := desired.Input{Server: server, Child: children.Child, Options: options, Schema: Schema()}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err
@@ -33,7 +33,7 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 			return in, nil, err
 		}
 	}
-	return in, family, nil
+	return in, children, nil
 }
 
 // configMap returns a ConfigMap, or nil when there is none.

@@ -74,7 +74,7 @@ func (o *diffOptions) run(argument string) error {
 	if server.DeletionTimestamp != nil {
 		return fmt.Errorf("MCPServer %s is being deleted", server.Name)
 	}
-	plan, family, err := o.survey(server)
+	plan, children, err := o.survey(server)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		return fmt.Errorf("nothing is written for MCPServer %s: %w", server.Name, invalid)
 	}
@@ -83,12 +83,12 @@ func (o *diffOptions) run(argument string) error {
 	}
 	for i := range plan.Intents {
 		intent := &plan.Intents[i]
-		if intent.Live == nil && slices.Contains(family.Unreadable, intent.Object) {
+		if intent.Live == nil && slices.Contains(children.Unreadable, intent.Object) {
 			continue
 		}
-		if intent.Live == nil && slices.Contains(family.Strangers, intent.Object) {
+		if intent.Live == nil && slices.Contains(children.Foreign, intent.Object) {
 			o.found = true
-			o.warn("%s is refused: %s", intent.Object, family.Why[intent.Object])
+			o.warn("%s is refused: %s", intent.Object, children.Why[intent.Object])
 			continue
 		}
 		if intent.Foreign {
@@ -103,7 +103,7 @@ func (o *diffOptions) run(argument string) error {
 	}
 	for _, unwanted := range plan.Unwanted {
 		o.found = true
-		if _, err := printers.Diff(o.Out, palette, unwanted.String(), family.Child(unwanted), nil, "deletion"); err != nil {
+		if _, err := printers.Diff(o.Out, palette, unwanted.String(), children.Child(unwanted), nil, "deletion"); err != nil {
 			return err
 		}
 	}

@@ -193,7 +193,7 @@ func objectOf(w fieldmanager.Writer, server string) string {
 	if w.Kind == managers.ConfigMap {
 		names = configNames(w.Object, server)
 	}
-	for _, child := range cluster.Children("", server) {
+	for _, child := range cluster.ChildRefs("", server) {
 		if child.Kind == w.Kind {
 			names = append(names, child.String())
 		}

@@ -161,14 +161,14 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		if err != nil {
 			return nil, err
 		}
-		family, err := o.client.Family(live)
+		children, err := o.client.Children(live)
 		if err != nil {
 			return nil, err
 		}
-		if len(family.Unreadable) > 0 {
-			return nil, fmt.Errorf("you may not read %s, so MCPServer %s cannot be handed back", family.Unreadable[0], server.Name)
+		if len(children.Unreadable) > 0 {
+			return nil, fmt.Errorf("you may not read %s, so MCPServer %s cannot be handed back", children.Unreadable[0], server.Name)
 		}
-		if returns := takeover.Handback(live, family.Children); len(returns) > 0 {
+		if returns := takeover.Handback(live, children.Owned); len(returns) > 0 {
 			plans = append(plans, handed{server, returns})
 		}
 		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {

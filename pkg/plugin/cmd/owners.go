@@ -132,8 +132,8 @@ func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error
 }
 
 // warnUnreadable tells which children the user may not read.
-func (p *plugin) warnUnreadable(family *cluster.Family) {
-	for _, ref := range family.Unreadable {
+func (p *plugin) warnUnreadable(children *cluster.Children) {
+	for _, ref := range children.Unreadable {
 		p.warn("you may not read %s; it is left out", ref)
 	}
 }
@@ -149,15 +149,15 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 		if object.GroupVersionKind().GroupKind() != managers.MCPServer {
 			continue
 		}
-		family, err := client.Family(object)
+		children, err := client.Children(object)
 		if err != nil {
 			return nil, err
 		}
-		for _, stranger := range family.Strangers {
-			p.warn("%s bears the name of a child of %s and is not one: %s", stranger, object.GetName(), family.Why[stranger])
+		for _, stranger := range children.Foreign {
+			p.warn("%s bears the name of a child of %s and is not one: %s", stranger, object.GetName(), children.Why[stranger])
 		}
-		p.warnUnreadable(family)
-		all = append(all, family.Children...)
+		p.warnUnreadable(children)
+		all = append(all, children.Owned...)
 	}
 	return all, nil
 }

@@ -43,17 +43,17 @@ func (s *surveyor) connect() (err error) {
 
 // survey works out what the operator wants of an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
-func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Family, error) {
+func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
 	if err := s.knowOptions(); err != nil {
 		return nil, nil, err
 	}
-	in, family, err := s.client.Look(server, *s.options)
+	in, children, err := s.client.Look(server, *s.options)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.warnUnreadable(family)
+	s.warnUnreadable(children)
 	plan, err := desired.New(in)
-	return plan, family, err
+	return plan, children, err
 }
 
 // knowOptions reads the operator's settings, once.

@@ -135,19 +135,19 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	if err != nil {
 		return nil, err
 	}
-	in, family, err := o.client.Look(server, *o.options)
+	in, children, err := o.client.Look(server, *o.options)
 	if err != nil {
 		return nil, err
 	}
-	found.Standing = string(takeover.StandingOf(live, family.Children))
-	for _, ref := range family.Unreadable {
+	found.Standing = string(takeover.StandingOf(live, children.Owned))
+	for _, ref := range children.Unreadable {
 		found.Blockers = append(found.Blockers, printers.Blocker{
 			Object: ref.String(), Reason: printers.BlockerUnreadable, Message: "you may not read it, so what becomes of it is not known",
 		})
 	}
-	for _, ref := range family.Strangers {
+	for _, ref := range children.Foreign {
 		found.Blockers = append(found.Blockers, printers.Blocker{
-			Object: ref.String(), Reason: v1beta1.ReasonObjectNotOurs, Message: family.Why[ref],
+			Object: ref.String(), Reason: v1beta1.ReasonObjectNotOurs, Message: children.Why[ref],
 		})
 	}
 	if server.DeletionTimestamp != nil {
@@ -177,7 +177,7 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	}
 	// What is refused or is somebody else's is not written.
 	plan.Objects = slices.DeleteFunc(plan.Objects, func(object takeover.Object) bool {
-		return slices.Contains(family.Unreadable, object.Ref) || slices.Contains(family.Strangers, object.Ref)
+		return slices.Contains(children.Unreadable, object.Ref) || slices.Contains(children.Foreign, object.Ref)
 	})
 	return found, o.objects(found, server, plan, in)
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Children returns the references of everything that the operator may make for an MCPServer, what is made first first, but
+// ChildRefs returns the references of everything that the operator may make for an MCPServer, what is made first first, but
 // for ConfigMaps, whose names tell their content.
-func Children(namespace, server string) []apply.ObjectRef {
+func ChildRefs(namespace, server string) []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, child := range inventory.Children() {
 		if !child.ByContent {
@@ -34,21 +34,21 @@ func Children(namespace, server string) []apply.ObjectRef {
 	return refs
 }
 
-// Family are the objects that there are under the names of an MCPServer's children.
-type Family struct {
-	// Children of the MCPServer, in the order of Children.
-	Children []*unstructured.Unstructured
-	// Strangers bear the name of a child and were not made for the MCPServer.
-	Strangers []apply.ObjectRef
-	// Why says of each of the Strangers why it is none, and what to do about it.
+// Children are the objects that there are under the names of an MCPServer's children.
+type Children struct {
+	// Owned are those of the MCPServer, in the order of ChildRefs.
+	Owned []*unstructured.Unstructured
+	// Foreign bear the name of a child and were not made for the MCPServer.
+	Foreign []apply.ObjectRef
+	// Why says of each of the Foreign why it is none, and what to do about it.
 	Why map[apply.ObjectRef]string
 	// Unreadable are those that the user may not read. Whether they are there is not known.
 	Unreadable []apply.ObjectRef
 }
 
 // Child returns a child, or nil when there is none.
-func (f *Family) Child(ref apply.ObjectRef) *unstructured.Unstructured {
-	for _, child := range f.Children {
+func (c *Children) Child(ref apply.ObjectRef) *unstructured.Unstructured {
+	for _, child := range c.Owned {
 		if child.GroupVersionKind().GroupKind() == ref.Kind && child.GetName() == ref.Name {
 			return child
 		}
@@ -85,9 +85,9 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	return slices.Insert(refs, services, configs...), err == nil, nil
 }
 
-// Family reads the children of an MCPServer.
-func (c *Client) Family(server metav1.Object) (*Family, error) {
-	refs, mayList, err := c.withConfigs(Children(server.GetNamespace(), server.GetName()), server.GetNamespace(), server.GetName())
+// Children reads the children of an MCPServer.
+func (c *Client) Children(server metav1.Object) (*Children, error) {
+	refs, mayList, err := c.withConfigs(ChildRefs(server.GetNamespace(), server.GetName()), server.GetNamespace(), server.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -115,25 +115,25 @@ func (c *Client) Family(server metav1.Object) (*Family, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	family := &Family{Why: map[apply.ObjectRef]string{}}
+	children := &Children{Why: map[apply.ObjectRef]string{}}
 	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.StatefulSet })]
 	owner := c.owner(server, backend)
 	for i, object := range found {
 		switch {
 		case unreadable[i]:
-			family.Unreadable = append(family.Unreadable, refs[i])
+			children.Unreadable = append(children.Unreadable, refs[i])
 		case object == nil:
 		default:
 			verdict := owner.Whose(refs[i].Kind, object)
 			if verdict.Mine {
-				family.Children = append(family.Children, object)
+				children.Owned = append(children.Owned, object)
 				continue
 			}
-			family.Strangers = append(family.Strangers, refs[i])
-			family.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other))
+			children.Foreign = append(children.Foreign, refs[i])
+			children.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other))
 		}
 	}
-	return family, nil
+	return children, nil
 }
 
 // owner is the MCPServer with what inventory has to know of its namespace, which is read when it is needed.
