@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,57 +20,67 @@ import (
 
 // hidden remembers the objects that have the name of a child and that no informer shows, for want of the label that it
 // selects by: what stands in a child's way, what ToolHive has made without labels, and a child that has lost its label. Such
-// an object is found when the creation of the child is refused, and is read then. One that is the MCPServer's gets its label
-// when it is written; another one is looked for again when its refusal is over.
+// an object is found when the creation of the child is refused, and is read then. No event tells what becomes of it, so it is
+// read again after waits that grow, until an informer shows it or it is gone.
 type hidden struct {
-	clock clock.PassiveClock
+	waits *backoff[apply.ObjectRef]
 
 	mu      sync.Mutex
-	objects map[apply.ObjectRef]hiddenObject
+	objects map[apply.ObjectRef]*child
 }
 
-type hiddenObject struct {
-	*child
-	// until is when it is looked for again; zero for not.
-	until time.Time
-}
+// minHiddenWait and maxHiddenWait bound how often an object is read that no informer shows.
+const (
+	minHiddenWait = 2 * time.Second
+	maxHiddenWait = apply.LongestWait
+)
 
 func newHidden(clock clock.PassiveClock) *hidden {
-	return &hidden{clock: clock, objects: map[apply.ObjectRef]hiddenObject{}}
+	return &hidden{
+		waits: newBackoff[apply.ObjectRef](clock, minHiddenWait, maxHiddenWait), objects: map[apply.ObjectRef]*child{},
+	}
 }
 
 // get returns an object as it was read; nil when none is known.
 func (h *hidden) get(ref apply.ObjectRef) *child {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found, known := h.objects[ref]
-	if known && !found.until.IsZero() && !h.clock.Now().Before(found.until) {
-		delete(h.objects, ref)
-		return nil
-	}
-	return found.child
+	return h.objects[ref]
 }
 
-func (h *hidden) put(ref apply.ObjectRef, object *child) {
+// put remembers an object, and returns how long it is before it is read again.
+func (h *hidden) put(ref apply.ObjectRef, object *child) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.objects[ref] = hiddenObject{child: object}
-}
-
-// lookAgain makes an object be looked for again after a while.
-func (h *hidden) lookAgain(ref apply.ObjectRef, after time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if found, known := h.objects[ref]; known {
-		found.until = h.clock.Now().Add(after)
-		h.objects[ref] = found
-	}
+	h.objects[ref] = object
+	return h.waits.next(ref)
 }
 
 func (h *hidden) drop(ref apply.ObjectRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.objects, ref)
+	if _, known := h.objects[ref]; known {
+		delete(h.objects, ref)
+		h.waits.forget(ref)
+	}
+}
+
+// lookAgain reads what no informer shows when the wait for it is over.
+func (p *pass) lookAgain(ctx context.Context) {
+	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
+		switch {
+		case p.hidden.get(ref) == nil:
+		case p.caches.child(ref) != nil:
+			p.hidden.drop(ref)
+		case p.hidden.waits.left(ref) > 0:
+			p.wakeAfter(p.hidden.waits.left(ref))
+		default:
+			if _, err := p.readHidden(ctx, ref); err != nil {
+				klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+				p.wakeAfter(p.hidden.waits.next(ref))
+			}
+		}
+	}
 }
 
 // discover looks for an object that no informer shows, if the outcome of a write says that there is one or that it is not any
@@ -80,24 +91,33 @@ func (p *pass) discover(ctx context.Context, out apply.Outcome) {
 		return
 	}
 	switch known := p.hidden.get(ref) != nil; apply.ClassOf(out.Err) {
-	case apply.ClassForeign:
-		p.hidden.lookAgain(ref, out.RetryAfter)
 	case apply.ClassGone:
 		p.hidden.drop(ref)
 	case apply.ClassMoved:
-		found, err := p.readChild(ctx, ref)
+		found, err := p.readHidden(ctx, ref)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
 			return
-		}
-		if p.hidden.drop(ref); found != nil && !isShown(ref, found) {
-			p.hidden.put(ref, found)
 		}
 		if found != nil || known {
 			p.discovered = true
 			p.wakeAfter(time.Millisecond)
 		}
 	}
+}
+
+// readHidden reads an object that no informer shows, and remembers it as it is; nil when there is none.
+func (p *pass) readHidden(ctx context.Context, ref apply.ObjectRef) (*child, error) {
+	found, err := p.readChild(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil || isShown(ref, found):
+		p.hidden.drop(ref)
+	default:
+		p.wakeAfter(p.hidden.put(ref, found))
+	}
+	return found, nil
 }
 
 // readChild reads an object from the API server; nil when there is none.

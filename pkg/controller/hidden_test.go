@@ -10,14 +10,17 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -67,6 +70,52 @@ func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
 		o.rest()
 		if got := o.took(); !slices.Contains(got, "delete serviceaccounts/web-sa") {
 			t.Errorf("writes %v", got)
+		}
+	})
+}
+
+// A conflict over the label that a child is selected by ends by an event that nobody sees. It is found out by looking again.
+func TestConflictOverTheSelectingLabelEnds(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		contest := func(labels map[string]string) {
+			t.Helper()
+			config := appsv1ac.StatefulSet("web", "shop").WithLabels(labels)
+			if _, err := o.core.AppsV1().StatefulSets("shop").Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
+				t.Fatal(err)
+			}
+			o.took()
+			o.reads()
+		}
+		contest(map[string]string{v1beta1.LabelToolHive: "no"})
+		o.rest()
+		o.expect([]string{
+			"apply StatefulSet/web freehold-backend", "apply StatefulSet/web freehold-backend", "apply MCPServer/web/status freehold-status",
+		}, "the creation and the conflict")
+		if status, reason, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionFalse || reason != "FieldManagerConflict" {
+			t.Errorf("FieldsOwned is %s because of %s", status, reason)
+		}
+		<-time.After(time.Hour)
+		o.rest()
+		o.expect(nil, "the conflict stands")
+		if n := len(o.reads()); n < 6 || n > 16 {
+			t.Errorf("it was read %d times in an hour", n)
+		}
+
+		contest(nil)
+		<-time.After(apply.LongestWait)
+		o.rest()
+		o.expect([]string{"apply StatefulSet/web freehold-backend", "apply MCPServer/web/status freehold-status"}, "it was given up")
+		set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
+		if set.Labels[v1beta1.LabelToolHive] != "true" {
+			t.Errorf("labels %v", set.Labels)
+		}
+		o.reads()
+		<-time.After(time.Hour)
+		o.rest()
+		o.expect(nil, "the label is back")
+		if reads := o.reads(); len(reads) > 0 {
+			t.Errorf("reads in peace: %v", reads)
 		}
 	})
 }

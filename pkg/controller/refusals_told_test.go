@@ -5,7 +5,6 @@ package controller
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,15 +108,15 @@ func TestRefusalsWithoutARequestAreCounted(t *testing.T) {
 		if n := seen.refused("Service", apply.ClassForeign); n != 1 {
 			t.Errorf("a foreign Service was counted %d times", n)
 		}
+		o.reads()
 		<-time.After(time.Hour)
 		o.rest()
 		if n := seen.refused("Service", apply.ClassForeign); n < 6 || n > 12 {
 			t.Errorf("a foreign Service was counted %d times in an hour", n)
 		}
-		// Each time that it is looked for, a creation is refused and tells that it is still there.
-		attempts := slices.DeleteFunc(o.took(), func(w string) bool { return w != "apply Service/mcp-web-proxy freehold-service" })
-		if n := len(attempts); n < 6 || n > 12 {
-			t.Errorf("its creation was tried %d times in an hour", n)
+		o.expect(beforeTheBackend, "one refused creation tells it")
+		if n := len(o.reads()); n < 6 || n > 16 {
+			t.Errorf("it was read %d times in an hour", n)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (p *pass) keep(out apply.Outcome) {
 		return
 	}
 	// No cache will show it.
-	p.hidden.put(out.Object, now)
+	p.wakeAfter(p.hidden.put(out.Object, now))
 	p.applier.WriteTracker().Seen(out.Object, out.Live.GetResourceVersion())
 }
 

@@ -101,6 +101,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		return c.takes.done(key, p.resolution.record.Request, object, path)
 	}
 	defer p.trace(ctx)
+	p.lookAgain(ctx)
 	p.look()
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Somebody else's finalizer may keep it for long.
