@@ -73,6 +73,23 @@ func (f Form) serverOf(name string) (server string, ok bool) {
 	return strings.CutSuffix(server, f.Suffix)
 }
 
+// Conflict is what it costs at most when another field manager sets a field of the component for itself: one refused
+// apply. If the field is the label by which the operator finds the object, a refused creation finds it before.
+func (f Form) Conflict(path string) WriteCount {
+	item, refused := string(f.Component), 1
+	if path == ".spec.replicas" {
+		item += " replicas"
+	}
+	label := ".metadata.labels.toolhive"
+	if f.Component == RunConfig {
+		label += ".stacklok.io/component"
+	}
+	if path == label {
+		refused++
+	}
+	return WriteCount{item + " (409)": refused, "event": 1}
+}
+
 // forms are the contract with ToolHive's users, once more: what is tested does not tell what is expected.
 var forms = []Form{
 	{

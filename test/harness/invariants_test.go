@@ -131,6 +131,22 @@ func TestInvariants(t *testing.T) {
 		},
 		"what others do":             {events: []*audit.Event{request(deployment, by("admin"), verb("update"))}},
 		"an informer that is filled": {events: []*audit.Event{request(deployment, asks("watch", fill))}},
+		"a child that no informer shows": {
+			events: []*audit.Event{
+				request(deployment, code(409), applies(managers.Proxy, create)), request(deployment, asks("get", "")),
+				request(deployment, after(3), asks("get", "")), request(deployment, after(7), asks("get", "")),
+				request(deployment, after(15), asks("get", "")), request(deployment, after(31), asks("get", "")),
+			},
+		},
+		"a child that is polled": {
+			events: []*audit.Event{
+				request(deployment, code(409), applies(managers.Proxy, create)), request(deployment, asks("get", "")),
+				request(deployment, after(3), asks("get", "")), request(deployment, after(5), asks("get", "")),
+				request(deployment, after(7), asks("get", "")), request(deployment, after(9), asks("get", "")),
+				request(deployment, after(11), asks("get", "")), request(deployment, after(13), asks("get", "")),
+			},
+			wrong: []string{"a get, where a cache should have been asked"},
+		},
 		"an informer whose filling the API server gives up": {
 			events: []*audit.Event{
 				request(deployment, after(10), asks("watch", fill)),

@@ -126,10 +126,31 @@ func (r *reads) judge(e *audit.Event) string {
 // wrote tells of a write of a child by the operator.
 func (r *reads) wrote(e *audit.Event) { r.writes[childOf(e)]++ }
 
+// shortestLook is how long the operator waits before it reads again what no informer shows, and each wait is twice the last.
+const shortestLook = 2 * time.Second
+
+// prompt returns the reads of a child but for those that come after waits that grow: no informer shows the child then.
+func prompt(read []*audit.Event) (counted []*audit.Event) {
+	var before time.Duration
+	for i, e := range read {
+		if i > 0 {
+			wait := e.Received.Sub(read[i-1].Received)
+			if wait >= shortestLook*9/10 && wait >= before*3/2 {
+				before = wait
+				continue
+			}
+			before = 0
+		}
+		counted = append(counted, e)
+	}
+	return counted
+}
+
 // idle returns the reads of single children that no write explains. A child is read where its ownership is edited or a
-// conflict is explained, so with a write.
+// conflict is explained, so with a write, or while no informer shows it, see prompt.
 func (r *reads) idle() (violations []Violation) {
 	for child, read := range r.single {
+		read = prompt(read)
 		allowed := 0
 		if r.writes[child] > 0 {
 			allowed = r.writes[child] + mostReadAgain

@@ -161,7 +161,7 @@ func TestConflict(t *testing.T) {
 			ns.AwaitConflict(t, name, d.named...)
 			ns.WatchStanding(t, name, mark)
 			count := harness.CountWrites(name, ns.Writes(t, mark))
-			if diff := gocmp.Diff(harness.Once(item+" (409)", "event"), count.Without("status")); diff != "" {
+			if diff := gocmp.Diff(harness.FormOf(d.component).Conflict(d.named[1]), count.Without("status")); diff != "" {
 				t.Errorf("a conflict that stands should cost one request and one event (-want +got):\n%s", diff)
 			}
 			if n := count["status"]; n > statuses {
