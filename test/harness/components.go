@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // Component names an object of an MCPServer by its purpose.
@@ -90,68 +91,31 @@ func (f Form) Conflict(path string) WriteCount {
 	return WriteCount{item + " (409)": refused, "event": 1}
 }
 
-// forms are the contract with ToolHive's users, once more: what is tested does not tell what is expected.
-var forms = []Form{
-	{
+// forms are those of the MCPServer and its children, in the order in which they are made.
+var forms = allForms()
+
+func allForms() []Form {
+	all := []Form{{
 		Component: ServerItself, Kind: managers.MCPServer,
 		Resource: v1beta1.SchemeGroupVersion.WithResource("mcpservers"), Manager: managers.Finalizer,
-	},
-	{
-		Component: ProxyAccount, Kind: managers.ServiceAccount, Resource: core("serviceaccounts"),
-		Suffix: "-proxy-runner", Manager: managers.Access,
-	},
-	{
-		Component: BackendAccount, Kind: managers.ServiceAccount, Resource: core("serviceaccounts"),
-		Suffix: "-sa", Manager: managers.Access,
-	},
-	{
-		Component: ProxyRole, Kind: managers.Role, Resource: rbac("roles"),
-		Suffix: "-proxy-runner", Manager: managers.Access,
-	},
-	{
-		Component: ProxyBinding, Kind: managers.RoleBinding, Resource: rbac("rolebindings"),
-		Suffix: "-proxy-runner", Manager: managers.Access,
-	},
-	{
-		Component: RunConfig, Kind: managers.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-runconfig", Digest: true, Manager: managers.RunConfig,
-	},
-	{
-		Component: InlineAuthz, Kind: managers.ConfigMap, Resource: core("configmaps"),
-		Suffix: "-authz-inline", Digest: true, Manager: managers.Authz,
-	},
-	{
-		Component: HeadlessService, Kind: managers.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Suffix: "-headless", Manager: managers.Service,
-	},
-	{
-		Component: ProxyService, Kind: managers.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Suffix: "-proxy", Manager: managers.Service,
-	},
-	{
-		Component: BackendService, Kind: managers.ServiceKind, Resource: core("services"),
-		Prefix: "mcp-", Manager: managers.Service,
-	},
-	{
-		Component: Backend, Kind: managers.StatefulSet, Resource: apps("statefulsets"),
-		Manager: managers.Backend, Replicas: managers.BackendReplicas,
-	},
-	{
-		Component: Proxy, Kind: managers.Deployment, Resource: apps("deployments"),
-		Manager: managers.Proxy, Replicas: managers.ProxyReplicas,
-	},
-}
-
-func core(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Version: "v1", Resource: resource}
-}
-
-func apps(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: resource}
-}
-
-func rbac(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
+	}}
+	purposes := map[*inventory.Child]Component{
+		inventory.RunnerAccount: ProxyAccount, inventory.RunnerRole: ProxyRole, inventory.RunnerBinding: ProxyBinding,
+		inventory.BackendAccount: BackendAccount, inventory.RunConfig: RunConfig, inventory.InlineAuthz: InlineAuthz,
+		inventory.HeadlessService: HeadlessService, inventory.BackendService: BackendService, inventory.ProxyService: ProxyService,
+		inventory.Backend: Backend, inventory.Proxy: Proxy,
+	}
+	for _, child := range inventory.Children() {
+		component, known := purposes[child]
+		if !known {
+			component = Component(strings.ToLower(child.Kind.Kind))
+		}
+		all = append(all, Form{
+			Component: component, Kind: child.Kind, Resource: child.GroupVersionResource(), Prefix: child.Prefix, Suffix: child.Suffix,
+			Digest: child.ByContent, Manager: child.Writer, Replicas: child.Replicas,
+		})
+	}
+	return all
 }
 
 // FormOf returns the form of a component.
