@@ -167,7 +167,7 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 	if len(refused) > 0 {
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNotYieldable
 		f.Message = fmt.Sprintf("%s: no field that Freehold sets and can leave to others. It can leave those of "+
-			"Deployments, StatefulSets and Services, but for owner references, selectors, its own annotations, and what makes the "+
+			"Deployments, StatefulSets and Services, but for owner references, selectors, the label toolhive, its own annotations, and what makes the "+
 			"proxy read its RunConfig", status.List(refused))
 	}
 	f = withProblems(f, r.yield)

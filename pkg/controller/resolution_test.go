@@ -103,7 +103,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonNotYieldable,
 		Message: `freehold.dev/yield="deployment.apps/web:.metadata.labels,.spec.selector": .spec.selector: ` +
 			"no field that Freehold sets and can leave to others. It can leave those of " +
-			"Deployments, StatefulSets and Services, but for owner references, selectors, its own annotations, and what makes the " +
+			"Deployments, StatefulSets and Services, but for owner references, selectors, the label toolhive, its own annotations, and what makes the " +
 			"proxy read its RunConfig",
 	}}
 	if diff := cmp.Diff(want, r.findings(true, nil, false)); diff != "" {

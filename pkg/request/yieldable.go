@@ -16,9 +16,10 @@ import (
 )
 
 // Unyieldable are fields of workloads and Services on which more depends than their values: what tells whose the object
-// is and from what it was written, and what keeps a proxyrunner from writing it.
+// is and from what it was written, the label that informers select by, and what keeps a proxyrunner from writing it.
 var Unyieldable = []Selector{
 	{Path: ".metadata.ownerReferences"},
+	{Path: ".metadata.labels." + v1beta1.LabelToolHive},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationSource},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationReplicasSource},
 	{Path: ".spec.selector"},
@@ -52,10 +53,15 @@ func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 func YieldablePath(object apply.ObjectRef, path string) bool {
 	kept := func(s Selector) bool {
 		rest, below := strings.CutPrefix(path, s.Path)
-		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		return below && (rest == "" || !isEntry(s.Path) && (rest[0] == '.' || rest[0] == '['))
 	}
 	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, kept) &&
 		(object.Kind != managers.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept))
+}
+
+// isEntry reports whether a path is that of one label or annotation, whose key may have dots.
+func isEntry(path string) bool {
+	return strings.HasPrefix(path, ".metadata.labels.") || strings.HasPrefix(path, ".metadata.annotations.")
 }
 
 func hasYieldable(kind schema.GroupKind) bool {

@@ -44,12 +44,18 @@ func TestWhatProtectsAProxyIsNotYieldable(t *testing.T) {
 		{mount("/etc/toolhive/authz", "name"), false, true},
 		{mount("/data", "name"), true, true},
 		{container("image"), true, true},
+		{fieldmanager.Path("metadata", "labels", "toolhive"), false, false},
+		{fieldmanager.Path("metadata", "labels", "toolhive.stacklok.io/component"), true, true},
+		{in("metadata", "labels", "toolhive"), true, true},
 	} {
 		if got := request.Yieldable(proxy, test.path); got != test.proxy {
 			t.Errorf("%s of the proxy is yieldable: %t", test.path, got)
 		}
 		if got := request.Yieldable(backend, test.path); got != test.backend {
 			t.Errorf("%s of the backend is yieldable: %t", test.path, got)
+		}
+		if got := request.YieldablePath(proxy, test.path.String()); got != test.proxy {
+			t.Errorf("%s of the proxy, as a conflict names it, is yieldable: %t", test.path, got)
 		}
 	}
 }
