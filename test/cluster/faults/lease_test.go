@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,7 +169,8 @@ func TestLeaderStops(t *testing.T) {
 }
 
 // TestPausedLeader freezes the leader while it has its hands full, until another replica has taken over and done what
-// was asked for meanwhile. When it goes on, nothing of what it was about to do comes through.
+// was asked for meanwhile. When it goes on, nothing of what it was about to do comes through; but for a ConfigMap that is
+// named by its content and was never there, which no precondition can keep out. No template names it, and it is deleted.
 func TestPausedLeader(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, env)
@@ -224,7 +229,7 @@ func TestPausedLeader(t *testing.T) {
 			continue
 		}
 		late++
-		if e.Succeeded() && e.Resource != "events" {
+		if e.Succeeded() && e.Resource != "events" && !(e.Resource == "configmaps" && e.Code == http.StatusCreated) {
 			t.Errorf("a write of the old leader came through: %v\n%s", e, e.Body)
 		}
 	}
@@ -234,6 +239,25 @@ func TestPausedLeader(t *testing.T) {
 	for _, name := range names {
 		s.AwaitImage(t, name, harness.OtherImage)
 	}
+	harness.Eventually(t, "every RunConfig is that of some revision", func(ctx context.Context) error {
+		configs, err := s.Core.CoreV1().ConfigMaps(s.Name).List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelComponent + "=run-config"})
+		if err != nil {
+			return err
+		}
+		revisions, err := s.Core.AppsV1().ReplicaSets(s.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range configs.Items {
+			name := configs.Items[i].Name
+			if !slices.ContainsFunc(revisions.Items, func(r appsv1.ReplicaSet) bool {
+				return slices.ContainsFunc(r.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == name })
+			}) {
+				return fmt.Errorf("no ReplicaSet names %s", name)
+			}
+		}
+		return nil
+	})
 	select {
 	case <-second.Done():
 		t.Error("the new leader has ended")
