@@ -65,14 +65,16 @@ func (p *pass) finalize(ctx context.Context) {
 // revealAll reads what has the name of a child and is shown by no informer: a child that has lost its label is to go as well.
 func (p *pass) revealAll(ctx context.Context) error {
 	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
-		if p.child(ref) != nil {
+		if p.child(ref) != nil || p.hidden.isAbsent(ref, p.server.UID) {
 			continue
 		}
-		found, err := p.readChild(ctx, ref)
-		if err != nil {
+		found, err := p.readHidden(ctx, ref)
+		switch {
+		case err != nil:
 			return err
-		}
-		if found != nil {
+		case found == nil:
+			p.hidden.noteAbsent(ref, p.server.UID)
+		default:
 			p.seen[ref] = found
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -27,6 +28,8 @@ type hidden struct {
 
 	mu      sync.Mutex
 	objects map[apply.ObjectRef]*child
+	// absent has, for names that were read and found free, the UID of the MCPServer whose deletion they were read for.
+	absent map[apply.ObjectRef]types.UID
 }
 
 // minHiddenWait and maxHiddenWait bound how often an object is read that no informer shows.
@@ -37,7 +40,8 @@ const (
 
 func newHidden(clock clock.PassiveClock) *hidden {
 	return &hidden{
-		waits: newBackoff[apply.ObjectRef](clock, minHiddenWait, maxHiddenWait), objects: map[apply.ObjectRef]*child{},
+		waits:   newBackoff[apply.ObjectRef](clock, minHiddenWait, maxHiddenWait),
+		objects: map[apply.ObjectRef]*child{}, absent: map[apply.ObjectRef]types.UID{},
 	}
 }
 
@@ -56,9 +60,25 @@ func (h *hidden) put(ref apply.ObjectRef, object *child) time.Duration {
 	return h.waits.next(ref)
 }
 
+// isAbsent reports whether a name was found free for the deletion of an MCPServer, and noteAbsent notes it. Nothing that is
+// the MCPServer's comes to be there since.
+func (h *hidden) isAbsent(ref apply.ObjectRef, server types.UID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.absent[ref] == server
+}
+
+func (h *hidden) noteAbsent(ref apply.ObjectRef, server types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.absent[ref] = server
+}
+
+// drop forgets what is known of a name.
 func (h *hidden) drop(ref apply.ObjectRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.absent, ref)
 	if _, known := h.objects[ref]; known {
 		delete(h.objects, ref)
 		h.waits.forget(ref)
