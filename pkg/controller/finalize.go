@@ -62,7 +62,8 @@ func (p *pass) finalize(ctx context.Context) {
 	}
 }
 
-// revealAll reads what has the name of a child and is shown by no informer: a child that has lost its label is to go as well.
+// revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
+// the rest, and a child that has lost its label is to go with its MCPServer.
 func (p *pass) revealAll(ctx context.Context) error {
 	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
 		if p.child(ref) != nil || p.hidden.isAbsent(ref, p.server.UID) {

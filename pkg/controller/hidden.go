@@ -20,15 +20,15 @@ import (
 )
 
 // hidden remembers the objects that have the name of a child and that no informer shows, for want of the label that it
-// selects by: what stands in a child's way, what ToolHive has made without labels, and a child that has lost its label. Such
-// an object is found when the creation of the child is refused, and is read then. No event tells what becomes of it, so it is
-// read again after waits that grow, until an informer shows it or it is gone.
+// selects by: what stands in a child's way, what ToolHive has made without labels, and a child that has lost its label. At
+// takeover and deletion Freehold looks for such objects; otherwise it finds one when the creation of the child is refused. No
+// event tells what becomes of it, so it is read again after waits that grow, until an informer shows it or it is gone.
 type hidden struct {
 	waits *backoff[apply.ObjectRef]
 
 	mu      sync.Mutex
 	objects map[apply.ObjectRef]*child
-	// absent has, for names that were read and found free, the UID of the MCPServer whose deletion they were read for.
+	// absent has, for names that were read and found free, the UID of the MCPServer that they were read for.
 	absent map[apply.ObjectRef]types.UID
 }
 
@@ -57,11 +57,11 @@ func (h *hidden) put(ref apply.ObjectRef, object *child) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.objects[ref] = object
+	delete(h.absent, ref)
 	return h.waits.next(ref)
 }
 
-// isAbsent reports whether a name was found free for the deletion of an MCPServer, and noteAbsent notes it. Nothing that is
-// the MCPServer's comes to be there since.
+// isAbsent reports whether a name was found free for an MCPServer, see revealAll, and noteAbsent notes it.
 func (h *hidden) isAbsent(ref apply.ObjectRef, server types.UID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,19 +110,31 @@ func (p *pass) discover(ctx context.Context, out apply.Outcome) {
 	if ref.Kind == managers.MCPServer || ref.Kind == podKind || p.caches.child(ref) != nil {
 		return
 	}
-	switch known := p.hidden.get(ref) != nil; apply.ClassOf(out.Err) {
+	if out.Action != apply.ActionRefused {
+		return // Nothing was asked, so nothing is learned.
+	}
+	known := p.hidden.get(ref) != nil
+	switch apply.ClassOf(out.Err) {
 	case apply.ClassGone:
 		p.hidden.drop(ref)
-	case apply.ClassMoved:
-		found, err := p.readHidden(ctx, ref)
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+		return
+	case apply.ClassForbidden, apply.ClassInvalid:
+		if known {
 			return
 		}
-		if found != nil || known {
-			p.discovered = true
-			p.wakeAfter(time.Millisecond)
-		}
+		// A creation is authorized, admitted and validated before the API server looks whether the name is free.
+	case apply.ClassMoved:
+	default:
+		return
+	}
+	found, err := p.readHidden(ctx, ref)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+		return
+	}
+	if found != nil || known {
+		p.discovered = true
+		p.wakeAfter(time.Millisecond)
 	}
 }
 

@@ -51,6 +51,31 @@ func TestLostLabelComesBack(t *testing.T) {
 	})
 }
 
+// The API server may refuse a creation for want of a right or of quota before it looks whether the name is free.
+func TestForbiddenCreationFindsWhatIsThere(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		var refused atomic.Bool
+		o.before = func(w write) error {
+			if w.name == "web-sa" && !refused.Swap(true) {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("exceeded quota"))
+			}
+			return nil
+		}
+		o.took()
+		o.reads()
+		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels = nil })
+		o.rest()
+		o.expect([]string{"apply ServiceAccount/web-sa freehold-access", "apply ServiceAccount/web-sa freehold-access"}, "a label was lost")
+		if reads := o.reads(); !slices.Equal(reads, []string{"get serviceaccounts"}) {
+			t.Errorf("reads %v", reads)
+		}
+		if account, _ := get[*corev1.ServiceAccount](o.apiServer, "web-sa"); account.Labels[v1beta1.LabelToolHive] != "true" {
+			t.Errorf("labels %v", account.Labels)
+		}
+	})
+}
+
 // A child that has lost its labels and its owner reference, while nobody may write it, goes with its MCPServer all the same.
 func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -59,8 +60,7 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 	switch {
 	case p.takeover.begun:
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
-		p.takeover.underWay = true
-		return true
+		return p.goOn(ctx)
 	case p.config.Takeover == TakeoverOff:
 		// Nothing is told but what takes the place of something that is not true any more.
 		if before := takenOver(p.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
@@ -85,7 +85,18 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		p.tellTurn(ctx, turn)
 		return false
 	}
+	return p.goOn(ctx)
+}
+
+// goOn goes on with a takeover, of what no informer shows as well.
+func (p *pass) goOn(ctx context.Context) bool {
 	p.takeover.underWay = true
+	if err := p.revealAll(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read what ToolHive may have made without labels")
+		p.retryAs(retryBackoff)
+		return false
+	}
+	p.survey()
 	return true
 }
 
