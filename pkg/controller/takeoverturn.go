@@ -54,7 +54,7 @@ func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
 // mayReconcile reports whether the pass may go on. If it must leave alone what ToolHive has made, a condition says why,
 // unless takeovers are off.
 func (p *pass) mayReconcile(ctx context.Context) bool {
-	if p.survey() == 0 && (p.takeover.begun || !takeover.Held(p.server, "")) {
+	if p.survey() == 0 && !p.isUnfinished() && (p.takeover.begun || !takeover.Held(p.server, "")) {
 		return true
 	}
 	switch {
@@ -86,6 +86,13 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		return false
 	}
 	return p.goOn(ctx)
+}
+
+// isUnfinished reports whether a takeover was begun of which the status does not tell the end: there may be more to take than
+// informers show.
+func (p *pass) isUnfinished() bool {
+	return p.takeover.begun && !p.wasTakenOver() &&
+		(isTakingOver(p.server) || p.untold() || takeover.Held(p.server, "status") && !p.takeover.intruded)
 }
 
 // goOn goes on with a takeover, of what no informer shows as well.

@@ -43,12 +43,12 @@ type childID struct{ group, resource, namespace, name string }
 
 func childOf(e *audit.Event) childID { return childID{e.Group, e.Resource, e.Namespace, e.Name} }
 
-// mostMissed is how often a child that is not there may be asked for: before an MCPServer's finalizer is released, each name
-// that no informer shows is read, and a pass that has to wait comes back.
-const mostMissed = 6
+// mostMissed is how often an operator may ask for a child that is not there: while it takes an MCPServer over and before it
+// releases the finalizer, it reads each name that no informer shows. MCPServers of the same name may come one after the other.
+const mostMissed = 4
 
-// mostReadAgain is how often a child may be read beyond the writes that the reads were for: it may have changed before the
-// write was sent.
+// mostReadAgain is how often an operator may read a child beyond the writes that the reads were for: it may have changed before
+// the write was sent, or have no label while its MCPServer is taken over or deleted.
 const mostReadAgain = 2
 
 func newReads(runs []Run) *reads {
@@ -75,7 +75,7 @@ func (r *reads) judge(e *audit.Event) string {
 			r.single[childOf(e)] = append(r.single[childOf(e)], e)
 			return ""
 		}
-		if r.missed[childOf(e)]++; r.missed[childOf(e)] > mostMissed {
+		if r.missed[childOf(e)]++; r.missed[childOf(e)] > mostMissed*len(r.running(e)) {
 			return fmt.Sprintf("the %dth get of what is not there", r.missed[childOf(e)])
 		}
 		return ""
@@ -129,6 +129,9 @@ func (r *reads) wrote(e *audit.Event) { r.writes[childOf(e)]++ }
 // shortestLook is how long the operator waits before it reads again what no informer shows, and each wait is twice the last.
 const shortestLook = 2 * time.Second
 
+// access are the resources of a proxyrunner's rights.
+var access = map[string]bool{"serviceaccounts": true, "roles": true, "rolebindings": true}
+
 // prompt returns the reads of a child but for those that come after waits that grow: no informer shows the child then.
 func prompt(read []*audit.Event) (counted []*audit.Event) {
 	var before time.Duration
@@ -149,14 +152,16 @@ func prompt(read []*audit.Event) (counted []*audit.Event) {
 // idle returns the reads of single children that no write explains. A child is read where its ownership is edited or a
 // conflict is explained, so with a write, or while no informer shows it, see prompt.
 func (r *reads) idle() (violations []Violation) {
-	for child, read := range r.single {
-		read = prompt(read)
+	for child, all := range r.single {
+		read := prompt(all)
 		allowed := 0
-		if r.writes[child] > 0 {
-			allowed = r.writes[child] + mostReadAgain
+		if operators := len(r.running(read[len(read)-1])); r.writes[child] > 0 {
+			allowed = r.writes[child] + mostReadAgain*operators
+		} else if access[child.resource] {
+			allowed = operators // ToolHive makes these without labels, and an MCPServer may go before they are taken over.
 		}
 		for _, e := range read[min(allowed, len(read)):] {
-			violations = append(violations, Violation{e, fmt.Sprintf("a get, where a cache should have been asked: %d writes of it and %d reads", r.writes[child], len(read))})
+			violations = append(violations, Violation{e, fmt.Sprintf("a get, where a cache should have been asked: %d writes of it and %d reads", r.writes[child], len(all))})
 		}
 	}
 	return violations
