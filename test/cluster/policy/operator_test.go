@@ -88,6 +88,8 @@ func TestPolicyLetsTheOperatorWork(t *testing.T) {
 		t.Errorf("the policy that warns does not: %q", texts)
 	}
 
+	// A rollout that is under way would be refused its pods, since their ServiceAccount goes first.
+	ns.AwaitSettled(t, numbered)
 	for i, propagation := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
 	} {
