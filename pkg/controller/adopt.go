@@ -59,11 +59,11 @@ func (a *adoptions) forget(server cache.ObjectName) {
 // operator has written since; a change of its status makes no difference.
 func (p *pass) ahead() string {
 	var found []string
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.isOwned(ref, live) {
 			p.forged = append(p.forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, p.child(ref).Standing()))
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, p.children[ref].Standing()))
 		}
 	}
 	slices.Sort(found)
@@ -79,7 +79,7 @@ func (p *pass) isAhead(live metav1.Object) bool {
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.
 func (p *pass) unowned() string {
 	var found []string
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		if p.untaken(ref) && p.waitsFor(ref) != "" {
 			continue

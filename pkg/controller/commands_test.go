@@ -31,7 +31,7 @@ func contestedWeb(paths ...string) *apply.ConflictError {
 }
 
 func passFor(server *v1beta1.MCPServer) *pass {
-	return &pass{server: server, key: key("web"), resolution: newResolution(server)}
+	return &pass{view: &view{server: server, key: key("web"), resolution: newResolution(server)}}
 }
 
 // carriedOut is what is remembered of a request to take.
@@ -134,7 +134,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 
 // A server that ToolHive has made is told how to hand it over.
 func TestPrintedApprovalTakesNothingForAProgram(t *testing.T) {
-	p := &pass{key: keyIn("-n $(touch pwned)", "web")}
+	p := &pass{view: &view{key: keyIn("-n $(touch pwned)", "web")}}
 	want := [][]string{{"annotate", "-n", p.key.Namespace, serverRef(p.key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
 	if diff := cmp.Diff(want, shelltest.Calls(t, p.approval())); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", p.approval(), diff)

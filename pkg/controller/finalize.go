@@ -66,17 +66,16 @@ func (p *pass) finalize(ctx context.Context) {
 // the rest, and a child that has lost its label is to go with its MCPServer.
 func (p *pass) revealAll(ctx context.Context) error {
 	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
-		if p.child(ref) != nil || p.hidden.isAbsent(ref, p.server.UID) {
+		if p.children[ref] != nil {
 			continue
 		}
 		found, err := p.readHidden(ctx, ref)
 		switch {
 		case err != nil:
 			return err
-		case found == nil:
-			p.hidden.noteAbsent(ref, p.server.UID)
-		default:
-			p.seen[ref] = found
+		}
+		if found != nil {
+			p.children[ref] = found
 		}
 	}
 	return nil
@@ -96,7 +95,7 @@ func (p *pass) revealAll(ctx context.Context) error {
 // that it was to stay may have been asked for then.
 func (p *pass) ownerlessChildren() (doomed, left []apply.ObjectRef) {
 	var attached, strays []apply.ObjectRef
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		switch {
 		case live == nil || live.GetDeletionTimestamp() != nil:

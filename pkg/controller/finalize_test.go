@@ -342,7 +342,7 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 // An event has room for so many names. The log has all of them.
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 	events := &recorder{}
-	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, key: key(strings.Repeat("w", 63)), server: newServer("web")}
+	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, view: &view{key: key(strings.Repeat("w", 63)), server: newServer("web")}}
 	p.tellLeftBehind(t.Context(), append(fixed(p.key), childRef(managers.ConfigMap, "shop", inventory.RunConfig.Name(p.key.Name)),
 		childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.Name(p.key.Name))))
 	told := events.heard()

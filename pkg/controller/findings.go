@@ -193,7 +193,7 @@ func holderOf(owner ownership.Owner) string {
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
 func (p *pass) toolHiveManagers() (names []string) {
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		if live == nil || !p.isOwned(ref, live) {
 			continue

@@ -51,7 +51,7 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 			refusal := refusalOf(class)
 			// What is not told of comes first, and must not hide what is.
 			momentary := refusalOf(apply.ClassTransient)
-			p := &pass{key: key("web"), refused: []error{errors.New("of another kind"), &momentary, &refusal}, server: newServer("web")}
+			p := &pass{view: &view{key: key("web"), server: newServer("web")}, refused: []error{errors.New("of another kind"), &momentary, &refusal}}
 			if found, delays := p.refusals(); policy.Passes && len(found)+len(delays) > 0 {
 				t.Errorf("%v and %v are told of what may be over in a moment", found, delays)
 			}
@@ -84,7 +84,7 @@ func TestDelaysAreToldInTheSameWords(t *testing.T) {
 	tell := func(cause error) string {
 		refusal := refusalOf(apply.ClassTransient)
 		refusal.Reason, refusal.Cause, refusal.Repeated = cause.Error(), cause, true
-		p := &pass{key: key("web"), refused: []error{&refusal}, server: newServer("web")}
+		p := &pass{view: &view{key: key("web"), server: newServer("web")}, refused: []error{&refusal}}
 		_, delays := p.refusals()
 		return delays[0].Message
 	}
@@ -109,7 +109,7 @@ func TestConflictsAreDescribed(t *testing.T) {
 		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager holds .a of`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{server: newServer("web"), refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
+			p := &pass{view: &view{server: newServer("web")}, refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
 			got, _ := p.refusals()
 			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
 				t.Errorf("findings %v, want one with %q", got, test.want)

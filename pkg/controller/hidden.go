@@ -10,7 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -85,87 +85,99 @@ func (h *hidden) drop(ref apply.ObjectRef) {
 	}
 }
 
-// lookAgain reads what no informer shows when the wait for it is over.
-func (p *pass) lookAgain(ctx context.Context) {
-	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
-		switch {
-		case p.hidden.get(ref) == nil:
-		case p.caches.child(ref) != nil:
-			p.hidden.drop(ref)
-		case p.hidden.waits.left(ref) > 0:
-			p.wakeAfter(p.hidden.waits.left(ref))
+// lookAgain reads what no informer shows when the wait for it is over. It returns when to do so again; 0 for never.
+func (c *Controller) lookAgain(ctx context.Context, key cache.ObjectName) (wake time.Duration) {
+	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key)) {
+		switch left := c.hidden.waits.left(ref); {
+		case c.hidden.get(ref) == nil:
+		case c.caches.child(ref) != nil:
+			c.hidden.drop(ref)
+		case left > 0:
+			wake = sooner(wake, left)
 		default:
-			if _, err := p.readHidden(ctx, ref); err != nil {
+			_, wait, err := c.readHidden(ctx, ref)
+			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
-				p.wakeAfter(p.hidden.waits.next(ref))
+				wait = c.hidden.waits.next(ref)
 			}
+			wake = sooner(wake, wait)
 		}
 	}
+	return wake
 }
 
 // discover looks for an object that no informer shows, if the outcome of a write says that there is one or that it is not any
-// more as it was read. The next pass, which begins at once, decides on it.
-func (p *pass) discover(ctx context.Context, out apply.Outcome) {
+// more as it was read. The next pass, which begins at once if there is, decides on it. Wake is when to look again.
+func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovered bool, wake time.Duration) {
 	ref := out.Object
-	if ref.Kind == managers.MCPServer || ref.Kind == podKind || p.caches.child(ref) != nil {
-		return
+	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.child(ref) != nil {
+		return false, 0
 	}
-	if out.Action != apply.ActionRefused {
-		return // Nothing was asked, so nothing is learned.
-	}
-	known := p.hidden.get(ref) != nil
-	switch apply.ClassOf(out.Err) {
+	switch known := c.hidden.get(ref) != nil; apply.ClassOf(out.Err) {
 	case apply.ClassGone:
-		p.hidden.drop(ref)
-		return
-	case apply.ClassForbidden, apply.ClassInvalid:
-		if known {
-			return
-		}
-		// A creation is authorized, admitted and validated before the API server looks whether the name is free.
+		c.hidden.drop(ref)
 	case apply.ClassMoved:
-	default:
-		return
+		found, wait, err := c.readHidden(ctx, ref)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+			return false, 0
+		}
+		if found != nil || known {
+			return true, time.Millisecond
+		}
+		return false, wait
 	}
-	found, err := p.readHidden(ctx, ref)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
-		return
-	}
-	if found != nil || known {
-		p.discovered = true
-		p.wakeAfter(time.Millisecond)
-	}
+	return false, 0
 }
 
-// readHidden reads an object that no informer shows, and remembers it as it is; nil when there is none.
-func (p *pass) readHidden(ctx context.Context, ref apply.ObjectRef) (*child, error) {
-	found, err := p.readChild(ctx, ref)
+// readHidden reads an object that no informer shows, and remembers it as it is; nil when there is none. Wake is when to read it
+// again.
+func (c *Controller) readHidden(ctx context.Context, ref apply.ObjectRef) (found *child, wake time.Duration, err error) {
+	found, err = c.readChild(ctx, ref)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case found == nil || isShown(ref, found):
-		p.hidden.drop(ref)
+		c.hidden.drop(ref)
 	default:
-		p.wakeAfter(p.hidden.put(ref, found))
+		wake = c.hidden.put(ref, found)
 	}
-	return found, nil
+	return found, wake, nil
 }
 
 // readChild reads an object from the API server; nil when there is none.
-func (p *pass) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
-	object, err := p.clients.reading(ref)(ctx)
+func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
+	object, err := c.clients.reading(ref)(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.caches.reducer.reduce(ref, object, nil), nil
+	return c.caches.reducer.reduce(ref, object, nil), nil
+}
+
+// keep remembers an object that no informer shows as a write has left it, and forgets one that an informer will show. Wake is
+// when to read it again.
+func (c *Controller) keep(ref apply.ObjectRef, now *child) (wake time.Duration) {
+	if isShown(ref, now) {
+		c.hidden.drop(ref)
+		return 0
+	}
+	c.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion()) // No cache will show it.
+	return c.hidden.put(ref, now)
 }
 
 // isShown reports whether an informer shows an object of this state.
 func isShown(ref apply.ObjectRef, object *child) bool {
 	child := inventory.Match(ref.Kind, ref.Name)
 	return child != nil && child.Selector.Selects(object.Object)
+}
+
+// sooner returns the shorter of two waits, of which 0 is none.
+func sooner(one, other time.Duration) time.Duration {
+	if one == 0 || other > 0 && other < one {
+		return other
+	}
+	return one
 }

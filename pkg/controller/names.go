@@ -11,11 +11,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// children returns the references of everything that is, or may be, made for an MCPServer.
-func (c *Controller) children(server cache.ObjectName) []apply.ObjectRef {
-	return append(fixed(server), c.caches.configs(server)...)
-}
-
 // fixed returns the references of everything that may be made for an MCPServer, but for what is named by its content.
 func fixed(server cache.ObjectName) []apply.ObjectRef {
 	var refs []apply.ObjectRef

@@ -13,9 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -266,48 +263,4 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 	}
 	_, err := s.replicaSetStore.AddEventHandler(handler)
 	return err
-}
-
-func (p *pass) deploymentRef() apply.ObjectRef {
-	return childRef(managers.Deployment, p.key.Namespace, inventory.Proxy.Name(p.key.Name))
-}
-
-// deployment returns the MCPServer's Deployment; nil when there is none, or it is somebody else's.
-func (p *pass) deployment() *appsv1.Deployment {
-	found, ok := p.object(p.deploymentRef()).(*appsv1.Deployment)
-	if !ok || !p.isOwned(p.deploymentRef(), found) {
-		return nil
-	}
-	return found
-}
-
-// proxyPods returns the pods of the MCPServer's proxy.
-func (p *pass) proxyPods() []*corev1.Pod {
-	if deployment := p.deployment(); deployment != nil {
-		return p.podsOf(deployment, p.caches.proxyPods)
-	}
-	return nil
-}
-
-// backendPods returns the pods of the MCPServer's backend.
-func (p *pass) backendPods() []*corev1.Pod {
-	if set := p.statefulSet(); set != nil {
-		return p.podsOf(set, p.caches.backendPods)
-	}
-	return nil
-}
-
-// unplacedProxyPods returns the pods that may be the MCPServer's proxies, see there.
-func (p *pass) unplacedProxyPods() []*corev1.Pod {
-	return p.caches.unplacedProxyPods(p.key)
-}
-
-// podsOf returns the pods of a workload, as the pass saw them first.
-func (p *pass) podsOf(workload metav1.Object, in func(namespace string, workload types.UID) []*corev1.Pod) []*corev1.Pod {
-	pods, known := p.pods[workload.GetUID()]
-	if !known {
-		pods = in(workload.GetNamespace(), workload.GetUID())
-		p.pods[workload.GetUID()] = pods
-	}
-	return pods
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -43,8 +44,8 @@ func (p *pass) unwanted(result *render.Result) []apply.ObjectRef {
 		refs = append(refs, childRef(absent.Kind, p.key.Namespace, absent.Name))
 	}
 	wanted := p.configNames.get(p.key)
-	for _, ref := range p.caches.configs(p.key) {
-		if !slices.Contains(wanted, ref) {
+	for _, ref := range p.refs {
+		if child := inventory.Match(ref.Kind, ref.Name); child.ByContent && !slices.Contains(wanted, ref) {
 			refs = append(refs, ref)
 		}
 	}
@@ -78,14 +79,14 @@ func (p *pass) observedProxy() *appsv1.Deployment {
 
 // allProxyPods are the pods of the proxy, and those that may turn out to be.
 func (p *pass) allProxyPods() []*corev1.Pod {
-	return slices.Concat(p.proxyPods(), p.unplacedProxyPods())
+	return slices.Concat(p.proxyPods(), p.around.unplacedProxyPods(p.key))
 }
 
 // configInUse tells whether a pod of any revision of the proxy reads a ConfigMap, or would.
 func (p *pass) configInUse(name string) bool {
 	deployment := p.observedProxy()
 	return deployment == nil || slices.Contains(configMapsOf(&deployment.Spec.Template.Spec), name) ||
-		slices.ContainsFunc(p.caches.replicaSets(deployment.Namespace, deployment.UID), func(set replicaSet) bool {
+		slices.ContainsFunc(p.around.replicaSets(deployment.Namespace, deployment.UID), func(set replicaSet) bool {
 			return slices.Contains(set.configMaps(), name)
 		}) ||
 		slices.ContainsFunc(p.allProxyPods(), func(pod *corev1.Pod) bool { return slices.Contains(configMapsOf(&pod.Spec), name) })

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -23,9 +22,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -42,19 +39,13 @@ const (
 // pass is one look at one MCPServer.
 type pass struct {
 	*Controller
-	key    cache.ObjectName
-	server *v1beta1.MCPServer
-	// seen are the children as this pass saw or left them, and written is the MCPServer as this pass left it.
-	seen    map[apply.ObjectRef]*child
-	written *v1beta1.MCPServer
+	*view
 	// refused are the writes that were not made or not accepted.
 	refused []error
 	// unwritten are the objects of intents that were refused, or held back because of such a one.
 	unwritten sets.Set[apply.ObjectRef]
 	// held are the intents that were held back.
 	held []heldBack
-	// resolution is how conflicts are to be settled.
-	resolution *resolution
 	// capped are numbers of replicas that were set from outside and do not stay.
 	capped []status.Finding
 	// made tells that an object was made, or is still to be made.
@@ -68,8 +59,6 @@ type pass struct {
 	reporting bool
 	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
 	discovered bool
-	// pods are those of workloads, as this pass saw them first.
-	pods map[types.UID][]*corev1.Pod
 	// blocked tells that the finalizer is refused, so that no child is written.
 	blocked bool
 	retry   retry
@@ -92,17 +81,10 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
-	p := &pass{
-		Controller: c, key: key, server: server, seen: map[apply.ObjectRef]*child{},
-		unwritten: sets.New[apply.ObjectRef](), resolution: newResolution(server), pods: map[types.UID][]*corev1.Pod{},
-	}
-	p.resolution.begun = p.resolution.begun && !c.takes.isWithdrawn(key)
-	p.resolution.done = func(object apply.ObjectRef, path string) bool {
-		return c.takes.done(key, p.resolution.record.Request, object, path)
-	}
+	p := &pass{Controller: c, unwritten: sets.New[apply.ObjectRef]()}
+	p.wakeAfter(c.lookAgain(ctx, key))
+	p.view = c.look(key, server)
 	defer p.trace(ctx)
-	p.lookAgain(ctx)
-	p.look()
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Somebody else's finalizer may keep it for long.
 		p.finalize(ctx)
@@ -221,7 +203,7 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		}
 		p.noteConfigs(result.Intents)
 		if !p.blocked {
-			p.writeAll(ctx, result.Intents, p.backendReady(input.BackendProcess, result.SinglePod))
+			p.writeAll(ctx, result.Intents, p.backendServes() && (!result.SinglePod || input.BackendProcess != ""))
 			for _, t := range p.tiers() {
 				p.scale(ctx, t, result)
 			}
@@ -277,85 +259,6 @@ func (p *pass) stillSet(intent render.Intent, ref apply.ObjectRef) []string {
 	return intent.Unset
 }
 
-// write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
-// as it is and the source are filled in.
-func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
-	live := p.object(req.Object)
-	p.present(&req)
-	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	req.SourceCurrent = slices.Contains(p.forged, req.Object)
-	if reason := p.refusalOf(req); reason != "" {
-		out := p.applier.Refuse(ctx, &apply.Refusal{
-			Class: apply.ClassForeign, Writer: manager, Object: req.Object, Reason: reason,
-		}, live)
-		p.discover(ctx, out)
-		p.recordOutcome(out)
-		return out
-	}
-	if req.Object.Kind != managers.MCPServer {
-		if req.Yield == nil {
-			req.Yield = request.Shared(manager, live, req.Config)
-		}
-		p.resolution.complete(&req)
-	}
-	if p.inheritFromToolHive(manager, &req) {
-		return apply.Outcome{Writer: manager, Object: req.Object, Action: apply.ActionNone, Live: live}
-	}
-	if manager == managers.Status {
-		req.Aside = p.aside(ctx, req)
-	}
-	out := p.applier.Sync(ctx, p.clients.writers[writerKey{manager, req.Object.Kind}], req)
-	p.discover(ctx, out)
-	p.recordOutcome(out)
-	return out
-}
-
-// refusalOf says why the object of a request is somebody else's; it is empty when it is not.
-func (p *pass) refusalOf(req apply.Request) string {
-	live := p.object(req.Object)
-	switch {
-	case live == nil || req.Object.Kind == managers.MCPServer:
-		return ""
-	case !p.isOwned(req.Object, live):
-		return p.foreign(req.Object, live)
-	case p.child(req.Object).spoilt && live.GetDeletionTimestamp() == nil:
-		return notWhatItsNameTells(req.Object)
-	}
-	return ""
-}
-
-// recordOutcome stores the object that a write has left and its error, and raises the retry level.
-func (p *pass) recordOutcome(out apply.Outcome) {
-	if out.Wrote() {
-		p.keep(out)
-	}
-	p.made = p.made || out.Action == apply.ActionCreated
-	p.resolution.note(out)
-	if p.resolution.begun {
-		p.takes.note(p.key, p.resolution.record.Request, out)
-	}
-	p.recordClaimEvents(out)
-	if out.RetryAfter > 0 {
-		p.wakeAfter(out.RetryAfter)
-	}
-	if out.Err != nil {
-		p.refused = append(p.refused, out.Err)
-	}
-}
-
-func (p *pass) retryAs(r retry) { p.retry = max(p.retry, r) }
-
-// wakeAfter makes the MCPServer be looked at again after a wait.
-func (p *pass) wakeAfter(wait time.Duration) {
-	if p.wake == 0 || wait < p.wake {
-		p.wake = wait
-	}
-}
-
-func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
-	p.recordOutcome(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
-}
-
 // report writes the status, if it differs, and tells what is new in it.
 func (p *pass) report(ctx context.Context, observation status.Observation) {
 	if slices.ContainsFunc(p.refused, namespaceEnds) {
@@ -383,27 +286,6 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 // namespaceEnds tells whether a write was refused because its namespace is being deleted.
 func namespaceEnds(refusal error) bool {
 	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
-}
-
-func (p *pass) recordEvents(news []status.Event) {
-	if p.config.Recorder == nil {
-		return
-	}
-	for _, event := range news {
-		p.config.Recorder.Eventf(p.server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
-	}
-}
-
-func (p *pass) statefulSetRef() apply.ObjectRef {
-	return childRef(managers.StatefulSet, p.key.Namespace, inventory.Backend.Name(p.key.Name))
-}
-
-func (p *pass) statefulSet() *appsv1.StatefulSet {
-	found, ok := p.object(p.statefulSetRef()).(*appsv1.StatefulSet)
-	if !ok || !p.isOwned(p.statefulSetRef(), found) {
-		return nil
-	}
-	return found
 }
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {

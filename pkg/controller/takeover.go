@@ -73,7 +73,7 @@ func (p *pass) wasTakenOver() bool {
 
 // survey looks at what ToolHive holds of the MCPServer.
 func (p *pass) survey() (untaken int) {
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) {
 			continue
@@ -143,7 +143,7 @@ func (p *pass) proxiesReplaced() bool {
 
 // toolHivesProxies are the pods of proxies that were made from ToolHive's template: only that tells its generation.
 func (p *pass) toolHivesProxies() (found []*corev1.Pod) {
-	for _, pods := range [][]*corev1.Pod{p.proxyPods(), p.unplacedProxyPods()} {
+	for _, pods := range [][]*corev1.Pod{p.proxyPods(), p.around.unplacedProxyPods(p.key)} {
 		for _, pod := range pods {
 			if _, theirs := pod.Annotations[v1beta1.AnnotationGeneration]; theirs {
 				found = append(found, pod)
@@ -266,4 +266,4 @@ func (p *pass) untold() bool {
 		meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }
 
-func (p *pass) anyUntaken() bool { return slices.ContainsFunc(p.children(p.key), p.untaken) }
+func (p *pass) anyUntaken() bool { return slices.ContainsFunc(p.refs, p.untaken) }

@@ -134,7 +134,7 @@ func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusa
 // takeoverProgress is how far the takeover has come.
 func (p *pass) takeoverProgress() takeoverProgress {
 	progress := takeoverProgress{generation: p.server.Generation}
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		if p.untaken(ref) {
 			progress.untaken++
 		}

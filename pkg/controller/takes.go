@@ -138,7 +138,7 @@ func (p *pass) toTake(ctx context.Context) request.Record {
 		fields(conflict.Object, conflict.Fields)
 	}
 	fields(serverRef(p.key), p.heldStatus(ctx))
-	for _, ref := range p.children(p.key) {
+	for _, ref := range p.refs {
 		live := p.object(ref)
 		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) || p.untaken(ref) {
 			continue
