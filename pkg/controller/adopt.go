@@ -71,8 +71,8 @@ func (p *pass) ahead() string {
 }
 
 // isAhead reports whether a child tells of a later generation of the MCPServer than this pass knows.
-func (p *pass) isAhead(live metav1.Object) bool {
-	source := apply.Source{UID: p.server.UID, Generation: p.server.Generation}
+func (v *view) isAhead(live metav1.Object) bool {
+	source := apply.Source{UID: v.server.UID, Generation: v.server.Generation}
 	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource)
 }
 

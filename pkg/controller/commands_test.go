@@ -30,8 +30,8 @@ func contestedWeb(paths ...string) *apply.ConflictError {
 	return conflict
 }
 
-func passFor(server *v1beta1.MCPServer) *pass {
-	return &pass{view: &view{server: server, key: key("web"), resolution: newResolution(server)}}
+func viewOf(server *v1beta1.MCPServer) *view {
+	return &view{server: server, key: key("web"), resolution: newResolution(server)}
 }
 
 // carriedOut is what is remembered of a request to take.
@@ -73,8 +73,8 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
 			server.Annotations = test.annotations
-			p := passFor(server)
-			message := p.describe(test.conflict)
+			v := viewOf(server)
+			message := describe(v, test.conflict)
 			for _, part := range []string{
 				"To take it: " + annotateWeb + " --overwrite 'freehold.dev/take=" + test.take + "'. ",
 				"To leave it to them: " + annotateWeb + " --overwrite 'freehold.dev/yield=" + test.yield + "'. ",
@@ -92,10 +92,10 @@ func TestCommandThatTakesOnceMore(t *testing.T) {
 	server := newServer("web")
 	const asked = "deployment.apps/web:.spec.replicas"
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked)}
-	p := passFor(server)
+	v := viewOf(server)
 	want := "To take it: " + annotateWeb + " freehold.dev/take- && " +
 		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
-	if message := p.describe(contestedWeb(".spec.replicas")); !strings.Contains(message, want) {
+	if message := describe(v, contestedWeb(".spec.replicas")); !strings.Contains(message, want) {
 		t.Errorf("the message is\n%s\nwithout\n%s", message, want)
 	}
 }
@@ -111,18 +111,18 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		server.Annotations = map[string]string{
 			v1beta1.AnnotationYield: before, v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked),
 		}
-		p := passFor(server)
-		p.key = keyIn("-n"+text, "web")
-		object := serverRef(p.key).String()
-		message := printable.Text(p.describe(contestedWeb(field)))
+		v := viewOf(server)
+		v.key = keyIn("-n"+text, "web")
+		object := serverRef(v.key).String()
+		message := printable.Text(describe(v, contestedWeb(field)))
 		take := between(t, message, "To take it: ", ". To leave it to them: ")
 		yield := between(t, message, ". To leave it to them: ", ". Or let the MCPServer")
 		want := map[string][][]string{
 			take: {
-				{"annotate", "-n", p.key.Namespace, object, "freehold.dev/take-"},
-				{"annotate", "-n", p.key.Namespace, object, "--overwrite", "freehold.dev/take=deployment.apps/web:" + field},
+				{"annotate", "-n", v.key.Namespace, object, "freehold.dev/take-"},
+				{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/take=deployment.apps/web:" + field},
 			},
-			yield: {{"annotate", "-n", p.key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
+			yield: {{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
 		}
 		for command, calls := range want {
 			if diff := cmp.Diff(calls, shelltest.Calls(t, command)); diff != "" {
@@ -134,10 +134,10 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 
 // A server that ToolHive has made is told how to hand it over.
 func TestPrintedApprovalTakesNothingForAProgram(t *testing.T) {
-	p := &pass{view: &view{key: keyIn("-n $(touch pwned)", "web")}}
-	want := [][]string{{"annotate", "-n", p.key.Namespace, serverRef(p.key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
-	if diff := cmp.Diff(want, shelltest.Calls(t, p.approval())); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", p.approval(), diff)
+	v := &view{key: keyIn("-n $(touch pwned)", "web")}
+	want := [][]string{{"annotate", "-n", v.key.Namespace, serverRef(v.key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
+	if diff := cmp.Diff(want, shelltest.Calls(t, approval(v.key))); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", approval(v.key), diff)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestMessageAboutManyFieldsIsShort(t *testing.T) {
 		paths = append(paths, fmt.Sprintf(`.spec.template.spec.containers[name="mcp"].env[name="VARIABLE_%d"].value`, i))
 	}
 	const env = `deployment.apps/web:.spec.template.spec.containers[name="mcp"].env`
-	message := passFor(newServer("web")).describe(contestedWeb(paths...))
+	message := describe(viewOf(newServer("web")), contestedWeb(paths...))
 	for _, part := range []string{"(+139 more fields)", "'freehold.dev/take=" + env + "'", "'freehold.dev/yield=" + env + "'"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message is\n%s\nwithout\n%s", message, part)
@@ -175,11 +175,11 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	hostile := strings.Repeat("'\x01", 5000)
 	server := newServer("web")
 	server.Annotations = map[string]string{v1beta1.AnnotationYield: strings.Repeat(".spec.paused ", 1200)}
-	p := passFor(server)
-	p.key = keyIn(long[:63], long)
+	v := viewOf(server)
+	v.key = keyIn(long[:63], long)
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
 	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
-	message := printable.Text(p.describe(conflict))
+	message := printable.Text(describe(v, conflict))
 	if len(message) > status.MaxMessage || !strings.HasSuffix(message, "Or let the MCPServer ask for the same value.") {
 		t.Errorf("%d bytes: %s", len(message), message)
 	}
@@ -203,7 +203,7 @@ func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conflict := contestedWeb(test.paths...)
 			conflict.Object = test.object
-			message := passFor(newServer("web")).describe(conflict)
+			message := describe(viewOf(newServer("web")), conflict)
 			if got := strings.Contains(message, v1beta1.AnnotationYield); got != test.want || !strings.Contains(message, v1beta1.AnnotationTake) {
 				t.Errorf("the message is\n%s", message)
 			}

@@ -94,22 +94,19 @@ func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef)
 	return slices.DeleteFunc(before, func(ref apply.ObjectRef) bool { return slices.Contains(wanted, ref) })
 }
 
-// noteConfigs notes which ConfigMaps are wanted.
-func (p *pass) noteConfigs(intents []render.Intent) {
-	var wanted []apply.ObjectRef
+// wantedConfigs are the ConfigMaps that are wanted.
+func wantedConfigs(server cache.ObjectName, intents []render.Intent) (wanted []apply.ObjectRef) {
 	for _, intent := range intents {
 		if intent.Kind == managers.ConfigMap {
-			wanted = append(wanted, childRef(intent.Kind, p.key.Namespace, intent.Name))
+			wanted = append(wanted, childRef(intent.Kind, server.Namespace, intent.Name))
 		}
 	}
-	for _, ref := range p.configNames.replace(p.key, wanted) {
-		p.applier.Forget(ref)
-	}
+	return wanted
 }
 
 // configUID is the UID of a ConfigMap as this pass saw or left it; empty when there is none.
-func (p *pass) configUID(name string) types.UID {
-	live := p.object(childRef(managers.ConfigMap, p.key.Namespace, name))
+func (v *view) configUID(name string) types.UID {
+	live := v.object(childRef(managers.ConfigMap, v.key.Namespace, name))
 	if live == nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -19,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/shell"
+	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -32,57 +34,68 @@ func (p *pass) finalize(ctx context.Context) {
 	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, managers.Finalizer, "") == nil {
 		return // It is for ToolHive's operator to do.
 	}
-	if err := p.revealAll(ctx); err != nil {
+	if err := p.revealAll(ctx, p.view); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read what may be left of the children")
-		p.retryAs(retryBackoff)
+		p.retry = retryBackoff
 		return
 	}
-	doomed, left := p.ownerlessChildren()
-	for _, ref := range doomed {
+	deletion := decideDeletion(p.view)
+	for _, ref := range deletion.doomed {
 		p.delete(ctx, ref, p.object(ref))
 		if len(p.refused) > 0 {
 			return
 		}
 	}
-	if slices.Contains(p.server.Finalizers, metav1.FinalizerOrphanDependents) {
+	if deletion.orphaned {
 		p.adoptions.orphans(p.key)
 	}
-	if slices.ContainsFunc(p.server.Finalizers, isCollectors) {
-		// The API server adds these without an owner. An apply that gives up the last finalizer that has an owner
-		// would take them along, and the garbage collector would not do what it was asked to. It removes them when
-		// it is done, and that is the event that brings us back here.
-		return
+	if deletion.collecting {
+		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
 	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
 		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), LetGo: true,
 	})
-	if out.Err == nil {
-		klog.FromContext(ctx).Info("Released the finalizer")
-		p.tellLeftBehind(ctx, left)
+	if out.Err != nil {
+		return
+	}
+	klog.FromContext(ctx).Info("Released the finalizer")
+	if len(deletion.left) > 0 && !p.adoptions.asked(p.key) {
+		event, command := leftBehind(p.key, deletion.left)
+		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
+		p.recordEvents([]status.Event{event})
 	}
 }
 
-// revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
-// the rest, and a child that has lost its label is to go with its MCPServer.
-func (p *pass) revealAll(ctx context.Context) error {
-	for _, ref := range slices.Concat(fixed(p.key), p.configNames.get(p.key)) {
-		if p.children[ref] != nil {
+// revealAll reads what has the name of a child and is shown by no informer: a child that has lost its label is to go as well.
+func (c *Controller) revealAll(ctx context.Context, v *view) error {
+	for _, ref := range slices.Concat(fixed(v.key), c.configNames.get(v.key)) {
+		if v.children[ref] != nil {
 			continue
 		}
-		found, err := p.readHidden(ctx, ref)
-		switch {
-		case err != nil:
+		found, err := c.readChild(ctx, ref)
+		if err != nil {
 			return err
 		}
 		if found != nil {
-			p.children[ref] = found
+			v.children[ref] = found
 		}
 	}
 	return nil
 }
 
-// ownerlessChildren returns the children without a reference to their MCPServer, which is being deleted: those that are ours to
-// delete, in order, and those that stay behind.
+// deletion is what is to be done about an MCPServer that is being deleted.
+type deletion struct {
+	// doomed are the children that are ours to delete, in order, and left are those that stay behind.
+	doomed, left []apply.ObjectRef
+	// orphaned reports that the garbage collector was asked to leave the children behind.
+	orphaned bool
+	// collecting reports that the garbage collector is not done, so that the finalizer is to stay. The API server adds the
+	// collector's own finalizers without an owner. An apply that gives up the last finalizer that has an owner would take them
+	// along, and the garbage collector would not do what it was asked to.
+	collecting bool
+}
+
+// decideDeletion decides which children without a reference to their MCPServer, which is being deleted, are deleted.
 //
 // If the children were asked to stay behind, the garbage collector takes the reference from each of them, and when it
 // is done it removes the sign that it was asked to. Neither leaves a trace, in managedFields or elsewhere: whoever takes the
@@ -93,83 +106,77 @@ func (p *pass) revealAll(ctx context.Context) error {
 //
 // A child that a predecessor of the same name has left behind, and that was never written for this one, stays in any case:
 // that it was to stay may have been asked for then.
-func (p *pass) ownerlessChildren() (doomed, left []apply.ObjectRef) {
+func decideDeletion(v *view) deletion {
+	orphans := slices.Contains(v.server.Finalizers, metav1.FinalizerOrphanDependents)
+	foreground := slices.Contains(v.server.Finalizers, metav1.FinalizerDeleteDependents)
+	d := deletion{orphaned: orphans, collecting: orphans || foreground}
 	var attached, strays []apply.ObjectRef
-	for _, ref := range p.refs {
-		live := p.object(ref)
+	for ref, live := range v.existing() {
 		switch {
-		case live == nil || live.GetDeletionTimestamp() != nil:
-		case metav1.IsControlledBy(live, p.server):
+		case live.GetDeletionTimestamp() != nil:
+		case metav1.IsControlledBy(live, v.server):
 			attached = append(attached, ref)
-		case metav1.GetControllerOf(live) != nil || !p.isOwned(ref, live):
-		case p.inherited(live):
-			left = append(left, ref)
+		case metav1.GetControllerOf(live) != nil || !v.isOwned(ref, live):
+		case isInherited(v.server, live):
+			d.left = append(d.left, ref)
 		default:
 			strays = append(strays, ref)
 		}
 	}
 	switch {
-	case len(strays) == 0, slices.Contains(p.server.Finalizers, metav1.FinalizerOrphanDependents):
-		return nil, append(left, strays...)
-	case slices.Contains(p.server.Finalizers, metav1.FinalizerDeleteDependents):
-		return strays, left
-	case len(attached) == 0:
+	case len(strays) == 0:
+	case orphans:
+		d.left = append(d.left, strays...)
+	case foreground:
+		d.doomed = strays
+	case len(attached) > 0:
+		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+		d.doomed = append([]apply.ObjectRef{first}, strays...)
+	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, v.object(ref)) }):
+		d.left = append(d.left, strays...)
+	default:
 		// Of the children that ToolHive has made, the StatefulSet never had a reference. Where no other one is left, the
 		// garbage collector has deleted them, and none was to stay behind.
-		if slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, p.object(ref)) }) {
-			return nil, append(left, strays...)
-		}
-		return strays, left
-	default:
-		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
-		return append([]apply.ObjectRef{first}, strays...), left
+		d.doomed = strays
 	}
+	return d
 }
 
-// inherited reports whether a child was written for a predecessor of the MCPServer and not for this one.
-func (p *pass) inherited(live metav1.Object) bool {
+// isInherited reports whether a child was written for a predecessor of the MCPServer and not for this one.
+func isInherited(server *v1beta1.MCPServer, live metav1.Object) bool {
 	source, ok := apply.ParseSource(live.GetAnnotations()[v1beta1.AnnotationSource])
-	return ok && source.UID != p.server.UID
+	return ok && source.UID != server.UID
 }
 
 // maxLeftBehind is how long the list of children that outlive their MCPServer may be in an event, in bytes. The API server
 // takes 1024 in all.
 const maxLeftBehind = 600
 
-// tellLeftBehind says which children outlive the MCPServer, and how to delete them, unless the user was seen to ask for it.
-func (p *pass) tellLeftBehind(ctx context.Context, left []apply.ObjectRef) {
-	if len(left) == 0 || p.adoptions.asked(p.key) {
-		return
-	}
+// leftBehind tells which children outlive the MCPServer, as many as an event has room for, and how to delete them. The command
+// deletes all of them.
+func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.Event, command string) {
 	names := make([]string, 0, len(left))
 	for _, ref := range left {
 		names = append(names, ref.String())
 	}
 	slices.Sort(names)
-	command := func(names []string) string {
-		return shell.Command(append([]string{"kubectl", "delete", "-n", p.key.Namespace}, names...)...)
-	}
-	klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command(names))
-	if p.config.Recorder == nil {
-		return
+	deleting := func(names []string) string {
+		return shell.Command(append([]string{"kubectl", "delete", "-n", server.Namespace}, names...)...)
 	}
 	some, more := names, ""
 	for len(strings.Join(some, " ")) > maxLeftBehind {
 		some = some[:len(some)-1]
 		more = fmt.Sprintf(" (+%d more objects, which the operator's log names)", len(names)-len(some))
 	}
-	p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, v1beta1.EventReasonChildrenLeftBehind, "Delete",
-		"%d children stay behind: none had an owner reference to this MCPServer, so either it was deleted with --cascade=orphan "+
-			"or the references were removed before. To delete them: %s%s", len(names), command(some), more)
+	return status.Event{
+		Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonChildrenLeftBehind, Action: "Delete",
+		Note: fmt.Sprintf("%d children stay behind: none had an owner reference to this MCPServer, so either it was deleted with "+
+			"--cascade=orphan or the references were removed before. To delete them: %s%s", len(names), deleting(some), more),
+	}, deleting(names)
 }
 
 // neverAttached tells whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
 func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
 	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return ref.Kind == managers.StatefulSet && !written
-}
-
-// isCollectors tells whether a finalizer is one of the garbage collector's.
-func isCollectors(finalizer string) bool {
-	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }

@@ -341,13 +341,14 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 
 // An event has room for so many names. The log has all of them.
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
-	events := &recorder{}
-	p := &pass{Controller: &Controller{config: Config{Recorder: events}}, view: &view{key: key(strings.Repeat("w", 63)), server: newServer("web")}}
-	p.tellLeftBehind(t.Context(), append(fixed(p.key), childRef(managers.ConfigMap, "shop", inventory.RunConfig.Name(p.key.Name)),
-		childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.Name(p.key.Name))))
-	told := events.heard()
-	if len(told) != 1 || len(told[0]) > 1024 || !strings.Contains(told[0], " more objects, which the operator's log names)") {
-		t.Errorf("told %v", told)
+	server := key(strings.Repeat("w", 63))
+	event, command := leftBehind(server, append(fixed(server), childRef(managers.ConfigMap, "shop", inventory.RunConfig.Name(server.Name)),
+		childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.Name(server.Name))))
+	if len(event.Note) > 1024 || !strings.Contains(event.Note, " more objects, which the operator's log names)") {
+		t.Errorf("told %v", event)
+	}
+	if !strings.HasSuffix(command, " statefulset.apps/"+server.Name) {
+		t.Errorf("the log has %s", command)
 	}
 }
 

@@ -60,8 +60,8 @@ var refusalReasons = map[apply.Class]string{
 
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
 // One that has only just come about is left to logs and metrics.
-func (p *pass) refusals() (found, delays []status.Finding) {
-	for _, err := range p.refused {
+func refusals(v *view, refused []error) (found, delays []status.Finding) {
+	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
 		if !ok || !refusal.News() {
 			continue
@@ -72,7 +72,7 @@ func (p *pass) refusals() (found, delays []status.Finding) {
 			Message: fmt.Sprintf("%s: %s", refusal.Object, refusal.Reason),
 		}
 		if passes {
-			f.Message = p.delayed(refusal)
+			f.Message = delayed(refusal)
 			delays = append(delays, f)
 			continue
 		}
@@ -80,7 +80,7 @@ func (p *pass) refusals() (found, delays []status.Finding) {
 			f.Condition = v1beta1.ConditionFieldsOwned
 		}
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
-			f.Message = p.describe(conflict)
+			f.Message = describe(v, conflict)
 		}
 		found = append(found, f)
 	}
@@ -90,15 +90,15 @@ func (p *pass) refusals() (found, delays []status.Finding) {
 // delayed tells of a write that is held back by what passes by itself as a rule, and what to look at when it does not. The
 // text stays the same while it is the same that is in the way: what API servers and networks say differs from one attempt
 // to the next, and each difference would be a write of the status.
-func (p *pass) delayed(refusal *apply.Refusal) string {
+func delayed(refusal *apply.Refusal) string {
 	switch refusal.Class {
 	case apply.ClassMoved:
 		return fmt.Sprintf("%s: it changes, comes or goes whenever Freehold writes it. Freehold goes on trying, every %s at the "+
 			"latest. If this lasts, find out who keeps writing it: %s",
-			refusal.Object, longestWait, p.show(refusal.Object, "yaml", "--show-managed-fields"))
+			refusal.Object, longestWait, show(refusal.Object, "yaml", "--show-managed-fields"))
 	case apply.ClassGone:
 		return fmt.Sprintf("%s: it is being deleted, or its namespace is. Freehold makes it anew when it is gone. If it stays, "+
-			"look at its finalizers: %s", refusal.Object, p.show(refusal.Object, "jsonpath={.metadata.finalizers}"))
+			"look at its finalizers: %s", refusal.Object, show(refusal.Object, "jsonpath={.metadata.finalizers}"))
 	case apply.ClassStale:
 		return fmt.Sprintf("%s: %s. Freehold does not write over it. Either another operator that is further ahead is running, "+
 			"or the annotation %s was set from outside", refusal.Object, refusal.Reason, v1beta1.AnnotationSource)
@@ -110,8 +110,8 @@ func (p *pass) delayed(refusal *apply.Refusal) string {
 }
 
 // show is the command that prints an object.
-func (p *pass) show(ref apply.ObjectRef, format string, more ...string) string {
-	return shell.Command(append([]string{"kubectl", "get", "-n", p.key.Namespace, ref.String(), "-o", format}, more...)...)
+func show(ref apply.ObjectRef, format string, more ...string) string {
+	return shell.Command(append([]string{"kubectl", "get", "-n", ref.Namespace, ref.String(), "-o", format}, more...)...)
 }
 
 // longestWait is how messages name apply.LongestWait.
@@ -132,9 +132,9 @@ var selectorBytes = []int{256, 128, 64, 1}
 
 // describe tells a conflict in one line: the first contested field, who holds it, and the ways out. However many fields
 // are contested, and whatever they are called, the commands are whole and settle all of them.
-func (p *pass) describe(c *apply.ConflictError) (message string) {
+func describe(v *view, c *apply.ConflictError) (message string) {
 	for _, bytes := range selectorBytes {
-		message = p.describeWithin(c, bytes)
+		message = describeWithin(v, c, bytes)
 		if len(printable.Text(message)) <= status.MaxMessage {
 			break
 		}
@@ -149,7 +149,7 @@ const (
 	yieldBytes = 1024
 )
 
-func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
+func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
 	first := c.Fields[0]
 	holder := "another field manager"
 	if len(first.Owners) > 0 {
@@ -164,10 +164,10 @@ func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
 			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
-			what, p.annotate(v1beta1.AnnotationTake, p.toolHiveManagers()))
+			what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
 	}
 	fields := contestedFields(c, bytes)
-	take := "To take it: " + p.annotate(v1beta1.AnnotationTake, fields)
+	take := "To take it: " + annotate(v, v1beta1.AnnotationTake, fields)
 	switch {
 	case c.Object.Kind == managers.MCPServer:
 		return fmt.Sprintf("%s. %s. Or let that field manager give it up.", what, take)
@@ -175,7 +175,7 @@ func (p *pass) describeWithin(c *apply.ConflictError, bytes int) string {
 		return fmt.Sprintf("%s. %s. Or let the MCPServer ask for the same value.", what, take)
 	}
 	return fmt.Sprintf("%s. %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
-		what, take, p.annotate(v1beta1.AnnotationYield, fields))
+		what, take, annotate(v, v1beta1.AnnotationYield, fields))
 }
 
 // yieldable reports whether all fields of a conflict can be left to others.
@@ -192,10 +192,9 @@ func holderOf(owner ownership.Owner) string {
 }
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
-func (p *pass) toolHiveManagers() (names []string) {
-	for _, ref := range p.refs {
-		live := p.object(ref)
-		if live == nil || !p.isOwned(ref, live) {
+func toolHiveManagers(v *view) (names []string) {
+	for ref, live := range v.existing() {
+		if !v.isOwned(ref, live) {
 			continue
 		}
 		for _, entry := range live.GetManagedFields() {
@@ -224,13 +223,13 @@ func contestedFields(c *apply.ConflictError, bytes int) []string {
 }
 
 // annotate is the command that asks for fields to be taken or yielded.
-func (p *pass) annotate(annotation string, fields []string) string {
-	command := []string{"kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String()}
-	before := p.server.Annotations[annotation]
+func annotate(v *view, annotation string, fields []string) string {
+	command := []string{"kubectl", "annotate", "-n", v.key.Namespace, serverRef(v.key).String()}
+	before := v.server.Annotations[annotation]
 	switch {
 	case annotation == v1beta1.AnnotationYield && len(before) > yieldBytes:
 		// It would not fit into a message. The plugin adds to what is left to others already.
-		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", p.key.Namespace, "mcpserver/" + p.key.Name}, fields...)...)
+		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", v.key.Namespace, "mcpserver/" + v.key.Name}, fields...)...)
 	case annotation == v1beta1.AnnotationYield:
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
@@ -241,7 +240,7 @@ func (p *pass) annotate(annotation string, fields []string) string {
 	}
 	text := strings.Join(fields, ",")
 	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
-	if annotation == v1beta1.AnnotationTake && text == before && p.resolution.begun {
+	if annotation == v1beta1.AnnotationTake && text == before && v.resolution.begun {
 		// A request is carried out once, so to write it again it has to go first.
 		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
 	}
@@ -251,17 +250,14 @@ func (p *pass) annotate(annotation string, fields []string) string {
 // maxSource is how much of a source that somebody else wrote is told of, in characters.
 const maxSource = 64
 
-// recordClaimEvents records events about fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
-func (p *pass) recordClaimEvents(out apply.Outcome) {
-	if p.config.Recorder == nil {
-		return
-	}
+// claimEvents tell of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
+func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
-	if predecessors := ok && written.UID != p.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
-		p.config.Recorder.Eventf(p.server, nil, corev1.EventTypeWarning, v1beta1.EventReasonSourceReplaced, "Apply", "%s",
-			fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
-				out.Writer, out.Object, maxSource, out.Replaced))
+	if predecessors := ok && written.UID != v.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
+		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply",
+			Note: fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
+				out.Writer, out.Object, maxSource, out.Replaced)})
 	}
 	for _, change := range out.Claims {
 		first := change.Fields[0]
@@ -269,37 +265,38 @@ func (p *pass) recordClaimEvents(out apply.Outcome) {
 		if n := len(change.Fields) - 1; n > 0 {
 			what += fmt.Sprintf(" (+%d more fields)", n)
 		}
-		severity, reason, note := corev1.EventTypeNormal, "", ""
+		event := status.Event{Type: corev1.EventTypeNormal, Action: "Apply"}
 		switch change.Cause {
 		case apply.CauseUnset:
 			continue // Part of a change that was asked for, of fields that were nobody's.
 		case apply.CauseTaken:
-			if !p.resolution.begun {
+			if !v.resolution.begun {
 				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.
 			}
-			reason = v1beta1.EventReasonFieldsTaken
-			note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
+			event.Reason = v1beta1.EventReasonFieldsTaken
+			event.Note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
 		case apply.CauseInherited:
-			if !p.resolution.takesFrom(out.Object, first.From) {
+			if !v.resolution.takesFrom(out.Object, first.From) {
 				continue // A takeover, of which the condition TakenOver tells.
 			}
-			reason = v1beta1.EventReasonFieldsTaken
-			note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
+			event.Reason = v1beta1.EventReasonFieldsTaken
+			event.Note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
 			if out.Writer == managers.Status {
 				continue // Another manager holds it, which FieldsOwned tells.
 			}
-			reason = v1beta1.EventReasonFieldsReleased
-			note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
+			event.Reason = v1beta1.EventReasonFieldsReleased
+			event.Note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
 		case apply.CauseRepaired:
-			severity, reason = corev1.EventTypeWarning, v1beta1.EventReasonManagedFieldsRepaired
-			note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s could not be read or was there twice",
+			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonManagedFieldsRepaired
+			event.Note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s could not be read or was there twice",
 				out.Writer, out.Object, first.From)
 		case apply.CauseRestored:
-			severity, reason = corev1.EventTypeWarning, v1beta1.EventReasonOwnershipLost
-			note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+
+			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonOwnershipLost
+			event.Note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+
 				"restored from a copy", out.Writer, what, out.Object)
 		}
-		p.config.Recorder.Eventf(p.server, nil, severity, reason, "Apply", "%s", note)
+		news = append(news, event)
 	}
+	return news
 }

@@ -51,12 +51,12 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 			refusal := refusalOf(class)
 			// What is not told of comes first, and must not hide what is.
 			momentary := refusalOf(apply.ClassTransient)
-			p := &pass{view: &view{key: key("web"), server: newServer("web")}, refused: []error{errors.New("of another kind"), &momentary, &refusal}}
-			if found, delays := p.refusals(); policy.Passes && len(found)+len(delays) > 0 {
+			v, refused := &view{key: key("web"), server: newServer("web")}, []error{errors.New("of another kind"), &momentary, &refusal}
+			if found, delays := refusals(v, refused); policy.Passes && len(found)+len(delays) > 0 {
 				t.Errorf("%v and %v are told of what may be over in a moment", found, delays)
 			}
 			refusal.Repeated = true
-			found, delays := p.refusals()
+			found, delays := refusals(v, refused)
 			if policy.Passes {
 				found, delays = delays, found
 			}
@@ -84,8 +84,8 @@ func TestDelaysAreToldInTheSameWords(t *testing.T) {
 	tell := func(cause error) string {
 		refusal := refusalOf(apply.ClassTransient)
 		refusal.Reason, refusal.Cause, refusal.Repeated = cause.Error(), cause, true
-		p := &pass{view: &view{key: key("web"), server: newServer("web")}, refused: []error{&refusal}}
-		_, delays := p.refusals()
+		v, refused := &view{key: key("web"), server: newServer("web")}, []error{&refusal}
+		_, delays := refusals(v, refused)
 		return delays[0].Message
 	}
 	if one, other := tell(errors.New("read tcp 10.0.0.1:41234: connection reset")), tell(errors.New("read tcp 10.0.0.1:40321: connection reset")); one != other {
@@ -109,8 +109,8 @@ func TestConflictsAreDescribed(t *testing.T) {
 		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager holds .a of`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{view: &view{server: newServer("web")}, refused: []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}}
-			got, _ := p.refusals()
+			v, refused := &view{server: newServer("web")}, []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}
+			got, _ := refusals(v, refused)
 			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
 				t.Errorf("findings %v, want one with %q", got, test.want)
 			}

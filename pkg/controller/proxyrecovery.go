@@ -4,7 +4,7 @@
 package controller
 
 import (
-	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -36,44 +36,19 @@ func newProxyRecovery() *proxyRecovery {
 	return &proxyRecovery{failed: map[cache.ObjectName]map[types.UID]failure{}}
 }
 
-// note remembers those of the pods that fail.
-func (o *proxyRecovery) note(key cache.ObjectName, pods []*corev1.Pod) {
+// of returns the pods of an MCPServer that failed, and replace takes them over as they are known now.
+func (o *proxyRecovery) of(key cache.ObjectName) map[types.UID]failure {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, pod := range pods {
-		if status.Failure(pod) == "" {
-			continue
-		}
-		if o.failed[key] == nil {
-			o.failed[key] = map[types.UID]failure{}
-		}
-		o.failed[key][pod.UID] = runnerRestarts(pod)
-	}
+	return o.failed[key]
 }
 
-// over reports whether some of the pods still are as they failed for want of a backend, and returns those of them that
-// are to be deleted. One stays among these until it is being deleted: a deletion that was refused is repeated. Others are
-// forgotten.
-func (o *proxyRecovery) over(key cache.ObjectName, pods []*corev1.Pod) (recovering bool, doomed []*corev1.Pod) {
+func (o *proxyRecovery) replace(key cache.ObjectName, failed map[types.UID]failure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	still := map[types.UID]failure{}
-	for _, pod := range pods {
-		noted, ok := o.failed[key][pod.UID]
-		if !ok || pod.DeletionTimestamp != nil || noted != runnerRestarts(pod) || status.Failure(pod) == "" {
-			continue
-		}
-		if waitsForRestart(pod) {
-			doomed = append(doomed, pod)
-		}
-		still[pod.UID] = noted
-	}
-	if len(still) == 0 {
+	if o.failed[key] = failed; len(failed) == 0 {
 		delete(o.failed, key)
-		return false, nil
 	}
-	o.failed[key] = still
-	return true, doomed
 }
 
 func (o *proxyRecovery) forget(key cache.ObjectName) {
@@ -82,19 +57,39 @@ func (o *proxyRecovery) forget(key cache.ObjectName) {
 	delete(o.failed, key)
 }
 
-// recover gives proxies a new start that failed for want of a backend which is back now. It tells whether some of them
-// have not had one yet.
-func (p *pass) recover(ctx context.Context) (recovering bool) {
-	pods := p.proxyPods()
-	if !p.backendServes() {
-		p.proxyRecovery.note(p.key, pods)
-		return false
+// recovery is what becomes of proxies that failed for want of a backend.
+type recovery struct {
+	// failed are those that have not had a new start yet.
+	failed map[types.UID]failure
+	// doomed are those of them that are to be deleted, which gives them one.
+	doomed []*corev1.Pod
+	// recovering reports that the backend is back, and they are not.
+	recovering bool
+}
+
+// recoverProxies decides on a view, and on what was known of the pods before. While the backend does not serve it adds those
+// that fail. Afterwards a pod stays among them, as long as it is as it failed, until it is being deleted: a deletion that was
+// refused is repeated.
+func recoverProxies(v *view, before map[types.UID]failure) (r recovery) {
+	serves := v.backendServes()
+	r.failed = map[types.UID]failure{}
+	if !serves {
+		maps.Copy(r.failed, before)
 	}
-	recovering, doomed := p.proxyRecovery.over(p.key, pods)
-	for _, pod := range doomed {
-		p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
+	for _, pod := range v.proxyPods() {
+		noted, known := before[pod.UID]
+		switch now := runnerRestarts(pod); {
+		case status.Failure(pod) == "":
+		case !serves:
+			r.failed[pod.UID] = now
+		case known && pod.DeletionTimestamp == nil && noted == now:
+			r.failed[pod.UID], r.recovering = now, true
+			if waitsForRestart(pod) {
+				r.doomed = append(r.doomed, pod)
+			}
+		}
 	}
-	return recovering
+	return r
 }
 
 // waitsForRestart tells whether the runner's container waits out a back-off.

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -28,65 +27,62 @@ const replicasPath = ".spec.replicas"
 
 func isReplicas(path fieldpath.Path) bool { return path.String() == replicasPath }
 
-// tier is a workload whose number of pods has a writer of its own.
-type tier struct {
-	writer string
-	object apply.ObjectRef
+// scaling is what decides about the number of pods of one workload.
+type scaling struct {
+	*view
+	workload *inventory.Child
+	result   *render.Result
+	// wait is for how long a number that another field manager keeps setting is left alone.
+	wait time.Duration
 }
 
-func (p *pass) tiers() []tier {
-	return []tier{
-		{managers.BackendReplicas, p.statefulSetRef()},
-		{managers.ProxyReplicas, p.deploymentRef()},
-	}
+// scaled is what is to be done about a number of pods.
+type scaled struct {
+	// request is to be made; nil for none.
+	request *apply.Request
+	// caps reports that the request sets a number back that was set from outside, and wait is for how long that is put off.
+	caps bool
+	wait time.Duration
+	// told is what the request, once it is made, or the wait for it gives to tell.
+	told []status.Finding
 }
 
-// scale writes a tier's number of replicas: as the spec says; or, where it says nothing, not at all, and a number that
-// was written before stays but is nobody's any more. Where there may be one pod at most, it is held there, and at none if
-// the spec asks for none, whoever asks for more.
-func (p *pass) scale(ctx context.Context, t tier, result *render.Result) {
-	live := p.object(t.object)
+// decide has the number written as the spec says; or, where it says nothing, not at all, and a number that was written before
+// stays but is nobody's any more. Where there may be one pod at most, it is held there, and at none if the spec asks for none,
+// whoever asks for more.
+func (in *scaling) decide() scaled {
+	ref := in.workload.Ref(in.key.Namespace, in.key.Name)
+	live := in.object(ref)
 	if live == nil {
-		return // The workload itself was refused, or waits; a number of replicas alone does not make one.
+		return scaled{} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
-	if !p.isOwned(t.object, live) {
-		return // Its main writer has told so.
+	if !in.isOwned(ref, live) {
+		return scaled{} // Its main writer has told so.
 	}
-	wanted, singlePod := wantedReplicas(result.Intents, t.writer), result.SinglePod
-	number := replicasOf(live)
-	owner := ownersOfReplicas(live, t.writer)
-	capped, most := result.Capped(t.writer, t.object.Kind, t.object.Name, t.object.Namespace)
-	req := apply.Request{Object: t.object, Config: wanted}
+	config := func(replicas *int32) runtime.ApplyConfiguration {
+		return render.Replicas(ref.Kind, ref.Name, ref.Namespace, replicas)
+	}
+	wanted, number := wantedReplicas(in.result.Intents, in.workload.Replicas), replicasOf(live)
+	owner := ownersOfReplicas(live, in.workload.Replicas)
 	switch {
-	case singlePod && number > 1:
-		if wait := p.capBackoff.left(t.object); wait > 0 {
-			p.wakeAfter(wait)
-			p.capped = append(p.capped, capping(t.object, number, most, owner.others))
-			return
+	case in.result.SinglePod && number > 1:
+		capped, most := in.result.Capped(in.workload.Replicas, ref.Kind, ref.Name, ref.Namespace)
+		told := []status.Finding{capping(ref, number, most, owner.others)}
+		if in.wait > 0 {
+			return scaled{wait: in.wait, told: told}
 		}
-		req.Config = capped
-		req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+		if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
+			told = nil // An earlier pass took the number, told from whom, and was too late to set it back.
+		}
+		take := func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+		return scaled{request: &apply.Request{Object: ref, Config: capped, Take: take}, caps: true, told: told}
 	case wanted != nil:
-	case singlePod && owner.ours:
-		req.Config = t.config(&number)
+		return scaled{request: &apply.Request{Object: ref, Config: wanted}}
+	case in.result.SinglePod && owner.ours:
+		return scaled{request: &apply.Request{Object: ref, Config: config(&number)}}
 	default:
-		req.Config, req.Yield = t.config(nil), isReplicas
+		return scaled{request: &apply.Request{Object: ref, Config: config(nil), Yield: isReplicas}}
 	}
-	out := p.write(ctx, t.writer, req)
-	if !singlePod || number <= 1 || !out.Wrote() {
-		return
-	}
-	if out.Err == nil {
-		p.capBackoff.begin(t.object)
-	}
-	if owner.ours && len(owner.others) == 0 && p.toldCapping() != nil {
-		return // An earlier pass took the number, told from whom, and was too late to set it back.
-	}
-	p.capped = append(p.capped, capping(t.object, number, most, owner.others))
-}
-
-func (t tier) config(replicas *int32) runtime.ApplyConfiguration {
-	return render.Replicas(t.object.Kind, t.object.Name, t.object.Namespace, replicas)
 }
 
 func replicasOf(live metav1.Object) int32 {
@@ -136,21 +132,18 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 
 // cappings are the findings about numbers of replicas that were set from outside. One that was told before is told
 // until the MCPServer changes: a scaler that tries again and again is one piece of news.
-func (p *pass) cappings() []status.Finding {
-	if len(p.capped) > 0 {
-		return p.capped
-	}
-	before := p.toldCapping()
-	if before == nil {
-		return nil
+func cappings(server *v1beta1.MCPServer, capped []status.Finding) []status.Finding {
+	before := toldCapping(server)
+	if len(capped) > 0 || before == nil {
+		return capped
 	}
 	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
 }
 
 // toldCapping is what was told of the MCPServer as it is now; nil for nothing.
-func (p *pass) toldCapping() *metav1.Condition {
-	before := meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
-	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != p.server.Generation {
+func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
+	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
+	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation {
 		return nil
 	}
 	return before

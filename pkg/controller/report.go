@@ -33,14 +33,14 @@ func (p *pass) compose(ctx context.Context, o status.Observation) v1beta1.MCPSer
 	}
 	finding := status.Finding{
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
-		Reason: refusalReasons[apply.ClassConflict], Message: p.describe(conflict),
+		Reason: refusalReasons[apply.ClassConflict], Message: describe(p.view, conflict),
 	}
 	o.Contested = []status.Finding{finding}
 	next = status.Compute(o, now)
 	// Now that it tells of them, it may be in conflict itself.
 	conflict = p.aside(ctx, p.statusRequest(status.Intent(p.server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
-		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, p.describe(conflict)
+		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(p.view, conflict)
 		o.Contested = append(o.Contested, finding)
 		next = status.Compute(o, now)
 	}

@@ -4,7 +4,7 @@
 package controller
 
 import (
-	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,29 +16,30 @@ import (
 // podKind is the kind of what is deleted for an immediate restart.
 var podKind = schema.GroupKind{Kind: "Pod"}
 
-// restart deletes the proxy's pods for which the author of the MCPServer does not want to wait.
+// immediateRestart returns the proxy's pods for which the author of the MCPServer does not want to wait, or how long it is
+// until they go.
 //
 // The Deployment bears the request on its pod template, so that its rollout is the restart, and a pod tells by the same
 // annotation whether it is one of the new ones. Of the others those go that are older than the request. The ReplicaSet
 // may replace them before the rollout takes its pods away; what it makes is younger, and is left to the rollout.
-func (p *pass) restart(ctx context.Context) {
-	at, written, asked := render.ImmediateRestart(p.server)
+func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
+	at, written, asked := render.ImmediateRestart(v.server)
 	if !asked {
-		return
+		return nil, 0
 	}
-	if wait := at.Sub(p.config.Clock.Now()); wait > 0 {
-		p.wakeAfter(wait) // The clock of who asks is ahead of ours.
-		return
+	if wait = at.Sub(v.now); wait > 0 {
+		return nil, wait // The clock of who asks is ahead of ours.
 	}
-	deployment := p.deployment()
+	deployment := v.deployment()
 	if deployment == nil || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
-		return // It does not bear the request yet, or somebody else decides over it.
+		return nil, 0 // It does not bear the request yet, or somebody else decides over it.
 	}
-	for _, pod := range p.proxyPods() {
+	for _, pod := range v.proxyPods() {
 		if supersededBy(pod, written) && pod.CreationTimestamp.Time.Before(at) {
-			p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
+			doomed = append(doomed, pod)
 		}
 	}
+	return doomed, 0
 }
 
 func supersededBy(pod *corev1.Pod, request string) bool {

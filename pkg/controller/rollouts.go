@@ -46,7 +46,7 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", backend, "proxy", proxy)
 	p.rollouts.note(p.key, set, tierStates{backend, proxy})
-	p.tellRefusals(observation)
+	observeRefusals(p.view, p.refused, observation)
 	wait := p.rollouts.wait(p.key, now, backend, proxy)
 	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)
 	switch {
@@ -62,12 +62,6 @@ func (p *pass) followRollouts(ctx context.Context, observation *status.Observati
 	default:
 		return true
 	}
-}
-
-// driver tells who replaces the backend's pods under OnDelete.
-func (p *pass) driver() rollout.Driver {
-	updates := render.UpdatesOf(p.server)
-	return rollout.Driver{Driven: updates.Driven, Paused: updates.Driven && updates.Paused}
 }
 
 // replace lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
@@ -109,13 +103,13 @@ func isUnanswered(err error) bool {
 	return false
 }
 
-// tellRefusals adds to an observation what was refused, and what follows from it for the pods and for what is told of them.
-func (p *pass) tellRefusals(observation *status.Observation) {
-	observation.Refusals, observation.Delays = p.refusals()
-	observation.Unapplied = slices.ContainsFunc(p.refused, p.concernsPods)
-	observation.Unwritten = slices.ContainsFunc(p.refused, p.isDue) ||
-		slices.ContainsFunc(p.refused, isMomentary) && meta.IsStatusConditionFalse(p.server.Status.Conditions, v1beta1.ConditionReady)
-	for _, err := range p.refused {
+// observeRefusals adds to an observation what was refused, and what follows from it for the pods and for what is told of them.
+func observeRefusals(v *view, refused []error, observation *status.Observation) {
+	observation.Refusals, observation.Delays = refusals(v, refused)
+	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.server, err) })
+	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.server, err) }) ||
+		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.server.Status.Conditions, v1beta1.ConditionReady)
+	for _, err := range refused {
 		class := apply.ClassOf(err)
 		observation.Unsettled = observation.Unsettled || apply.Policies()[class].Passes
 		observation.Forbidden = observation.Forbidden || class == apply.ClassForbidden
@@ -130,17 +124,17 @@ func isMomentary(err error) bool {
 
 // isDue tells whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
 // MCPServer of which the status tells already.
-func (p *pass) isDue(err error) bool {
-	return isNews(err) || p.server.Status.ObservedGeneration != p.server.Generation
+func isDue(server *v1beta1.MCPServer, err error) bool {
+	return isNews(err) || server.Status.ObservedGeneration != server.Generation
 }
 
 // concernsPods tells whether pods are not as they should be because of a refusal.
-func (p *pass) concernsPods(err error) bool {
+func concernsPods(server *v1beta1.MCPServer, err error) bool {
 	var refusal *apply.Refusal
 	if !errors.As(err, &refusal) || refusal.Object.Kind != managers.Deployment && refusal.Object.Kind != managers.StatefulSet {
 		return false
 	}
-	if !p.isDue(err) {
+	if !isDue(server, err) {
 		return false // A race was lost, or an answer, and the spec is what it was.
 	}
 	conflict, ok := errors.AsType[*apply.ConflictError](err)

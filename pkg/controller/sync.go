@@ -22,6 +22,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -191,26 +192,37 @@ func (p *pass) apply(ctx context.Context) (observation status.Observation, known
 		p.takeover.unrendered = true
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Cannot render")
-		p.retryAs(retryBackoff)
+		p.retry = retryBackoff
 		return observation, false
 	default:
 		observation.Notices = notices(result.Notices)
 		observation.SharedSessions = result.SharedSessions
-		for _, t := range p.tiers() {
-			if wantedReplicas(result.Intents, t.writer) != nil {
-				p.takeover.replicas = append(p.takeover.replicas, t.writer)
+		for _, workload := range inventory.Workloads() {
+			if wantedReplicas(result.Intents, workload.Replicas) != nil {
+				p.takeover.replicas = append(p.takeover.replicas, workload.Replicas)
 			}
 		}
-		p.noteConfigs(result.Intents)
+		for _, ref := range p.configNames.replace(p.key, wantedConfigs(p.key, result.Intents)) {
+			p.applier.Forget(ref)
+		}
 		if !p.blocked {
 			p.writeAll(ctx, result.Intents, p.backendServes() && (!result.SinglePod || input.BackendProcess != ""))
-			for _, t := range p.tiers() {
-				p.scale(ctx, t, result)
+			for _, workload := range inventory.Workloads() {
+				p.scale(ctx, workload, result)
 			}
-			p.restart(ctx)
-			p.prune(ctx, result)
+			superseded, wait := immediateRestart(p.view)
+			p.wakeAfter(wait)
+			p.deletePods(ctx, superseded)
+			prune := pruning{view: p.view, result: result, unwritten: p.unwritten, forged: p.forged, intruded: p.takeover.intruded}
+			doomed, gone := prune.decide()
+			for _, ref := range doomed {
+				p.delete(ctx, ref, p.object(ref))
+			}
+			for _, ref := range gone {
+				p.applier.Forget(ref)
+			}
 		}
-		observation.Notices = append(observation.Notices, p.cappings()...)
+		observation.Notices = append(observation.Notices, cappings(p.server, p.capped)...)
 		complete := !p.blocked && !p.made && len(p.held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 		p.takeStatus(ctx)
 		p.recordTake(ctx, complete)
@@ -250,6 +262,24 @@ func (p *pass) writeAll(ctx context.Context, intents []render.Intent, backendRea
 	}
 }
 
+// scale writes the number of pods of one workload.
+func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *render.Result) {
+	ref := workload.Ref(p.key.Namespace, p.key.Name)
+	in := scaling{view: p.view, workload: workload, result: result, wait: p.capBackoff.left(ref)}
+	scaled := in.decide()
+	p.wakeAfter(scaled.wait)
+	if scaled.request != nil {
+		out := p.write(ctx, workload.Replicas, *scaled.request)
+		if !out.Wrote() {
+			return
+		}
+		if scaled.caps && out.Err == nil {
+			p.capBackoff.begin(ref)
+		}
+	}
+	p.capped = append(p.capped, scaled.told...)
+}
+
 // stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
 // keeps enough to tell; the object would have to be read otherwise.
 func (p *pass) stillSet(intent render.Intent, ref apply.ObjectRef) []string {
@@ -268,7 +298,10 @@ func (p *pass) report(ctx context.Context, observation status.Observation) {
 	observation.Deployment = p.deployment()
 	observation.StatefulSet = p.statefulSet()
 	observation.ProxyPods = p.proxyPods()
-	observation.Recovering = p.recover(ctx)
+	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))
+	p.proxyRecovery.replace(p.key, recovery.failed)
+	p.deletePods(ctx, recovery.doomed)
+	observation.Recovering = recovery.recovering
 	if !p.followRollouts(ctx, &observation) {
 		return
 	}

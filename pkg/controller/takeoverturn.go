@@ -68,7 +68,7 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		}
 		return false
 	case p.config.Takeover == TakeoverManual && p.server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
-		p.tellTakeover(ctx, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, p.approval()))
+		p.tellTakeover(ctx, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, approval(p.key)))
 		return false
 	}
 	input, known := p.input(ctx)
@@ -147,8 +147,8 @@ func (p *pass) takeoverProgress() takeoverProgress {
 }
 
 // approval is the command that lets Freehold take the MCPServer over.
-func (p *pass) approval() string {
-	return shell.Command("kubectl", "annotate", "-n", p.key.Namespace, serverRef(p.key).String(),
+func approval(key cache.ObjectName) string {
+	return shell.Command("kubectl", "annotate", "-n", key.Namespace, serverRef(key).String(),
 		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -73,6 +74,12 @@ func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Obje
 	p.recordOutcome(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
 }
 
+func (p *pass) deletePods(ctx context.Context, pods []*corev1.Pod) {
+	for _, pod := range pods {
+		p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
+	}
+}
+
 // recordOutcome stores the object that a write has left and its error, and raises the retry level.
 func (p *pass) recordOutcome(out apply.Outcome) {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && out.Wrote() {
@@ -87,7 +94,7 @@ func (p *pass) recordOutcome(out apply.Outcome) {
 	if p.resolution.begun {
 		p.takes.note(p.key, p.resolution.record.Request, out)
 	}
-	p.recordClaimEvents(out)
+	p.recordEvents(claimEvents(p.view, out))
 	p.wakeAfter(out.RetryAfter)
 	if out.Err != nil {
 		p.refused = append(p.refused, out.Err)
@@ -96,8 +103,6 @@ func (p *pass) recordOutcome(out apply.Outcome) {
 
 // wakeAfter makes the MCPServer be looked at again after a wait, if there is one.
 func (p *pass) wakeAfter(wait time.Duration) { p.wake = sooner(p.wake, wait) }
-
-func (p *pass) retryAs(r retry) { p.retry = max(p.retry, r) }
 
 func (p *pass) recordEvents(news []status.Event) {
 	if p.config.Recorder == nil {
