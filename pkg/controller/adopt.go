@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +14,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // adoptions remembers for which doubts about children it was made sure that the MCPServer is as this cache has it: about
-// children without a reference to it, and, see pass.ahead, about those that are ahead of it.
+// children without a reference to it, and, see ahead, about those that are ahead of it.
 //
 // Somebody may have taken the reference away; then it is to come back. Or the garbage collector has, because the
 // MCPServer was deleted and its children are to stay; then to give it back would be the end of the child. The caches of
@@ -52,22 +55,21 @@ func (a *adoptions) forget(server cache.ObjectName) {
 	a.orphaned.Delete(server)
 }
 
-// ahead names the children whose source is a newer generation of the MCPServer than this cache has, and notes them as
+// ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as
 // forged. An operator that is ahead of this one may have written them; or somebody has forged or restored the annotation,
 // which would hold its writer back for ever. They are forged if the API server then confirms the MCPServer. Each is named
 // with all that a writer of it would change, so that what was confirmed is not held to be true of a child that another
 // operator has written since; a change of its status makes no difference.
-func (p *pass) ahead() string {
+func ahead(v *view) (names string, forged []apply.ObjectRef) {
 	var found []string
-	for _, ref := range p.refs {
-		live := p.object(ref)
-		if live != nil && live.GetDeletionTimestamp() == nil && p.isAhead(live) && p.isOwned(ref, live) {
-			p.forged = append(p.forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, p.server.Generation, p.children[ref].Standing()))
+	for ref, live := range v.existing() {
+		if live.GetDeletionTimestamp() == nil && v.isAhead(live) && v.isOwned(ref, live) {
+			forged = append(forged, ref)
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.server.Generation, v.children[ref].Standing()))
 		}
 	}
 	slices.Sort(found)
-	return strings.Join(found, " ")
+	return strings.Join(found, " "), forged
 }
 
 // isAhead reports whether a child tells of a later generation of the MCPServer than this pass knows.
@@ -77,17 +79,46 @@ func (v *view) isAhead(live metav1.Object) bool {
 }
 
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.
-func (p *pass) unowned() string {
+func unowned(v *view) string {
 	var found []string
-	for _, ref := range p.refs {
-		live := p.object(ref)
-		if p.untaken(ref) && p.waitsFor(ref) != "" {
+	for ref, live := range v.existing() {
+		if v.isUntaken(ref) && waitsFor(v, ref) != "" {
 			continue
 		}
-		if live != nil && live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, p.server) && p.isOwned(ref, live) {
+		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.server) && v.isOwned(ref, live) {
 			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
 		}
 	}
 	slices.Sort(found)
 	return strings.Join(found, " ")
+}
+
+// ownFinalizer makes the finalizer ours, and thereby sure that the MCPServer is as this cache has it where there are doubts. It
+// reports whether the pass is to go on.
+func (p *pass) ownFinalizer(ctx context.Context) bool {
+	unowned := unowned(p.view)
+	ahead, forged := ahead(p.view)
+	doubts := strings.TrimSpace(unowned + " " + ahead)
+	out := p.write(ctx, managers.Finalizer, apply.Request{
+		Object:  serverRef(p.key),
+		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
+		Confirm: p.adoptions.due(p.key, doubts),
+	})
+	switch class := apply.ClassOf(out.Err); {
+	case class == "" || class == apply.ClassConflict:
+	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.server.Finalizers, v1beta1.Finalizer):
+		// This cache is behind whoever wrote these children. They are left alone, and that is what is told.
+		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
+	case !slices.ContainsFunc(p.refused, isNews):
+		return false // It should be over in a moment.
+	default:
+		p.blocked = true // Children without a finalizer could be left behind. What keeps them from being written is told.
+	}
+	if out.Err == nil && out.Action != apply.ActionNone {
+		p.adoptions.confirm(p.key, doubts)
+	}
+	if !p.adoptions.due(p.key, doubts) {
+		p.forged = forged // As far as is known.
+	}
+	return true
 }

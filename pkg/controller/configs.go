@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -120,16 +121,10 @@ func notWhatItsNameTells(ref apply.ObjectRef) string {
 		"To have Freehold make it anew: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }
 
-// heldBack is an intent that was not written because of another one.
-type heldBack struct {
-	object, dependsOn apply.ObjectRef
-}
-
-// unmet returns the first object that an intent depends on and that this pass could not bring in line.
-func (p *pass) unmet(intent render.Intent) (ref apply.ObjectRef, found bool) {
+// unmet returns the first object that an intent depends on and that was not brought in line.
+func unmet(intent render.Intent, namespace string, unwritten sets.Set[apply.ObjectRef]) (ref apply.ObjectRef, found bool) {
 	for _, dependency := range intent.DependsOn {
-		ref = childRef(dependency.Kind, p.key.Namespace, dependency.Name)
-		if p.unwritten.Has(ref) {
+		if ref = childRef(dependency.Kind, namespace, dependency.Name); unwritten.Has(ref) {
 			return ref, true
 		}
 	}

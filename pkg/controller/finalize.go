@@ -62,7 +62,7 @@ func (p *pass) finalize(ctx context.Context) {
 	if len(deletion.left) > 0 && !p.adoptions.asked(p.key) {
 		event, command := leftBehind(p.key, deletion.left)
 		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
-		p.recordEvents([]status.Event{event})
+		p.recordEvents(p.server, []status.Event{event})
 	}
 }
 

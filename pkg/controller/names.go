@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -26,4 +27,8 @@ func childRef(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
 	ref := apply.ObjectRef{Kind: kind}
 	ref.Namespace, ref.Name = namespace, name
 	return ref
+}
+
+func serverRef(key cache.ObjectName) apply.ObjectRef {
+	return childRef(managers.MCPServer, key.Namespace, key.Name)
 }

@@ -163,3 +163,13 @@ func wantedReplicas(intents []render.Intent, writer string) runtime.ApplyConfigu
 	}
 	return intents[i].Config
 }
+
+// writersOfReplicas are the writers of replicas that have a number to write.
+func writersOfReplicas(intents []render.Intent) (writers []string) {
+	for _, workload := range inventory.Workloads() {
+		if wantedReplicas(intents, workload.Replicas) != nil {
+			writers = append(writers, workload.Replicas)
+		}
+	}
+	return writers
+}

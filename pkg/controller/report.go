@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,23 +25,22 @@ import (
 
 // compose computes the status. What others hold of it at other values is told in FieldsOwned; where that is held as well,
 // in Stalled.
-func (p *pass) compose(ctx context.Context, o status.Observation) v1beta1.MCPServerStatus {
-	now := p.config.Clock.Now()
+func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) v1beta1.MCPServerStatus {
 	next := status.Compute(o, now)
-	conflict := p.aside(ctx, p.statusRequest(status.Intent(p.server, next))).Conflict
+	conflict := setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict == nil {
 		return next
 	}
 	finding := status.Finding{
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
-		Reason: refusalReasons[apply.ClassConflict], Message: describe(p.view, conflict),
+		Reason: refusalReasons[apply.ClassConflict], Message: describe(t.view, conflict),
 	}
 	o.Contested = []status.Finding{finding}
 	next = status.Compute(o, now)
 	// Now that it tells of them, it may be in conflict itself.
-	conflict = p.aside(ctx, p.statusRequest(status.Intent(p.server, next))).Conflict
+	conflict = setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
-		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(p.view, conflict)
+		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.view, conflict)
 		o.Contested = append(o.Contested, finding)
 		next = status.Compute(o, now)
 	}
@@ -53,24 +53,24 @@ func isFieldsOwned(f apply.FieldConflict) bool {
 }
 
 // statusRequest is a request to write the status, but for what it leaves aside; nil names nothing.
-func (p *pass) statusRequest(config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
+func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
 	if config == nil {
-		config = toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
+		config = toolhivev1beta1ac.MCPServer(t.key.Name, t.key.Namespace)
 	}
-	ref := serverRef(p.key)
-	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: p.object(ref)}
-	p.inheritServerFromToolHive(managers.Status, &req)
+	ref := serverRef(t.key)
+	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: t.object(ref)}
+	t.inheritServer(managers.Status, &req)
 	return req
 }
 
-// aside finds what a request to write the status is to leave out. A status that is left to ToolHive but for one condition
+// setAside finds what a request to write the status is to leave out. A status that is left to ToolHive but for one condition
 // is looked at for that condition alone.
-func (p *pass) aside(ctx context.Context, req apply.Request) *apply.Aside {
-	if !p.reporting {
+func setAside(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Aside {
+	if !t.reporting {
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
 	}
-	aside, err := apply.SetAside(p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req, wholeCondition)
+	aside, err := apply.SetAside(w, req, wholeCondition)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
 		return &apply.Aside{}
@@ -91,6 +91,11 @@ func wholeCondition(path fieldpath.Path) fieldpath.Path {
 func isCondition(path fieldpath.Path, conditionType string) bool {
 	return takeover.IsCondition(path) &&
 		path[:3].Equals(fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
+}
+
+// statusWriter writes the status of MCPServers.
+func (c *Controller) statusWriter() apply.Writer {
+	return c.clients.writers[writerKey{managers.Status, managers.MCPServer}]
 }
 
 // stored is the status as the API server has it after a write. What was left out is there as it was before, and no news.

@@ -10,11 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // podKind is the kind of what is deleted for an immediate restart.
 var podKind = schema.GroupKind{Kind: "Pod"}
+
+func podRef(pod *corev1.Pod) apply.ObjectRef { return childRef(podKind, pod.Namespace, pod.Name) }
 
 // immediateRestart returns the proxy's pods for which the author of the MCPServer does not want to wait, or how long it is
 // until they go.

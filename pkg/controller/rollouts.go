@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -22,70 +21,70 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// followRollouts tells how far the rollouts of the two workloads have come, and moves that of the backend on where
-// Kubernetes does not. tell is false as long as what is known is about to change, so that it is not worth a status.
-func (p *pass) followRollouts(ctx context.Context, observation *status.Observation) (tell bool) {
-	now, pods, set := p.config.Clock.Now(), p.backendPods(), observation.StatefulSet
-	by := p.driver()
-	backend, backendWake := rollout.StatefulSet(set, pods, by, now)
-	proxy, proxyWake := rollout.Deployment(observation.Deployment, observation.ProxyPods, now)
-	next, replaceWake := rollout.Replace(set, pods, by.Driven, now)
-	for _, wake := range []time.Duration{backendWake, proxyWake, replaceWake} {
-		if wake > 0 {
-			p.wakeAfter(wake)
-		}
-	}
-	if next != nil && backend.Phase == rollout.Progressing {
-		p.replace(ctx, next, &backend)
-	}
-	if d := observation.Deployment; d != nil && proxy.Phase == rollout.Complete {
-		if to, attached := d.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; attached && to != p.backendProcess() {
-			proxy.Phase, proxy.Reason = rollout.Progressing, rollout.Replacing
-		}
-	}
-	observation.Backend, observation.Proxy, observation.Images = backend, proxy, render.ImagesOf(pods)
-	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", backend, "proxy", proxy)
-	p.rollouts.note(p.key, set, tierStates{backend, proxy})
-	observeRefusals(p.view, p.refused, observation)
-	wait := p.rollouts.wait(p.key, now, backend, proxy)
-	news := len(observation.Invalid) + len(observation.Refusals) + len(observation.Requests) + len(p.capped)
-	switch {
-	case p.server.Status.Phase == "" || news > 0:
-		return true // That is to be told whatever becomes of the pods, and another pass may not know it.
-	case len(observation.Delays) > 0:
-		return true
-	case slices.ContainsFunc(p.refused, isMomentary):
-		return false // A write that lost a race, or got no answer, is made again at once, and what it brings about is the news.
-	case wait > 0:
-		p.wakeAfter(wait)
-		return false
-	default:
-		return true
-	}
+// rolledOut is how far the rollouts of the two workloads have come.
+type rolledOut struct {
+	tierStates
+	// images are those of the ready pods of the backend.
+	images []string
+	// next is the pod of the backend that is to be replaced, where Kubernetes does not; nil for none.
+	next *corev1.Pod
+	// wake is when to look again although nothing has happened; 0 for never.
+	wake time.Duration
 }
 
-// replace lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
-// one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
-func (p *pass) replace(ctx context.Context, pod *corev1.Pod, state *rollout.State) {
-	ref := childRef(podKind, pod.Namespace, pod.Name)
-	out := p.applier.Delete(ctx, ref, pod, p.clients.eviction(pod.Namespace))
-	detail, budget := apply.BudgetInTheWay(out.Err)
-	switch {
-	case budget:
-		// It will be allowed some time, which nothing tells.
-		p.wakeAfter(out.RetryAfter)
-		state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
-	case out.Err != nil:
-		p.recordOutcome(out)
-	case out.Action == apply.ActionDeleted:
-		if p.config.Recorder != nil {
-			// Events that are about other pods are other events, whatever the version of the MCPServer.
-			p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
-				Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-			}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
-				"Pod %s has an earlier template and is evicted", pod.Name)
+// followRollouts looks at the two workloads and their pods.
+func followRollouts(v *view) (r rolledOut) {
+	deployment, set, pods, by := v.deployment(), v.statefulSet(), v.backendPods(), v.driver()
+	var backendWake, proxyWake, nextWake time.Duration
+	r.backend, backendWake = rollout.StatefulSet(set, pods, by, v.now)
+	r.proxy, proxyWake = rollout.Deployment(deployment, v.proxyPods(), v.now)
+	r.next, nextWake = rollout.Replace(set, pods, by.Driven, v.now)
+	r.wake = sooner(sooner(backendWake, proxyWake), nextWake)
+	if r.backend.Phase != rollout.Progressing {
+		r.next = nil
+	}
+	if deployment != nil && r.proxy.Phase == rollout.Complete {
+		if to, attached := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; attached && to != v.backendProcess() {
+			r.proxy.Phase, r.proxy.Reason = rollout.Progressing, rollout.Replacing
 		}
 	}
+	r.images = render.ImagesOf(pods)
+	return r
+}
+
+// isWorthTelling reports whether an observation is worth a status: it is not as long as what is known is about to change. Capped
+// is how many numbers of replicas do not stay, and wait for how long the controllers of workloads may take to look at a change.
+// Wake is when to look again.
+func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
+	switch {
+	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Refusals)+len(o.Requests)+capped > 0:
+		return true, 0 // That is to be told whatever becomes of the pods, and another pass may not know it.
+	case len(o.Delays) > 0:
+		return true, 0
+	case slices.ContainsFunc(refused, isMomentary):
+		return false, 0 // A write that lost a race, or got no answer, is made again at once, and what it brings about is the news.
+	}
+	return wait == 0, wait
+}
+
+// heldByBudget is the state of a rollout that the PodDisruptionBudget of a pod keeps from going on.
+func heldByBudget(state rollout.State, pod *corev1.Pod, detail string) rollout.State {
+	state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
+	return state
+}
+
+// evict lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
+// one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
+func (c *Controller) evict(ctx context.Context, server *v1beta1.MCPServer, pod *corev1.Pod) apply.Outcome {
+	out := c.applier.Delete(ctx, podRef(pod), pod, c.clients.eviction(pod.Namespace))
+	if out.Err == nil && out.Action == apply.ActionDeleted && c.config.Recorder != nil {
+		// Events that are about other pods are other events, whatever the version of the MCPServer.
+		c.config.Recorder.Eventf(server, &corev1.ObjectReference{
+			Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
+			"Pod %s has an earlier template and is evicted", pod.Name)
+	}
+	return out
 }
 
 // isNews tells whether the user is to be told of a refusal by now.

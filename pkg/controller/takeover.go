@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -44,92 +45,99 @@ const DefaultTakeoversAtOnce = 3
 // our main writer has none, and one edit of managedFields turns the one into the other. So it goes on from wherever it
 // was interrupted. What has been ours and is written by ToolHive again is a conflict, and never taken without being asked.
 type takingOver struct {
-	// begun tells that something was taken before.
-	begun bool
+	*view
+	// writers returns all of ours.
+	writers func() []fieldmanager.Writer
+
+	// untaken is how many objects were still ToolHive's when the pass began, and begun tells that something was taken before.
+	untaken int
+	begun   bool
+	// intruded tells that ToolHive writes to a child that was taken over.
+	intruded bool
+
+	// underWay tells that the pass goes on with a takeover, queued that it waits for its turn instead.
+	underWay, queued bool
+	// unrendered tells that the spec has become one that nothing can be rendered from.
+	unrendered bool
+	// replicas are the writers of replicas that have a number to write.
+	replicas []string
 	// waiting says what those objects wait for that were not taken in this pass.
 	waiting []string
 	// inherited is how many objects were taken in this pass.
 	inherited int
-	// replicas are the writers of replicas that have a number to write.
-	replicas []string
-	// intruded tells that ToolHive writes to a child that was taken over.
-	intruded bool
-	// unrendered tells that the spec has become one that nothing can be rendered from.
-	unrendered bool
-	// underWay tells that the pass goes on with a takeover, queued that it waits for its turn instead.
-	underWay, queued bool
-}
-
-// untaken tells whether a child is still ToolHive's.
-func (p *pass) untaken(ref apply.ObjectRef) bool {
-	live := p.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && p.isOwned(ref, live) && !p.wasTakenOver()
-}
-
-// wasTakenOver tells that it was done with, once and for all.
-func (p *pass) wasTakenOver() bool {
-	return meta.IsStatusConditionTrue(p.server.Status.Conditions, v1beta1.ConditionTakenOver)
+	// reporting tells that the status is being written.
+	reporting bool
 }
 
 // survey looks at what ToolHive holds of the MCPServer.
-func (p *pass) survey() (untaken int) {
-	for _, ref := range p.refs {
-		live := p.object(ref)
-		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) {
-			continue
-		}
-		if p.untaken(ref) {
-			untaken++
-		} else {
-			p.takeover.intruded = true
+func (t *takingOver) survey() {
+	for ref, live := range t.existing() {
+		switch {
+		case ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !t.isOwned(ref, live):
+		case t.isUntaken(ref):
+			t.untaken++
+		default:
+			t.intruded = true
 		}
 	}
-	p.takeover.begun = isTakingOver(p.server) || ownership.ApplyEntry(p.server, managers.Finalizer, "") != nil
+	t.begun = isTakingOver(t.server) || ownership.ApplyEntry(t.server, managers.Finalizer, "") != nil
+}
+
+// isUntaken reports whether a child is still ToolHive's. Once all were taken, none is again.
+func (v *view) isUntaken(ref apply.ObjectRef) bool {
+	live := v.object(ref)
+	return live != nil && takeover.Untaken(ref, live) && v.isOwned(ref, live) &&
+		!meta.IsStatusConditionTrue(v.server.Status.Conditions, v1beta1.ConditionTakenOver)
+}
+
+// countUntaken returns how many children are still ToolHive's.
+func (v *view) countUntaken() (untaken int) {
+	for _, ref := range v.refs {
+		if v.isUntaken(ref) {
+			untaken++
+		}
+	}
 	return untaken
 }
 
 // waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has. See
 // takeover.MomentOf for the order.
-func (p *pass) waitsFor(ref apply.ObjectRef) string {
-	set := p.statefulSet()
-	child := inventory.Named(ref, p.key.Name)
+func waitsFor(v *view, ref apply.ObjectRef) string {
+	set := v.statefulSet()
+	child := inventory.Named(ref, v.key.Name)
 	if child == nil {
 		return ""
 	}
-	switch takeover.MomentOf(child, set == nil || gateClosed(set)) {
+	// The gate tells whether our runners leave a StatefulSet alone.
+	switch takeover.MomentOf(child, set == nil || takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))) {
 	case takeover.AfterBackend:
 		return "the backend to be taken over: its generation gate is open"
 	case takeover.AfterProxies:
-		if !p.proxiesReplaced() {
+		if !proxiesReplaced(v) {
 			return "the rollout of the proxy"
 		}
 	case takeover.AfterRole:
-		if !p.proxiesReplaced() || p.untaken(inventory.RunnerRole.Ref(ref.Namespace, p.key.Name)) {
+		if !proxiesReplaced(v) || v.isUntaken(inventory.RunnerRole.Ref(ref.Namespace, v.key.Name)) {
 			return "the Role to be taken over"
 		}
 	case takeover.AtOnce:
-		if child == inventory.Proxy && set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && p.backendRolls(set) {
+		if child == inventory.Proxy && set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && backendRolls(v, set) {
 			return "the rollout of the backend"
 		}
 	}
 	return ""
 }
 
-// gateClosed tells whether our runners leave a StatefulSet alone.
-func gateClosed(set *appsv1.StatefulSet) bool {
-	return takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))
-}
-
 // backendRolls tells whether pods of the backend are being replaced. That they wait for somebody to let them be is no
 // reason to wait as well: what closes the gate is the StatefulSet's template, not its pods.
-func (p *pass) backendRolls(set *appsv1.StatefulSet) bool {
-	state, _ := rollout.StatefulSet(set, p.backendPods(), p.driver(), p.config.Clock.Now())
+func backendRolls(v *view, set *appsv1.StatefulSet) bool {
+	state, _ := rollout.StatefulSet(set, v.backendPods(), v.driver(), v.now)
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
 // proxiesReplaced tells whether no proxy of ToolHive's is left, not even one that is on its way out.
-func (p *pass) proxiesReplaced() bool {
-	deployment := p.deployment()
+func proxiesReplaced(v *view) bool {
+	deployment := v.deployment()
 	if deployment == nil {
 		return true
 	}
@@ -138,55 +146,50 @@ func (p *pass) proxiesReplaced() bool {
 		return false
 	}
 	// A pod may outlive its ReplicaSet, and its runner writes as long as it lives.
-	return len(p.toolHivesProxies()) == 0
+	return countToolHivesProxies(v) == 0
 }
 
-// toolHivesProxies are the pods of proxies that were made from ToolHive's template: only that tells its generation.
-func (p *pass) toolHivesProxies() (found []*corev1.Pod) {
-	for _, pods := range [][]*corev1.Pod{p.proxyPods(), p.around.unplacedProxyPods(p.key)} {
+// countToolHivesProxies returns how many pods of proxies were made from ToolHive's template: only that tells its generation.
+func countToolHivesProxies(v *view) (count int) {
+	for _, pods := range [][]*corev1.Pod{v.proxyPods(), v.around.unplacedProxyPods(v.key)} {
 		for _, pod := range pods {
 			if _, theirs := pod.Annotations[v1beta1.AnnotationGeneration]; theirs {
-				found = append(found, pod)
+				count++
 			}
 		}
 	}
-	return found
+	return count
 }
 
-// inheritance is how claims on an object pass to our writers.
-func (p *pass) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
-	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(p.clients.registry.Writers(), ref, p.takeover.replicas...)}
-}
-
-// inheritFromToolHive adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
-func (p *pass) inheritFromToolHive(manager string, req *apply.Request) (held bool) {
+// inherit adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
+func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
-	live := p.object(ref)
+	live := t.object(ref)
 	switch {
 	case live == nil:
 		return false
 	case ref.Kind == managers.MCPServer:
-		p.inheritServerFromToolHive(manager, req)
-	case p.untaken(ref):
-		if why := p.waitsFor(ref); why != "" {
-			p.takeover.waiting = append(p.takeover.waiting, fmt.Sprintf("%s waits for %s", ref, why))
+		t.inheritServer(manager, req)
+	case t.isUntaken(ref):
+		if why := waitsFor(t.view, ref); why != "" {
+			t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, why))
 			return true
 		}
 		if manager == takeover.MainWriter(ref) {
-			req.Inherit = p.inheritance(ref, takeover.FromToolHive)
-			p.takeover.inherited++
+			req.Inherit = t.inheritance(ref, takeover.FromToolHive)
+			t.inherited++
 		}
 	case takeover.Held(live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
-			return managers.IsToolHive(owner.Manager) && p.resolution.takesFrom(ref, owner)
+			return managers.IsToolHive(owner.Manager) && t.resolution.takesFrom(ref, owner)
 		}
 		if slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 			return takes(ownership.OwnerOf(&e))
 		}) {
-			req.Inherit = p.inheritance(ref, takes)
+			req.Inherit = t.inheritance(ref, takes)
 		}
-	case p.takeover.intruded && (ref.Kind == managers.ServiceAccount || ref.Kind == managers.RoleBinding):
+	case t.intruded && (ref.Kind == managers.ServiceAccount || ref.Kind == managers.RoleBinding):
 		// ToolHive's operator writes it anew whenever it looks at the MCPServer, without what others have added. To answer
 		// each time would go on for as long as it runs, and a binding to the Role that it has written is refused besides.
 		return true
@@ -194,22 +197,27 @@ func (p *pass) inheritFromToolHive(manager string, req *apply.Request) (held boo
 	return false
 }
 
-// inheritServerFromToolHive adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
+// inheritServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
 // still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
-func (p *pass) inheritServerFromToolHive(manager string, req *apply.Request) {
+func (t *takingOver) inheritServer(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == managers.Status {
 		subresource = "status"
 	}
 	switch {
 	case !takeover.Held(req.Live, subresource):
-	case p.takeover.intruded && manager == managers.Status:
+	case t.intruded && manager == managers.Status:
 		req.Yield = heldByToolHive(req.Live)
-	case manager == managers.Finalizer || p.reporting:
-		req.Inherit = p.inheritance(req.Object, func(owner ownership.Owner) bool {
+	case manager == managers.Finalizer || t.reporting:
+		req.Inherit = t.inheritance(req.Object, func(owner ownership.Owner) bool {
 			return takeover.FromToolHive(owner) && owner.Subresource == subresource
 		})
 	}
+}
+
+// inheritance is how claims on an object pass to our writers.
+func (t *takingOver) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
+	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(t.writers(), ref, t.replicas...)}
 }
 
 // heldByToolHive tells which fields of a status ToolHive holds. A condition is held as a whole, whatever ToolHive has
@@ -240,19 +248,19 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 }
 
 // progress is the condition about the takeover; none for an MCPServer that Freehold has made.
-func (p *pass) progress() []status.Finding {
+func (t *takingOver) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
-	switch before := takenOver(p.server); {
-	case len(p.takeover.waiting) > 0:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, p.takeover.waiting[0]
-		if more := len(p.takeover.waiting) - 1; more > 0 {
+	switch before := takenOver(t.server); {
+	case len(t.waiting) > 0:
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, t.waiting[0]
+		if more := len(t.waiting) - 1; more > 0 {
 			f.Message += fmt.Sprintf(" (+%d more objects)", more)
 		}
-	case p.anyUntaken():
+	case t.countUntaken() > 0:
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
-	case before != nil, p.takeover.inherited > 0, p.untold(), takeover.Held(p.server, "status") && !p.takeover.intruded:
+	case before != nil, t.inherited > 0, untold(t.server), takeover.Held(t.server, "status") && !t.intruded:
 		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
 	default:
 		return nil
@@ -261,9 +269,7 @@ func (p *pass) progress() []status.Finding {
 }
 
 // untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.
-func (p *pass) untold() bool {
-	return ownership.ApplyEntry(p.server, managers.Status, "status") != nil &&
-		meta.FindStatusCondition(p.server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
+func untold(server *v1beta1.MCPServer) bool {
+	return ownership.ApplyEntry(server, managers.Status, "status") != nil &&
+		meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }
-
-func (p *pass) anyUntaken() bool { return slices.ContainsFunc(p.refs, p.untaken) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,115 +52,138 @@ func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
 	return meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 }
 
-// mayReconcile reports whether the pass may go on. If it must leave alone what ToolHive has made, a condition says why,
-// unless takeovers are off.
-func (p *pass) mayReconcile(ctx context.Context) bool {
-	if p.survey() == 0 && !p.isUnfinished() && (p.takeover.begun || !takeover.Held(p.server, "")) {
-		return true
-	}
+// admission is whether a pass may go on with an MCPServer.
+type admission int
+
+const (
+	// leftAlone is what ToolHive has made and is to keep.
+	leftAlone admission = iota
+	// queued waits for its turn.
+	queued
+	// needsTurn may be taken over as soon as it has a slot.
+	needsTurn
+	// takesOver goes on, with a takeover.
+	takesOver
+	// goesOn has nothing to take over.
+	goesOn
+)
+
+// admit decides whether the pass may go on. If it must leave alone what ToolHive has made, a condition says why, unless
+// takeovers are off.
+func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message string) {
 	switch {
-	case p.takeover.begun:
+	case t.untaken == 0 && (t.begun || !takeover.Held(t.server, "")):
+		return goesOn, "", ""
+	case t.begun:
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
-		return p.goOn(ctx)
-	case p.config.Takeover == TakeoverOff:
+		return takesOver, "", ""
+	case mode == TakeoverOff:
 		// Nothing is told but what takes the place of something that is not true any more.
-		if before := takenOver(p.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
-			p.tellTakeover(ctx, v1beta1.ReasonTakeoverOff, leftAsItIs+": the operator runs with --takeover=off")
+		if before := takenOver(t.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
+			return leftAlone, v1beta1.ReasonTakeoverOff, leftAsItIs + ": the operator runs with --takeover=off"
 		}
-		return false
-	case p.config.Takeover == TakeoverManual && p.server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
-		p.tellTakeover(ctx, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, approval(p.key)))
-		return false
+		return leftAlone, "", ""
+	case mode == TakeoverManual && t.server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
+		return leftAlone, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, approval(t.key))
 	}
-	input, known := p.input(ctx)
+	return needsTurn, "", ""
+}
+
+// askForTurn asks for a slot for an MCPServer that can be taken over. That it waits is told once, in words that stay true: others
+// come and go, and to count them anew would cost a write each time for each that waits.
+func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reason, message string) {
+	input, known := c.input(ctx, v)
 	if !known {
-		return false
+		return leftAlone, "", ""
 	}
-	if _, err := render.Render(input, p.config.Options); err != nil {
-		p.tellTakeover(ctx, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err))
-		return false
+	if _, err := render.Render(input, c.config.Options); err != nil {
+		return leftAlone, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err)
 	}
-	turn, acquired := p.takeovers.acquire(p.key)
-	if !acquired {
-		p.takeover.queued = true
-		p.tellTurn(ctx, turn)
-		return false
+	turn, acquired := c.takeovers.acquire(v.key)
+	if acquired {
+		return takesOver, "", ""
 	}
-	return p.goOn(ctx)
+	before := takenOver(v.server)
+	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == v.server.Generation {
+		return queued, "", ""
+	}
+	return queued, v1beta1.ReasonWaiting, leftAsItIs + " until its turn comes. " + turn.String()
 }
 
-// isUnfinished reports whether a takeover was begun of which the status does not tell the end: there may be more to take than
-// informers show.
-func (p *pass) isUnfinished() bool {
-	return p.takeover.begun && !p.wasTakenOver() &&
-		(isTakingOver(p.server) || p.untold() || takeover.Held(p.server, "status") && !p.takeover.intruded)
-}
-
-// goOn goes on with a takeover, of what no informer shows as well.
-func (p *pass) goOn(ctx context.Context) bool {
-	p.takeover.underWay = true
-	if err := p.revealAll(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read what ToolHive may have made without labels")
-		p.retryAs(retryBackoff)
-		return false
+// mayReconcile reports whether the pass may go on, and says why not in the one condition of an MCPServer that is left as it is.
+func (p *pass) mayReconcile(ctx context.Context) bool {
+	p.takeover.survey()
+	admission, reason, message := p.takeover.admit(p.config.Takeover)
+	if admission == needsTurn {
+		admission, reason, message = p.askForTurn(ctx, p.view)
 	}
-	p.survey()
-	return true
-}
-
-// releaseTakeoverSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes
-// room for others.
-func (p *pass) releaseTakeoverSlot() {
-	switch {
-	case p.takeover.queued:
-	case !p.takeover.underWay, p.isTakenOver():
-		p.takeovers.release(p.key)
-	case p.takeover.unrendered, slices.ContainsFunc(p.refused, endures):
-		p.takeovers.suspend(p.key)
-	default:
-		if left := p.takeovers.hold(p.key, p.takeoverProgress()); left > 0 {
-			p.wakeAfter(left) // to give the slot up, if nothing happens until then
+	p.takeover.underWay, p.takeover.queued = admission == takesOver, admission == queued
+	if reason != "" {
+		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		config, conditions, news := status.Notice(p.server, finding, p.unreported.of(p.key), p.config.Clock.Now())
+		out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
+		p.unreported.note(p.key, out.Err, conditions)
+		if out.Err == nil && out.Action != apply.ActionNone {
+			p.recordEvents(p.server, news)
 		}
 	}
+	return admission == goesOn || admission == takesOver
 }
 
-// isTakenOver reports whether nothing is left to be taken over.
-func (p *pass) isTakenOver() bool {
-	return len(p.refused) == 0 && len(p.takeover.waiting) == 0 && !p.takeover.unrendered && !p.anyUntaken()
+// slotUse is what becomes of an MCPServer's slot, or of its place among those that wait for one, at the end of a pass.
+type slotUse int
+
+const (
+	slotKept slotUse = iota
+	slotReleased
+	slotSuspended
+	slotHeld
+)
+
+// useOfSlot decides so after writes of which some were refused.
+func (t *takingOver) useOfSlot(refused []error) slotUse {
+	switch {
+	case t.queued:
+		return slotKept
+	case !t.underWay, len(refused) == 0 && len(t.waiting) == 0 && !t.unrendered && t.countUntaken() == 0:
+		return slotReleased
+	case t.unrendered, slices.ContainsFunc(refused, endures):
+		return slotSuspended
+	}
+	return slotHeld
 }
 
 // endures reports whether a refusal does not pass by itself.
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
-// takeoverProgress is how far the takeover has come.
-func (p *pass) takeoverProgress() takeoverProgress {
-	progress := takeoverProgress{generation: p.server.Generation}
-	for _, ref := range p.refs {
-		if p.untaken(ref) {
-			progress.untaken++
-		}
+// takeoverProgressOf returns how far the takeover has come.
+func takeoverProgressOf(v *view) takeoverProgress {
+	outdated := countToolHivesProxies(v)
+	if set := v.statefulSet(); set != nil {
+		outdated += rollout.Outdated(set, v.backendPods())
 	}
-	progress.outdated = len(p.toolHivesProxies())
-	if set := p.statefulSet(); set != nil {
-		progress.outdated += rollout.Outdated(set, p.backendPods())
+	return takeoverProgress{generation: v.server.Generation, untaken: v.countUntaken(), outdated: outdated}
+}
+
+// leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others.
+// Wake is when to give the slot up, if nothing happens until then.
+func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Duration) {
+	switch t.useOfSlot(refused) {
+	case slotReleased:
+		c.takeovers.release(t.key)
+	case slotSuspended:
+		c.takeovers.suspend(t.key)
+	case slotHeld:
+		return c.takeovers.hold(t.key, takeoverProgressOf(t.view))
+	case slotKept:
 	}
-	return progress
+	return 0
 }
 
 // approval is the command that lets Freehold take the MCPServer over.
 func approval(key cache.ObjectName) string {
 	return shell.Command("kubectl", "annotate", "-n", key.Namespace, serverRef(key).String(),
 		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)
-}
-
-// tellTurn tells that the MCPServer waits, and for which others. It tells so once, in words that stay true: others come and
-// go, and to count them anew would cost a write each time for each that waits.
-func (p *pass) tellTurn(ctx context.Context, turn takeoverTurn) {
-	before := takenOver(p.server)
-	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == p.server.Generation {
-		return
-	}
-	p.tellTakeover(ctx, v1beta1.ReasonWaiting, leftAsItIs+" until its turn comes. "+turn.String())
 }
 
 // namedHolders is how many MCPServers that hold slots are named.
@@ -178,15 +202,4 @@ func (t takeoverTurn) String() string {
 	return fmt.Sprintf("It is one of many in its namespace, and --takeovers-at-once is %d. When it began to wait: %s, %d ahead of it "+
 		"in the queue. If those do not get on, their condition TakenOver says why: resolve that, or restart the operator with a "+
 		"higher --takeovers-at-once.", t.limit, holders, t.ahead)
-}
-
-// tellTakeover writes the one condition, and nothing else, to an MCPServer that is left as it is.
-func (p *pass) tellTakeover(ctx context.Context, reason, message string) {
-	finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	config, conditions, news := status.Notice(p.server, finding, p.unreported.of(p.key), p.config.Clock.Now())
-	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
-	p.unreported.note(p.key, out.Err, conditions)
-	if out.Err == nil && out.Action != apply.ActionNone {
-		p.recordEvents(news)
-	}
 }

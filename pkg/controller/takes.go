@@ -88,10 +88,18 @@ func (t *takes) forget(key cache.ObjectName) {
 	delete(t.of, key)
 }
 
-// recordTake writes down what a request to take is about to end, before anything is taken; with that the MCPServer's next
-// pass begins. It forgets a request that is withdrawn. complete tells that every object was there and could be looked at.
-func (p *pass) recordTake(ctx context.Context, complete bool) {
-	r := p.resolution
+// take carries out a request to take what the status is about, which is then written with the rest. Of another request it writes
+// down what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that
+// is withdrawn. complete tells that every object was there and could be looked at.
+func (p *pass) take(ctx context.Context, complete bool) {
+	r, ref := p.resolution, serverRef(p.key)
+	if slices.ContainsFunc(p.object(ref).GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return r.takes(ref, ownership.OwnerOf(&e))
+	}) {
+		req := statusRequest(&p.takeover, nil)
+		r.complete(&req)
+		p.recordOutcome(p.applier.TakeHeld(ctx, p.statusWriter(), req))
+	}
 	_, recorded := p.server.Annotations[v1beta1.AnnotationTakeRecord]
 	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
 	switch {
@@ -100,29 +108,32 @@ func (p *pass) recordTake(ctx context.Context, complete bool) {
 	case r.take.Empty():
 		p.takes.withdraw(p.key)
 	default:
-		record := p.toTake(ctx)
-		if len(record.Claims) == 0 && !complete || p.unanswered() {
+		held, err := apply.HeldByOthers(p.statusWriter(), statusRequest(&p.takeover, nil))
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
+		}
+		record := claimsToTake(p.view, conflicts(p.refused), held)
+		if len(record.Claims) == 0 && !complete || slices.ContainsFunc(p.refused, losesTrack) {
 			return // There may be more to take than is known.
 		}
 		config.WithAnnotations(map[string]string{v1beta1.AnnotationTakeRecord: record.String()})
 	}
-	out := p.write(ctx, managers.Requests, apply.Request{Object: serverRef(p.key), Config: config})
+	out := p.write(ctx, managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
 		p.takes.forget(p.key) // What was taken for another request, or for the same one that was withdrawn, counts no more.
 	}
 }
 
-// unanswered reports whether a writer does not know whether its fields are contested: it lost a race, or got no answer.
-func (p *pass) unanswered() bool {
-	return slices.ContainsFunc(p.refused, func(err error) bool {
-		refusal, ok := errors.AsType[*apply.Refusal](err)
-		return ok && refusal.Writer != "" && (refusal.Class == apply.ClassMoved || refusal.Class == apply.ClassTransient)
-	})
+// losesTrack reports whether a writer does not know whether its fields are contested: it lost a race, or got no answer.
+func losesTrack(err error) bool {
+	refusal, ok := errors.AsType[*apply.Refusal](err)
+	return ok && refusal.Writer != "" && (refusal.Class == apply.ClassMoved || refusal.Class == apply.ClassTransient)
 }
 
-// toTake records the claims that the request to take is about, as they stand.
-func (p *pass) toTake(ctx context.Context) request.Record {
-	asked := p.resolution.take
+// claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of
+// the status that others hold and our writer does not, and all of ToolHive's to what was taken over.
+func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldConflict) request.Record {
+	asked := v.resolution.take
 	record := request.Record{Request: request.Digest(asked.Text)}
 	var took []string
 	fields := func(object apply.ObjectRef, contested []apply.FieldConflict) {
@@ -134,13 +145,12 @@ func (p *pass) toTake(ctx context.Context) request.Record {
 			}
 		}
 	}
-	for _, conflict := range p.conflicts() {
+	for _, conflict := range conflicts {
 		fields(conflict.Object, conflict.Fields)
 	}
-	fields(serverRef(p.key), p.heldStatus(ctx))
-	for _, ref := range p.refs {
-		live := p.object(ref)
-		if live == nil || ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !p.isOwned(ref, live) || p.untaken(ref) {
+	fields(serverRef(v.key), held)
+	for ref, live := range v.existing() {
+		if ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !v.isOwned(ref, live) || v.isUntaken(ref) {
 			continue
 		}
 		entries := live.GetManagedFields()
@@ -156,35 +166,12 @@ func (p *pass) toTake(ctx context.Context) request.Record {
 	return record
 }
 
-// conflicts are those that this pass has found.
-func (p *pass) conflicts() (found []*apply.ConflictError) {
-	for _, err := range p.refused {
+// conflicts are those among refusals.
+func conflicts(refused []error) (found []*apply.ConflictError) {
+	for _, err := range refused {
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
 			found = append(found, conflict)
 		}
 	}
 	return found
-}
-
-// heldStatus are the fields of the status that others hold and our writer does not.
-func (p *pass) heldStatus(ctx context.Context) []apply.FieldConflict {
-	req := p.statusRequest(nil)
-	held, err := apply.HeldByOthers(p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
-	}
-	return held
-}
-
-// takeStatus takes what the request to take is about of the status. What is taken is then written with the rest.
-func (p *pass) takeStatus(ctx context.Context) {
-	live := p.object(serverRef(p.key))
-	if !slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return p.resolution.takes(serverRef(p.key), ownership.OwnerOf(&e))
-	}) {
-		return
-	}
-	req := p.statusRequest(nil)
-	p.resolution.complete(&req)
-	p.recordOutcome(p.applier.TakeHeld(ctx, p.clients.writers[writerKey{managers.Status, managers.MCPServer}], req))
 }

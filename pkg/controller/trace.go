@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
@@ -53,35 +54,39 @@ func (c *Controller) traced(ctx context.Context, key cache.ObjectName) retry {
 	return c.sync(ctx, key)
 }
 
-// traceEnd tells the span of a pass that ended without looking at its MCPServer.
-func traceEnd(ctx context.Context, outcome string) {
+// traceGeneration tells the span of a pass which MCPServer it is about.
+func traceGeneration(ctx context.Context, server *v1beta1.MCPServer) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(apply.AttributeOutcome.String(outcome))
+		span.SetAttributes(AttributeGeneration.Int64(server.Generation))
 	}
 }
 
-// trace tells the span of a pass how it ended.
-func (p *pass) trace(ctx context.Context) {
+// traceEnd tells the span of a pass how it ended: with the outcome, or, where writes were refused, with that of the first refusal.
+// What passes by itself is told only if there is nothing else to tell.
+func traceEnd(ctx context.Context, outcome string, refused ...error) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(AttributeGeneration.Int64(p.server.Generation))
-	// What passes by itself is told only if there is nothing else to tell.
-	first := slices.IndexFunc(p.refused, isNews)
-	switch {
-	case first >= 0:
-		apply.RecordRefusal(span, p.refused[first])
-	case len(p.refused) > 0:
-		apply.RecordRefusal(span, p.refused[0])
-	case p.takeover.unrendered:
-		span.SetAttributes(apply.AttributeOutcome.String(OutcomeInvalid))
-		span.SetStatus(codes.Error, "the spec cannot be rendered")
-	case p.server.DeletionTimestamp != nil:
-		span.SetAttributes(apply.AttributeOutcome.String(OutcomeDeleting))
-	case p.reporting:
-		span.SetAttributes(apply.AttributeOutcome.String(OutcomeDone))
-	default:
-		span.SetAttributes(apply.AttributeOutcome.String(OutcomeWaiting))
+	if len(refused) > 0 {
+		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, isNews))])
+		return
 	}
+	span.SetAttributes(apply.AttributeOutcome.String(outcome))
+	if outcome == OutcomeInvalid {
+		span.SetStatus(codes.Error, "the spec cannot be rendered")
+	}
+}
+
+// outcome is that of a pass in which nothing was refused.
+func (t *takingOver) outcome() string {
+	switch {
+	case t.unrendered:
+		return OutcomeInvalid
+	case t.server.DeletionTimestamp != nil:
+		return OutcomeDeleting
+	case t.reporting:
+		return OutcomeDone
+	}
+	return OutcomeWaiting
 }

@@ -6,18 +6,78 @@ package controller
 import (
 	"context"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
+
+// writeChildren writes the intents in their order. One that depends on what was refused is held back: its output would run
+// ahead of what it stands for. The proxy is not made before the backend has been ready.
+func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
+	// A runner that starts finds what it talks to. One that is attached to a process needs to be told which.
+	backendReady := p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
+	for _, intent := range result.Intents {
+		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
+		if ref.Kind == managers.Deployment && p.object(ref) == nil && !backendReady {
+			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
+			// its pod, brings us back here.
+			p.made = true
+			continue
+		}
+		if managers.CountsReplicas(intent.Writer) {
+			continue
+		}
+		if dependency, unmet := unmet(intent, p.key.Namespace, p.unwritten); unmet {
+			klog.FromContext(ctx).V(4).Info("Held back", "writer", intent.Writer, "object", ref.String(), "dependsOn", dependency.String())
+			p.held++
+			p.unwritten.Insert(ref)
+			continue
+		}
+		render.PinConfigs(intent, p.configUID)
+		if out := p.write(ctx, intent.Writer, apply.Request{
+			Object: ref, Config: intent.Config, Unset: stillSet(intent, p.object(ref)), Preserve: intent.Preserve(),
+		}); out.Err != nil {
+			p.unwritten.Insert(ref)
+		}
+	}
+}
+
+// stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
+// keeps enough to tell; the object would have to be read otherwise.
+func stillSet(intent render.Intent, live metav1.Object) []string {
+	if set, ok := live.(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate == nil {
+		return nil
+	}
+	return intent.Unset
+}
+
+// scale writes the number of pods of one workload.
+func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *render.Result) {
+	ref := workload.Ref(p.key.Namespace, p.key.Name)
+	in := scaling{view: p.view, workload: workload, result: result, wait: p.capBackoff.left(ref)}
+	scaled := in.decide()
+	p.wake = sooner(p.wake, scaled.wait)
+	if scaled.request != nil {
+		out := p.write(ctx, workload.Replicas, *scaled.request)
+		if !out.Wrote() {
+			return
+		}
+		if scaled.caps && out.Err == nil {
+			p.capBackoff.begin(ref)
+		}
+	}
+	p.capped = append(p.capped, scaled.told...)
+}
 
 // write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
 // as it is and the source are filled in.
@@ -40,17 +100,16 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 			}
 			p.resolution.complete(&req)
 		}
-		if p.inheritFromToolHive(manager, &req) {
+		if p.takeover.inherit(manager, &req) {
 			return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live}
 		}
 		if manager == managers.Status {
-			req.Aside = p.aside(ctx, req)
+			req.Aside = setAside(ctx, &p.takeover, p.statusWriter(), req)
 		}
 		out = p.applier.Sync(ctx, p.clients.writers[writerKey{manager, ref.Kind}], req)
 	}
 	discovered, wake := p.discover(ctx, out)
-	p.discovered = p.discovered || discovered
-	p.wakeAfter(wake)
+	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
 	p.recordOutcome(out)
 	return out
 }
@@ -70,45 +129,37 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 	return ""
 }
 
+// delete deletes an object as it was seen.
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
 	p.recordOutcome(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
 }
 
-func (p *pass) deletePods(ctx context.Context, pods []*corev1.Pod) {
-	for _, pod := range pods {
-		p.delete(ctx, childRef(podKind, pod.Namespace, pod.Name), pod)
-	}
-}
-
-// recordOutcome stores the object that a write has left and its error, and raises the retry level.
+// recordOutcome stores the object that a write has left and its error.
 func (p *pass) recordOutcome(out apply.Outcome) {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && out.Wrote() {
 		p.written = server
 	} else if out.Wrote() {
 		now := p.caches.reducer.reduce(out.Object, out.Live, p.children[out.Object])
 		p.children[out.Object] = now
-		p.wakeAfter(p.keep(out.Object, now))
+		p.wake = sooner(p.wake, p.keep(out.Object, now))
 	}
 	p.made = p.made || out.Action == apply.ActionCreated
 	p.resolution.note(out)
 	if p.resolution.begun {
 		p.takes.note(p.key, p.resolution.record.Request, out)
 	}
-	p.recordEvents(claimEvents(p.view, out))
-	p.wakeAfter(out.RetryAfter)
+	p.recordEvents(p.server, claimEvents(p.view, out))
+	p.wake = sooner(p.wake, out.RetryAfter)
 	if out.Err != nil {
 		p.refused = append(p.refused, out.Err)
 	}
 }
 
-// wakeAfter makes the MCPServer be looked at again after a wait, if there is one.
-func (p *pass) wakeAfter(wait time.Duration) { p.wake = sooner(p.wake, wait) }
-
-func (p *pass) recordEvents(news []status.Event) {
-	if p.config.Recorder == nil {
+func (c *Controller) recordEvents(server *v1beta1.MCPServer, news []status.Event) {
+	if c.config.Recorder == nil {
 		return
 	}
 	for _, event := range news {
-		p.config.Recorder.Eventf(p.server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+		c.config.Recorder.Eventf(server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
 	}
 }
