@@ -19,7 +19,7 @@ import (
 // Every event wakes, that of a deletion which was missed among them; what is no object does not.
 func TestHandlerWakes(t *testing.T) {
 	var woken []string
-	handler := (&Controller{applier: apply.NewApplier(nil)}).handler(managers.MCPServer, func(obj metav1.Object) { woken = append(woken, obj.GetName()) })
+	handler := (&Controller{applier: apply.NewApplier(nil), caches: &caches{}}).handler(managers.MCPServer, nil, func(obj metav1.Object) { woken = append(woken, obj.GetName()) })
 	handler.OnAdd(newServer("added"), true)
 	handler.OnUpdate(newServer("old"), newServer("new"))
 	handler.OnDelete(newServer("deleted"))

@@ -228,7 +228,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, func(obj metav1.Object) {
+		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object) {
 			c.queue.Add(cache.MetaObjectToName(obj))
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
@@ -238,7 +238,9 @@ func (c *Controller) addHandlers() error {
 		}
 		for key, store := range s.childStores {
 			kind := key.kind
-			if _, err := store.AddEventHandler(c.handler(kind, func(obj metav1.Object) { c.wakeParents(kind, obj) })); err != nil {
+			if _, err := store.AddEventHandler(c.handler(kind, store.GetStore(), func(obj metav1.Object) {
+				c.wakeParents(kind, obj)
+			})); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
 		}
@@ -246,15 +248,20 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
-// handler wakes for whatever happens to an object of a kind.
-func (c *Controller) handler(kind schema.GroupKind, wake func(obj metav1.Object)) cache.ResourceEventHandler {
+// handler wakes for whatever happens to an object of a kind that a store shows.
+func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object)) cache.ResourceEventHandler {
 	return onEvery(func(obj any) {
-		if accessor, err := meta.Accessor(obj); err == nil {
-			// The next pass would find it out as well. That may be long in coming when thousands are to be made at once, and
-			// until then their versions would be remembered.
-			c.applier.WriteTracker().Seen(childRef(kind, accessor.GetNamespace(), accessor.GetName()), accessor.GetResourceVersion())
-			wake(accessor)
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return
 		}
+		// The next pass would find it out as well. That may be long in coming when thousands are to be made at once, and
+		// until then their versions would be remembered. Another store of the kind than the one that a pass looks into says
+		// nothing of what that one shows.
+		if ref := childRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
+			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
+		}
+		wake(accessor)
 	})
 }
 
