@@ -1,0 +1,162 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// outskirts are surroundings without caches.
+type outskirts struct {
+	sets     []replicaSet
+	unplaced []*corev1.Pod
+	living   map[types.UID]string
+}
+
+func (o *outskirts) replicaSets(string, types.UID) []replicaSet { return o.sets }
+
+func (o *outskirts) unplacedProxyPods(cache.ObjectName) []*corev1.Pod { return o.unplaced }
+
+func (o *outskirts) serverOf(_ string, uid types.UID) (name string, ok bool) {
+	name, ok = o.living[uid]
+	return name, ok
+}
+
+func (o *outskirts) serves(key cache.ObjectName) bool {
+	for _, name := range o.living {
+		if name == key.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// sees returns a view of an MCPServer, its children, as the caches keep them, and their pods.
+func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
+	v := &view{
+		key: cache.MetaObjectToName(server), server: server, resolution: newResolution(server), now: bubbleStart,
+		refs: fixed(cache.MetaObjectToName(server)), children: map[apply.ObjectRef]*child{},
+		pods: map[types.UID][]*corev1.Pod{}, around: &outskirts{},
+	}
+	for _, object := range objects {
+		ref := apply.ObjectRef{}
+		switch object := object.(type) {
+		case *corev1.Pod:
+			workload := metav1.GetControllerOf(object).UID
+			if metav1.GetControllerOf(object).Kind == "ReplicaSet" {
+				workload = types.UID("deployment-" + server.Name)
+			}
+			v.pods[workload] = append(v.pods[workload], object)
+			continue
+		case *appsv1.Deployment:
+			ref.Kind = managers.Deployment
+		case *appsv1.StatefulSet:
+			ref.Kind = managers.StatefulSet
+		case *corev1.Service:
+			ref.Kind = managers.ServiceKind
+		case *corev1.ServiceAccount:
+			ref.Kind = managers.ServiceAccount
+		case *rbacv1.RoleBinding:
+			ref.Kind = managers.RoleBinding
+		case *corev1.ConfigMap:
+			ref.Kind = managers.ConfigMap
+			v.refs = append(v.refs, childRef(ref.Kind, object.Namespace, object.Name))
+		}
+		ref = childRef(ref.Kind, object.GetNamespace(), object.GetName())
+		v.children[ref] = &child{State: apply.State{Object: essence(ref.Kind, object)}}
+	}
+	return v
+}
+
+// childOf makes an object a child of an MCPServer, written at its present generation.
+func childOf[L metav1.Object](server *v1beta1.MCPServer, name string, object L) L {
+	object.SetName(name)
+	object.SetNamespace(server.Namespace)
+	object.SetUID(types.UID("child-" + name))
+	object.SetLabels(render.ProxySelector(server.Name))
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.MCPServerKind, Name: server.Name, UID: server.UID, Controller: new(true),
+	}})
+	object.SetAnnotations(map[string]string{v1beta1.AnnotationSource: apply.Source{UID: server.UID, Generation: server.Generation}.String()})
+	return object
+}
+
+// webProxy and webBackend are the workloads of an MCPServer, complete.
+func webProxy(server *v1beta1.MCPServer, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := childOf(server, server.Name, &appsv1.Deployment{})
+	d.UID = types.UID("deployment-" + server.Name)
+	for _, edit := range edits {
+		edit(d)
+	}
+	return d
+}
+
+func webBackend(server *v1beta1.MCPServer, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	set := childOf(server, server.Name, &appsv1.StatefulSet{})
+	set.UID = types.UID("set-" + server.Name)
+	set.Status = appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1, CurrentRevision: revision, UpdateRevision: revision}
+	for _, edit := range edits {
+		edit(set)
+	}
+	return set
+}
+
+func refNames(refs []apply.ObjectRef) (names []string) {
+	for _, ref := range refs {
+		names = append(names, ref.String())
+	}
+	return names
+}
+
+func podNames(pods []*corev1.Pod) (names []string) {
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// What has the name of a child and is another one's is seen, and is not taken for the MCPServer's.
+func TestViewTellsWhoseAnObjectIs(t *testing.T) {
+	server, other := newServer("web"), newServer("other")
+	pod := proxyPod("web", render.ProxySelector("web"))
+	v := sees(server, webProxy(server), pod)
+	if v.deployment() == nil || !slices.Equal(v.proxyPods(), []*corev1.Pod{pod}) {
+		t.Errorf("the Deployment is %v, its pods %v", v.deployment(), v.proxyPods())
+	}
+	foreign := webProxy(server)
+	foreign.OwnerReferences = webProxy(other).OwnerReferences
+	v = sees(server, foreign, pod)
+	v.around = &outskirts{living: map[types.UID]string{other.UID: other.Name}}
+	if v.deployment() != nil || v.proxyPods() != nil || v.object(webDeployment) == nil {
+		t.Errorf("another one's Deployment is %v, its pods %v", v.deployment(), v.proxyPods())
+	}
+	if notOurs(v, webDeployment) == "" || notOurs(v, serverRef(v.key)) != "" || notOurs(v, v.statefulSetRef()) != "" {
+		t.Error("it is another one's Deployment that is not to be written, and nothing else")
+	}
+}
+
+// The MCPServer is known best as a write has left it.
+func TestViewKnowsWhatWasWritten(t *testing.T) {
+	v := sees(newServer("web"))
+	if v.object(serverRef(v.key)) != metav1.Object(v.server) {
+		t.Error("before a write it is not as it was found")
+	}
+	v.written = v.server.DeepCopy()
+	if v.object(serverRef(v.key)) != metav1.Object(v.written) {
+		t.Error("after a write it is not as it was left")
+	}
+}
