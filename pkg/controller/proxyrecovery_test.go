@@ -14,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -130,4 +132,47 @@ func TestProxyWaitsWithItsBackend(t *testing.T) {
 			t.Errorf("it is %s: %s", got.Phase, got.Message)
 		}
 	})
+}
+
+// A pod that fails while the backend is away is known until it has had a new start.
+func TestRecoveryIsDecided(t *testing.T) {
+	type failures = map[types.UID]failure
+	for name, c := range map[string]struct {
+		serves  bool
+		before  failures
+		state   corev1.ContainerState
+		going   bool
+		want    failures
+		deleted bool
+	}{
+		"fails without a backend":          {before: nil, state: ended, want: failures{"pod": 3}},
+		"others are known already":         {before: failures{"other": 1}, state: backOff, want: failures{"other": 1, "pod": 3}},
+		"runs without a backend":           {want: failures{}},
+		"the backend is back":              {serves: true, before: failures{"pod": 3}, state: backOff, want: failures{"pod": 3}, deleted: true},
+		"it does not wait yet":             {serves: true, before: failures{"pod": 3}, state: ended, want: failures{"pod": 3}},
+		"it was started again":             {serves: true, before: failures{"pod": 2}, state: backOff, want: failures{}},
+		"it runs":                          {serves: true, before: failures{"pod": 3}, want: failures{}},
+		"it is on its way out":             {serves: true, before: failures{"pod": 3}, state: backOff, going: true, want: failures{}},
+		"it fails for a reason of its own": {serves: true, before: failures{"other": 3}, state: backOff, want: failures{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, pod := newServer("web"), proxyPod("web", nil)
+			pod.UID = "pod"
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: render.ProxyContainer, RestartCount: 3, State: c.state}}
+			if c.going {
+				pod.DeletionTimestamp = &metav1.Time{Time: bubbleStart}
+			}
+			r := recoverProxies(sees(server, webProxy(server), pod, webBackend(server, func(set *appsv1.StatefulSet) {
+				if !c.serves {
+					set.Status.ReadyReplicas = 0
+				}
+			})), c.before)
+			if diff := cmp.Diff(c.want, r.failed); diff != "" {
+				t.Errorf("known (-want +got):\n%s", diff)
+			}
+			if deleted := len(r.doomed) == 1; deleted != c.deleted || r.recovering != (c.serves && len(c.want) > 0) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
 }

@@ -160,3 +160,42 @@ func TestPodOfARequestIsNotSuperseded(t *testing.T) {
 		}
 	}
 }
+
+func TestImmediateRestartIsDecided(t *testing.T) {
+	at, err := time.Parse(time.RFC3339, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		strategy, borne string
+		now             time.Time
+		want            []string
+		wait            time.Duration
+	}{
+		"older pods of earlier requests":  {"immediate", asked, at, []string{"old"}, 0},
+		"no request":                      {"", asked, at, nil, 0},
+		"the clock of who asks is ahead":  {"immediate", asked, at.Add(-time.Minute), nil, time.Minute},
+		"the Deployment does not bear it": {"immediate", "1999-01-01T00:00:00Z", at, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer("web")
+			server.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: asked, v1beta1.AnnotationRestartStrategy: c.strategy}
+			objects := []metav1.Object{webProxy(server, func(d *appsv1.Deployment) {
+				d.Spec.Template.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: c.borne}
+			})}
+			for name, created := range map[string]time.Time{"old": at.Add(-time.Second), "young": at} {
+				pod := proxyPod("web", nil)
+				pod.Name, pod.CreationTimestamp = name, metav1.NewTime(created)
+				objects = append(objects, pod)
+			}
+			replaced := proxyPod("web", nil)
+			replaced.Name, replaced.Annotations = "new", map[string]string{v1beta1.AnnotationRestartedAt: asked}
+			v := sees(server, append(objects, replaced)...)
+			v.now = c.now
+			doomed, wait := immediateRestart(v)
+			if got := podNames(doomed); !slices.Equal(got, c.want) || wait != c.wait {
+				t.Errorf("deletes %v after %s, want %v after %s", got, wait, c.want, c.wait)
+			}
+		})
+	}
+}
