@@ -108,7 +108,10 @@ func webProxy(server *v1beta1.MCPServer, edits ...func(*appsv1.Deployment)) *app
 func webBackend(server *v1beta1.MCPServer, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	set := childOf(server, server.Name, &appsv1.StatefulSet{})
 	set.UID = types.UID("set-" + server.Name)
-	set.Status = appsv1.StatefulSetStatus{Replicas: 1, ReadyReplicas: 1, CurrentRevision: revision, UpdateRevision: revision}
+	set.Generation = 1
+	set.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: 1, Replicas: 1, ReadyReplicas: 1, CurrentRevision: revision, UpdateRevision: revision,
+	}
 	for _, edit := range edits {
 		edit(set)
 	}
