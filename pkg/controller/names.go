@@ -4,6 +4,9 @@
 package controller
 
 import (
+	"context"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,4 +34,53 @@ func childRef(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {
 	return childRef(managers.MCPServer, key.Namespace, key.Name)
+}
+
+// wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.
+func (c *Controller) wakeNeighbours(server cache.ObjectName) {
+	for _, ref := range fixed(server) {
+		for _, neighbour := range c.neighbours(server, ref) {
+			c.queue.Add(neighbour)
+		}
+	}
+}
+
+// neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
+func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
+	for _, name := range inventory.Servers(child.Kind, child.Name) {
+		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.serves(neighbour) {
+			found = append(found, neighbour)
+		}
+	}
+	return found
+}
+
+// forget drops what is kept of an MCPServer that is gone.
+func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
+	c.configMaps.use(ctx, key)
+	c.adoptions.forget(key)
+	c.proxyRecovery.forget(key)
+	c.rollouts.forget(key)
+	c.unreported.forget(key)
+	c.takeovers.release(key)
+	c.takes.forget(key)
+	c.applier.Forget(serverRef(key))
+	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {
+		if len(c.neighbours(key, ref)) > 0 {
+			continue // It may be another one's, who is to know it still.
+		}
+		c.applier.Forget(ref)
+		c.hidden.drop(ref)
+		c.capBackoff.forget(ref)
+	}
+}
+
+// caughtUp tells whether the caches show every write of ours to the MCPServer and its children.
+func (c *Controller) caughtUp(key cache.ObjectName) bool {
+	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key), []apply.ObjectRef{serverRef(key)}) {
+		if !c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) {
+			return false
+		}
+	}
+	return true
 }
