@@ -66,23 +66,6 @@ func (p *pass) finalize(ctx context.Context) {
 	}
 }
 
-// revealAll reads what has the name of a child and is shown by no informer: a child that has lost its label is to go as well.
-func (c *Controller) revealAll(ctx context.Context, v *view) error {
-	for _, ref := range slices.Concat(fixed(v.key), c.configNames.get(v.key)) {
-		if v.children[ref] != nil {
-			continue
-		}
-		found, err := c.readChild(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if found != nil {
-			v.children[ref] = found
-		}
-	}
-	return nil
-}
-
 // deletion is what is to be done about an MCPServer that is being deleted.
 type deletion struct {
 	// doomed are the children that are ours to delete, in order, and left are those that stay behind.

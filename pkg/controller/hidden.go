@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -113,21 +114,32 @@ func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovere
 	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.child(ref) != nil {
 		return false, 0
 	}
-	switch known := c.hidden.get(ref) != nil; apply.ClassOf(out.Err) {
+	if out.Action != apply.ActionRefused {
+		return false, 0 // Nothing was asked, so nothing is learned.
+	}
+	known := c.hidden.get(ref) != nil
+	switch apply.ClassOf(out.Err) {
 	case apply.ClassGone:
 		c.hidden.drop(ref)
-	case apply.ClassMoved:
-		found, wait, err := c.readHidden(ctx, ref)
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+		return false, 0
+	case apply.ClassForbidden, apply.ClassInvalid:
+		if known {
 			return false, 0
 		}
-		if found != nil || known {
-			return true, time.Millisecond
-		}
-		return false, wait
+		// A creation is authorized, admitted and validated before the API server looks whether the name is free.
+	case apply.ClassMoved:
+	default:
+		return false, 0
 	}
-	return false, 0
+	found, wait, err := c.readHidden(ctx, ref)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+		return false, 0
+	}
+	if found != nil || known {
+		return true, time.Millisecond
+	}
+	return false, wait
 }
 
 // readHidden reads an object that no informer shows, and remembers it as it is; nil when there is none. Wake is when to read it
@@ -143,6 +155,26 @@ func (c *Controller) readHidden(ctx context.Context, ref apply.ObjectRef) (found
 		wake = c.hidden.put(ref, found)
 	}
 	return found, wake, nil
+}
+
+// revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
+// the rest, and a child that has lost its label is to go with its MCPServer.
+func (c *Controller) revealAll(ctx context.Context, v *view) error {
+	for _, ref := range slices.Concat(fixed(v.key), c.configNames.get(v.key)) {
+		if v.children[ref] != nil || c.hidden.isAbsent(ref, v.server.UID) {
+			continue
+		}
+		found, _, err := c.readHidden(ctx, ref)
+		switch {
+		case err != nil:
+			return err
+		case found == nil:
+			c.hidden.noteAbsent(ref, v.server.UID)
+		default:
+			v.children[ref] = found
+		}
+	}
+	return nil
 }
 
 // readChild reads an object from the API server; nil when there is none.

@@ -71,6 +71,7 @@ type takingOver struct {
 
 // survey looks at what ToolHive holds of the MCPServer.
 func (t *takingOver) survey() {
+	t.untaken = 0
 	for ref, live := range t.existing() {
 		switch {
 		case ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !t.isOwned(ref, live):
@@ -266,6 +267,13 @@ func (t *takingOver) progress() []status.Finding {
 		return nil
 	}
 	return []status.Finding{f}
+}
+
+// isUnfinished reports whether a takeover was begun of which the status does not tell the end: there may be more to take than
+// informers show.
+func (t *takingOver) isUnfinished() bool {
+	return t.begun && !meta.IsStatusConditionTrue(t.server.Status.Conditions, v1beta1.ConditionTakenOver) &&
+		(isTakingOver(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
 }
 
 // untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.

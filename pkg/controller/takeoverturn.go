@@ -72,7 +72,7 @@ const (
 // takeovers are off.
 func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message string) {
 	switch {
-	case t.untaken == 0 && (t.begun || !takeover.Held(t.server, "")):
+	case t.untaken == 0 && !t.isUnfinished() && (t.begun || !takeover.Held(t.server, "")):
 		return goesOn, "", ""
 	case t.begun:
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
@@ -126,6 +126,14 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		if out.Err == nil && out.Action != apply.ActionNone {
 			p.recordEvents(p.server, news)
 		}
+	}
+	if admission == takesOver {
+		if err := p.revealAll(ctx, p.view); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot read what ToolHive may have made without labels")
+			p.retry = retryBackoff
+			return false
+		}
+		p.takeover.survey()
 	}
 	return admission == goesOn || admission == takesOver
 }
