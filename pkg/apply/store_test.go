@@ -41,6 +41,8 @@ type store struct {
 	stored   *deployment // nil for none
 	version  int
 	requests []string
+	// applied are the configurations that came, without preconditions.
+	applied []map[string]any
 }
 
 // editor is the name under which managedFields are edited here.
@@ -79,6 +81,7 @@ func (s *store) sync(want *configuration, complete func(*apply.Request)) apply.O
 	if complete != nil {
 		complete(&req)
 	}
+	s.comparePlan(ctx, req)
 	return do(ctx, s.applier, s.writer, req)
 }
 
@@ -111,6 +114,10 @@ func (s *store) apply(_ context.Context, _ string, config *configuration, option
 	if err := sent.UnmarshalJSON(body); err != nil {
 		return nil, err
 	}
+	unguarded := sent.DeepCopy().Object
+	unstructured.RemoveNestedField(unguarded, "metadata", "uid")
+	unstructured.RemoveNestedField(unguarded, "metadata", "resourceVersion")
+	s.applied = append(s.applied, unguarded)
 	before := &deployment{}
 	if s.stored != nil {
 		before = s.live()

@@ -76,6 +76,8 @@ type Writer interface {
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
 	heldAlone(req Request) ([]FieldConflict, error)
 	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
+	// plan is Plan.
+	plan(req Request) (*Planned, error)
 }
 
 // Request is one intent and the object that it is about.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -66,6 +67,35 @@ func PatchEntries(obj metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byt
 		{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()},
 		{"add", "/metadata/managedFields", entries},
 	})
+}
+
+// Patched returns a copy of an object with the managedFields that a patch of Edit.Patch or PatchEntries gives it. The object may
+// be nil for a nil patch, which leaves everything as it is.
+func Patched(obj *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
+	var operations []struct {
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	if patch == nil {
+		return obj, nil
+	}
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return nil, err
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, operation := range operations {
+		if operation.Path == "/metadata/managedFields" {
+			if err := json.Unmarshal(operation.Value, &entries); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(entries) == 1 && entries[0] == (metav1.ManagedFieldsEntry{}) {
+		entries = nil
+	}
+	obj = obj.DeepCopy()
+	obj.SetManagedFields(entries)
+	return obj, nil
 }
 
 // Release makes the holder give up the fields for which give returns true. Their values stay, and whoever else owns

@@ -1,0 +1,175 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// Planned is what a writer would do about a request, and why.
+type Planned struct {
+	// Outcome is what Applier.Sync would return, but for what the API server refuses for another reason than a conflict.
+	Outcome
+	// Steps are the requests that would be sent, in order. One that is in conflict is the last, unless the fields are taken.
+	Steps []Step
+	// After is the object after the steps, without the defaults that the API server fills in; nil when there is none.
+	After *unstructured.Unstructured
+}
+
+// Step is one request of a Planned: an edit of managedFields, or an apply.
+type Step struct {
+	// Edit is why fields change hands, and which; nil for an apply.
+	Edit *ClaimChange
+	// Apply is the configuration that is applied, without the preconditions; nil for an edit.
+	Apply map[string]any
+}
+
+// Config returns the configuration that is applied in the end; nil for none.
+func (p *Planned) Config() map[string]any {
+	if len(p.Steps) == 0 {
+		return nil
+	}
+	return p.Steps[len(p.Steps)-1].Apply
+}
+
+// Contested returns the fields of the conflict that the plan ends with, in the order of their paths; nil for none.
+func (p *Planned) Contested() []fieldpath.Path {
+	conflict, contested := errors.AsType[*ConflictError](p.Err)
+	if !contested {
+		return nil
+	}
+	return ownership.Paths(p.Live, conflict.names)
+}
+
+// Plan returns what Applier.Sync would do if nothing was remembered of earlier requests. It is pure: it runs the same
+// procedure, but merges what would be sent into a copy of the object, by the API server's own code. Request.Live is the whole
+// object, of the writer's type or unstructured; State and Load are ignored. The request is not modified. The error tells that
+// something cannot be encoded, or does not fit the schema of the writer's target.
+func Plan(w Writer, req Request) (*Planned, error) {
+	req.State, req.Load = nil, nil
+	return w.plan(req)
+}
+
+func (w *writer[L, A]) plan(req Request) (*Planned, error) {
+	config, ok := req.Config.(A)
+	if !ok {
+		return nil, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, config)
+	}
+	body, err := marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	config = reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
+	if err := json.Unmarshal(body, config); err != nil {
+		return nil, err
+	}
+	req.Config = config
+	m := &memory[L, A]{writer: w}
+	if err := m.store(&req); err != nil {
+		return nil, err
+	}
+	planner := &writer[L, A]{manager: w.manager, target: w.target}
+	planner.target.Apply, planner.target.Edits.Send = m.apply, m.edit
+	planner.target.Edits.Clock = cmp.Or[clock.PassiveClock](w.target.Edits.Clock, clock.RealClock{})
+
+	ctx := klog.NewContext(context.Background(), klog.Logger{}) // What goes wrong is in the answer.
+	p := &Planned{Outcome: planner.sync(ctx, newRequestCache(planner.target.Edits.Clock), req), Steps: m.steps, After: m.object}
+	if m.failed != nil {
+		return nil, fmt.Errorf("what %s wants of %s cannot be merged: %w", w.manager.Name, req.Object, m.failed)
+	}
+	claims := p.Claims
+	for i := range p.Steps {
+		if p.Steps[i].Apply == nil {
+			p.Steps[i].Edit, claims = &claims[0], claims[1:]
+		}
+	}
+	return p, nil
+}
+
+// memory stands in for the API server: it has one object, and merges into it what a writer sends.
+type memory[L metav1.Object, A Configuration[A]] struct {
+	writer *writer[L, A]
+	// object is nil for none.
+	object *unstructured.Unstructured
+	steps  []Step
+	// failed is an error that no API server would answer with.
+	failed error
+}
+
+// store takes the object of a request, and has the request refer to a copy of the writer's type.
+func (m *memory[L, A]) store(req *Request) (err error) {
+	if req.Live == nil {
+		return nil
+	}
+	content, err := decoded(req.Live)
+	if err != nil {
+		return err
+	}
+	wanted, err := decoded(req.Config)
+	if err != nil {
+		return err
+	}
+	// A typed client leaves these out.
+	content["apiVersion"], content["kind"] = wanted["apiVersion"], wanted["kind"]
+	m.object = &unstructured.Unstructured{Object: content}
+	req.Live, err = m.typed()
+	return err
+}
+
+// typed returns the object as a typed client does.
+func (m *memory[L, A]) typed() (live L, err error) {
+	live = reflect.New(reflect.TypeFor[L]().Elem()).Interface().(L)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(m.object.Object, live)
+	return live, err
+}
+
+// apply is Target.Apply.
+func (m *memory[L, A]) apply(_ context.Context, _ string, config A, options metav1.ApplyOptions) (live L, err error) {
+	content, err := decoded(config)
+	if err != nil {
+		return live, err
+	}
+	for _, precondition := range []string{"uid", "resourceVersion"} {
+		unstructured.RemoveNestedField(content, "metadata", precondition)
+	}
+	m.steps = append(m.steps, Step{Apply: content})
+	empty, err := decoded(reflect.New(reflect.TypeFor[L]().Elem()).Interface())
+	if err != nil {
+		return live, err
+	}
+	merged, err := oneVersion{empty}.merge(m.writer.target.Schema, m.object, content, options.FieldManager, m.writer.manager.Subresource)
+	if err != nil {
+		if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+			m.failed = err
+		}
+		return live, err
+	}
+	m.object = merged
+	return m.typed()
+}
+
+// edit is Edits.Send.
+func (m *memory[L, A]) edit(_ context.Context, _, _ string, patch []byte, _ metav1.PatchOptions) (live L, err error) {
+	m.steps = append(m.steps, Step{})
+	if m.object, err = ownership.Patched(m.object, patch); err != nil {
+		m.failed = err
+		return live, err
+	}
+	return m.typed()
+}
