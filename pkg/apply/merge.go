@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // Merge returns an object, which is nil where there is none yet, as the API server merges it when a manager applies a
@@ -24,6 +27,23 @@ func Merge(
 	schema managedfields.TypeConverter, live *unstructured.Unstructured, config map[string]any, manager, subresource string,
 ) (*unstructured.Unstructured, error) {
 	return oneVersion{}.merge(schema, live, config, manager, subresource)
+}
+
+// ContestedFields returns the fields of an object that the answer to an apply names as contested, in the order of their paths;
+// nil for any other answer.
+func ContestedFields(answer error, object metav1.Object) []fieldpath.Path {
+	status, ok := errors.AsType[*apierrors.StatusError](answer)
+	if !ok {
+		return nil
+	}
+	causes := conflictCauses(status.Status())
+	if len(causes) == 0 {
+		return nil
+	}
+	return ownership.Paths(object, func(path fieldpath.Path) bool {
+		text := path.String()
+		return slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field == text })
+	})
 }
 
 // oneVersion stands for conversion and defaulting: objects are read in the version in which they are written, and defaults are

@@ -48,6 +48,18 @@ func (p *Planned) Config() map[string]any {
 	return p.Steps[len(p.Steps)-1].Apply
 }
 
+// Moved returns the paths of the fields that change hands for a cause.
+func (p *Planned) Moved(cause Cause) (paths []string) {
+	for _, change := range p.Claims {
+		for _, field := range change.Fields {
+			if change.Cause == cause {
+				paths = append(paths, field.Path)
+			}
+		}
+	}
+	return paths
+}
+
 // Contested returns the fields of the conflict that the plan ends with, in the order of their paths; nil for none.
 func (p *Planned) Contested() []fieldpath.Path {
 	conflict, contested := errors.AsType[*ConflictError](p.Err)

@@ -5,7 +5,6 @@ package controller
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,9 +46,7 @@ type scaled struct {
 	told []status.Finding
 }
 
-// decide has the number written as the spec says; or, where it says nothing, not at all, and a number that was written before
-// stays but is nobody's any more. Where there may be one pod at most, it is held there, and at none if the spec asks for none,
-// whoever asks for more.
+// decide has the number written as render.Result.Scale says.
 func (in *scaling) decide() scaled {
 	ref := in.workload.Ref(in.key.Namespace, in.key.Name)
 	live := in.object(ref)
@@ -59,30 +56,25 @@ func (in *scaling) decide() scaled {
 	if !in.isOwned(ref, live) {
 		return scaled{} // Its main writer has told so.
 	}
-	config := func(replicas *int32) runtime.ApplyConfiguration {
-		return render.Replicas(ref.Kind, ref.Name, ref.Namespace, replicas)
-	}
-	wanted, number := wantedReplicas(in.result.Intents, in.workload.Replicas), replicasOf(live)
+	number := replicasOf(live)
 	owner := ownersOfReplicas(live, in.workload.Replicas)
-	switch {
-	case in.result.SinglePod && number > 1:
-		capped, most := in.result.Capped(in.workload.Replicas, ref.Kind, ref.Name, ref.Namespace)
-		told := []status.Finding{capping(ref, number, most, owner.others)}
-		if in.wait > 0 {
-			return scaled{wait: in.wait, told: told}
-		}
-		if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
-			told = nil // An earlier pass took the number, told from whom, and was too late to set it back.
-		}
-		take := func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
-		return scaled{request: &apply.Request{Object: ref, Config: capped, Take: take}, caps: true, told: told}
-	case wanted != nil:
-		return scaled{request: &apply.Request{Object: ref, Config: wanted}}
-	case in.result.SinglePod && owner.ours:
-		return scaled{request: &apply.Request{Object: ref, Config: config(&number)}}
-	default:
-		return scaled{request: &apply.Request{Object: ref, Config: config(nil), Yield: isReplicas}}
+	scale := in.result.Scale(in.workload.Replicas, ref.Kind, ref.Name, ref.Namespace, number, owner.ours)
+	request := &apply.Request{Object: ref, Config: scale.Config}
+	if scale.Released {
+		request.Yield = isReplicas
 	}
+	if !scale.Capped {
+		return scaled{request: request}
+	}
+	told := []status.Finding{capping(ref, number, scale.Most, owner.others)}
+	if in.wait > 0 {
+		return scaled{wait: in.wait, told: told}
+	}
+	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
+		told = nil // An earlier pass took the number, told from whom, and was too late to set it back.
+	}
+	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+	return scaled{request: request, caps: true, told: told}
 }
 
 func replicasOf(live metav1.Object) int32 {
@@ -155,19 +147,10 @@ const (
 	maxCapWait = 5 * time.Minute
 )
 
-// wantedReplicas returns the intent of a writer of replicas, or nil when the spec names no number.
-func wantedReplicas(intents []render.Intent, writer string) runtime.ApplyConfiguration {
-	i := slices.IndexFunc(intents, func(i render.Intent) bool { return i.Writer == writer })
-	if i < 0 {
-		return nil
-	}
-	return intents[i].Config
-}
-
 // writersOfReplicas are the writers of replicas that have a number to write.
 func writersOfReplicas(intents []render.Intent) (writers []string) {
 	for _, workload := range inventory.Workloads() {
-		if wantedReplicas(intents, workload.Replicas) != nil {
+		if render.WantedReplicas(intents, workload.Replicas) != nil {
 			writers = append(writers, workload.Replicas)
 		}
 	}

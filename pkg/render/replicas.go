@@ -4,22 +4,53 @@
 package render
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 )
 
-// Capped returns the intent of a workload's number of replicas where there are more pods than the one that there may be: what
-// the spec asks for, which is an intent of the writer and at most one, or one.
-func (r *Result) Capped(writer string, kind schema.GroupKind, name, namespace string) (config runtime.ApplyConfiguration, replicas int32) {
-	replicas = 1
-	for _, intent := range r.Intents {
-		if intent.Writer == writer {
-			replicas = replicasOf(intent.Config)
-		}
+// Scale is what is to be done about a workload's number of replicas.
+type Scale struct {
+	// Config is the intent of the writer of replicas.
+	Config runtime.ApplyConfiguration
+	// Capped tells that there are more pods than the one that there may be: the number is taken from any other field manager.
+	Capped bool
+	// Most is how many there may be where there are more.
+	Most int32
+	// Released tells that the spec names no number: one that was written before stays, and nobody owns it any more.
+	Released bool
+}
+
+// Scale decides about the number of replicas of a workload: as the spec says; or, where it says nothing, not at all. Where there
+// may be one pod at most, the number is held there, and at none if the spec asks for none. live is the number that the workload
+// has, and ours tells that the writer owns it.
+func (r *Result) Scale(writer string, kind schema.GroupKind, name, namespace string, live int32, ours bool) Scale {
+	number := func(replicas *int32) runtime.ApplyConfiguration { return Replicas(kind, name, namespace, replicas) }
+	wanted, most := WantedReplicas(r.Intents, writer), int32(1)
+	if wanted != nil {
+		most = replicasOf(wanted)
 	}
-	config = Replicas(kind, name, namespace, &replicas)
-	return config, replicas
+	switch {
+	case r.SinglePod && live > 1:
+		return Scale{Config: number(&most), Capped: true, Most: most}
+	case wanted != nil:
+		return Scale{Config: wanted}
+	case r.SinglePod && ours:
+		return Scale{Config: number(&live)}
+	default:
+		return Scale{Config: number(nil), Released: true}
+	}
+}
+
+// WantedReplicas returns the intent of a writer of replicas; nil when the spec names no number.
+func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration {
+	i := slices.IndexFunc(intents, func(i Intent) bool { return i.Writer == writer })
+	if i < 0 {
+		return nil
+	}
+	return intents[i].Config
 }
 
 // replicasOf is the number that Replicas was given.

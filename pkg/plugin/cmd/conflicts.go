@@ -14,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
@@ -103,36 +102,15 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	if err != nil {
 		return found, err
 	}
-	status, err := desired.HeldStatus(server)
-	if err != nil {
-		return found, err
-	}
-	intents := slices.Concat(plan.Intents, []desired.Intent{status})
-	found.Fields = append(found.Fields, contestedFields(intents)...)
-	if len(found.Fields) > 0 {
+	fields := plan.Contested()
+	found.Fields = append(found.Fields, printers.ContestedFields(fields)...)
+	if len(fields) > 0 {
 		found.Take = settling("take", server)
 	}
-	if slices.ContainsFunc(contests(intents), contest.yieldable) {
+	if slices.ContainsFunc(fields, desired.Contested.Yieldable) {
 		found.Yield = settling("yield", server)
 	}
 	return found, nil
-}
-
-func contestedFields(intents []desired.Intent) []printers.ContestedField {
-	var fields []printers.ContestedField
-	for _, intent := range intents {
-		for _, c := range intent.Contested {
-			field := printers.ContestedField{
-				Object: intent.Object.String(), Path: c.Path, Writer: intent.Writer, Theirs: c.Theirs, Ours: c.Ours,
-				Yieldable: request.Yieldable(intent.Object, c.Location),
-			}
-			for _, owner := range c.Owners {
-				field.Owners = append(field.Owners, printers.ManagerOf(owner))
-			}
-			fields = append(fields, field)
-		}
-	}
-	return fields
 }
 
 // settling is a command that settles the conflicts of an MCPServer.

@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -116,36 +119,67 @@ func (o *diffOptions) run(argument string) error {
 
 // show shows what becomes of one intent.
 func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) error {
-	for _, path := range intent.Released {
+	for _, change := range intent.Claims {
 		o.found = true
-		o.say("%s gives up %s of %s; its value stays", intent.Writer, path, intent.Object)
+		if change.Cause == apply.CauseYielded {
+			for _, field := range change.Fields {
+				o.say("%s gives up %s of %s; its value stays", intent.Writer, field.Path, intent.Object)
+			}
+		}
 	}
 	switch {
-	case intent.Same || intent.Want == nil:
+	case intent.Same():
 		return nil
 	case len(intent.Contested) > 0:
 		o.found = true
 		o.warn("%s does not write %s while %s of it is contested; see kubectl freehold conflicts", intent.Writer, intent.Object, intent.Contested[0].Path)
 		return nil
+	case intent.Err != nil:
+		o.found = true
+		o.warn("%v", intent.Err)
+		return nil
 	case intent.Waits != "":
 		o.warn("%s: %s", intent.Object, intent.Waits)
 	}
-	if intent.After != nil {
-		o.warn("%s loses %s, which nobody owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
-			intent.Object, strings.Join(intent.Removed, ", "), intent.Writer)
-		differs, err := printers.Diff(o.Out, palette, intent.Object.String(), intent.Live, intent.After, intent.Writer)
-		o.found = o.found || differs
-		return err
-	}
-	after, err := o.client.Try(intent.Writer, intent.Object, intent.Live, intent.Trial)
-	if apierrors.IsForbidden(err) || err != nil && strings.Contains(err.Error(), managersPolicy) {
-		return fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+
-			"such as --try-as=%s", intent.Object, intent.Writer, err, operatorUser)
-	}
+	after, err := o.after(intent)
 	if err != nil {
-		return fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
+		return err
 	}
 	differs, err := printers.Diff(o.Out, palette, intent.Object.String(), intent.Live, after, intent.Writer)
 	o.found = o.found || differs
 	return err
+}
+
+// after is what becomes of an object: what the API server says, unless the writer gets fields first, for which there is no dry
+// run.
+func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured, error) {
+	var claimed []string
+	for _, change := range intent.Claims {
+		if change.Cause != apply.CauseYielded {
+			claimed = append(claimed, intent.Moved(change.Cause)...)
+		}
+	}
+	if unset := intent.Moved(apply.CauseUnset); len(unset) > 0 {
+		o.warn("%s loses %s, which nobody owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
+			intent.Object, strings.Join(unset, ", "), intent.Writer)
+		return intent.After, nil
+	}
+	if len(claimed) > 0 {
+		o.warn("%s claims %d fields of %s first, such as %s, which a dry run cannot do, so the API server is not asked",
+			intent.Writer, len(claimed), intent.Object, claimed[0])
+		return intent.After, nil
+	}
+	trial, err := intent.Trial(cluster.Schema())
+	if err != nil {
+		return nil, err
+	}
+	after, err := o.client.Try(intent.Writer, intent.Object, intent.Live, trial)
+	switch {
+	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), managersPolicy):
+		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+
+			"such as --try-as=%s", intent.Object, intent.Writer, err, operatorUser)
+	case err != nil:
+		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
+	}
+	return after, nil
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -52,41 +51,10 @@ kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
 	return cmd
 }
 
-// contest is a contested field and the intent whose it is.
-type contest struct {
-	intent *desired.Intent
-	field  desired.Contested
-}
-
-func contests(intents []desired.Intent) []contest {
-	var all []contest
-	for i := range intents {
-		for _, field := range intents[i].Contested {
-			all = append(all, contest{&intents[i], field})
-		}
-	}
-	return all
-}
-
-func (c contest) selector() request.Selector {
-	return request.Selector{Object: c.intent.Object.String(), Path: c.field.Path}
-}
-
-// chosenBy tells whether an entry is about the field, or about one of those who hold it.
-func (c contest) chosenBy(s request.Selector) bool {
-	if s.Manager != "" {
-		byManager := func(o ownership.Owner) bool { return o.Manager == s.Manager }
-		return (s.Object == "" || s.Object == c.intent.Object.String()) && slices.ContainsFunc(c.field.Owners, byManager)
-	}
-	return s.Field(c.intent.Object, c.field.Location)
-}
-
-// yieldable tells whether the field can be left to others.
-func (c contest) yieldable() bool { return request.Yieldable(c.intent.Object, c.field.Location) }
-
-func (c contest) holders() string {
+// holders names who holds a contested field, and how.
+func holders(c desired.Contested) string {
 	var all []string
-	for _, o := range c.field.Owners {
+	for _, o := range c.Owners {
 		all = append(all, fmt.Sprintf("%s (%s)", o.Manager, printers.Operation(o)))
 	}
 	return strings.Join(all, ", ")
@@ -94,10 +62,10 @@ func (c contest) holders() string {
 
 // choose finds the contested fields that entries are about, and the entries to write; all without entries. Each entry
 // must fit something.
-func choose(all []contest, arguments []string) (chosen []contest, entries []request.Selector, err error) {
+func choose(all []desired.Contested, arguments []string) (chosen []desired.Contested, entries []request.Selector, err error) {
 	if len(arguments) == 0 {
 		for _, c := range all {
-			entries = append(entries, c.selector())
+			entries = append(entries, c.Selector())
 		}
 		return all, request.Fit(entries), nil
 	}
@@ -108,9 +76,9 @@ func choose(all []contest, arguments []string) (chosen []contest, entries []requ
 		}
 		fits := false
 		for _, c := range all {
-			if c.chosenBy(s) {
+			if c.ChosenBy(s) {
 				fits = true
-				if !slices.ContainsFunc(chosen, func(o contest) bool { return o.selector() == c.selector() }) {
+				if !slices.ContainsFunc(chosen, func(o desired.Contested) bool { return o.Selector() == c.Selector() }) {
 					chosen = append(chosen, c)
 				}
 			}
@@ -125,16 +93,12 @@ func choose(all []contest, arguments []string) (chosen []contest, entries []requ
 
 // pick finds the contested fields of an MCPServer that entries are about, and the entries to write, but for fields for which
 // unless returns true. It says so where there are none.
-func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(contest) bool) (chosen []contest, entries []request.Selector, err error) {
+func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(desired.Contested) bool) (chosen []desired.Contested, entries []request.Selector, err error) {
 	plan, _, err := s.survey(server)
 	if err != nil {
 		return nil, nil, err
 	}
-	status, err := desired.HeldStatus(server)
-	if err != nil {
-		return nil, nil, err
-	}
-	if chosen, entries, err = choose(slices.DeleteFunc(contests(append(plan.Intents, status)), unless), fields); err == nil && len(entries) == 0 {
+	if chosen, entries, err = choose(slices.DeleteFunc(plan.Contested(), unless), fields); err == nil && len(entries) == 0 {
 		fmt.Fprintln(s.Out, "No conflicts.")
 	}
 	return chosen, entries, err
@@ -145,7 +109,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil {
 		return err
 	}
-	chosen, entries, err := s.pick(server, fields, func(contest) bool { return false })
+	chosen, entries, err := s.pick(server, fields, func(desired.Contested) bool { return false })
 	if err != nil || len(entries) == 0 {
 		return err
 	}
@@ -154,8 +118,8 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	}
 	c := change{server: server, annotation: v1beta1.AnnotationTake, entries: entries}
 	for _, taken := range chosen {
-		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.intent.Object, taken.field.Path,
-			printers.Value(taken.field.Theirs, false), taken.holders(), printers.Value(taken.field.Ours, false), taken.intent.Writer))
+		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
+			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
 	}
 	about := request.AnswerTo(v1beta1.AnnotationTake, c.value())
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {

@@ -265,7 +265,7 @@ func (o *takeoverOptions) object(
 		}
 		for _, path := range object.Free {
 			value := any(nil)
-			if path == replicasPath {
+			if path == desired.ReplicasPath {
 				value = desired.At(object.Live.Object, fieldpath.MakePathOrDie("spec", "replicas"))
 			}
 			told.Free = append(told.Free, printers.FreeField{Path: path, Value: value})
@@ -277,13 +277,11 @@ func (o *takeoverOptions) object(
 	}
 	taken := request.Read(server.Annotations[v1beta1.AnnotationTake])
 	for _, c := range object.Contested {
-		if object.Taken(c, taken) {
+		if takeover.Taken(c, taken) {
 			found.Notices = append(found.Notices, fmt.Sprintf("%s of %s is taken, as the MCPServer asks", c.Path, object.Ref))
 			continue
 		}
-		found.Contested = append(found.Contested, contestedFields([]desired.Intent{{
-			Object: object.Ref, Writer: c.Writer, Contested: []desired.Contested{c.Contested},
-		}})...)
+		found.Contested = append(found.Contested, printers.ContestedFields([]desired.Contested{c})...)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -59,14 +60,12 @@ kubectl freehold yield mcpserver/web --undo`),
 // Short names of fields that are often given up.
 var shortFields = map[string]func(server string) request.Selector{
 	"replicas": func(server string) request.Selector {
-		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: replicasPath}
+		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: desired.ReplicasPath}
 	},
 	"backend-replicas": func(server string) request.Selector {
-		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: replicasPath}
+		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: desired.ReplicasPath}
 	},
 }
-
-const replicasPath = ".spec.replicas"
 
 func (p *plugin) release() *cobra.Command {
 	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
@@ -112,17 +111,17 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 		return o.undoYield(ctx, server, fields)
 	}
 	// Without a name only those are meant that can be left to others.
-	chosen, entries, err := o.pick(server, fields, func(c contest) bool { return len(fields) == 0 && !c.yieldable() })
+	chosen, entries, err := o.pick(server, fields, func(c desired.Contested) bool { return len(fields) == 0 && !c.Yieldable() })
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	var effects []string
 	for _, c := range chosen {
-		if !c.yieldable() {
-			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.field.Path, c.intent.Object)
+		if !c.Yieldable() {
+			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.Path, c.Object)
 		}
-		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.intent.Object, c.field.Path,
-			printers.Value(c.field.Theirs, false), c.holders(), c.intent.Writer, printers.Value(c.field.Ours, false)))
+		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.Object, c.Path,
+			printers.Value(c.Theirs, false), holders(c), c.Writer, printers.Value(c.Ours, false)))
 	}
 	for _, s := range entries {
 		if s.Manager != "" {
@@ -184,12 +183,10 @@ func givenUp(intents []desired.Intent, s request.Selector) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		left := ownership.Left(own, desired.Yields(intent.Object, []request.Selector{s}))
-		for _, path := range desired.Selected(own, intent.Object, s) {
-			if !left.Has(path) {
-				kept = true
-				continue
-			}
+		meant := func(path fieldpath.Path) bool { return s.Field(intent.Object, path) }
+		left := ownership.Left(own, func(path fieldpath.Path) bool { return meant(path) && request.Yieldable(intent.Object, path) })
+		kept = kept || !ownership.Select(own, meant).Difference(left).Empty()
+		for path := range ownership.Select(left, meant).All() {
 			if value := desired.At(intent.Live.Object, path); path.String() == s.Path || len(effects) < maxEffects {
 				effects = append(effects, fmt.Sprintf("%s %s: stays %s; %s gives it up", intent.Object, path, printers.Value(value, true), intent.Writer))
 			}

@@ -23,8 +23,8 @@ func TestForeignConfigMap(t *testing.T) {
 		if err := unstructured.SetNestedField(object.Object, "{}", "data", "runconfig.json"); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.plan(t, s)[managers.RunConfig+" "+ref.String()]; !got.Foreign || got.Same {
-			t.Errorf("%s: foreign %t, same %t", ref, got.Foreign, got.Same)
+		if got := w.plan(t, s)[managers.RunConfig+" "+ref.String()]; !got.Foreign || got.Same() {
+			t.Errorf("%s: foreign %t, same %t", ref, got.Foreign, got.Same())
 		}
 		return
 	}

@@ -8,11 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
-	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 // What others hold of the status is shown, but for what is shared, what is not the operator's to write, and what ToolHive
@@ -42,14 +44,16 @@ func TestHeldStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.ManagedFields = test.entries
-			intent, err := desired.HeldStatus(s)
+			plan, err := desired.New(desired.Input{
+				Server: s, Schema: cluster.Schema(), Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var paths []string
-			for _, c := range intent.Contested {
+			for _, c := range plan.Contested() {
 				paths = append(paths, c.Path)
-				if len(c.Owners) != 1 || c.Owners[0].Manager != "kubectl" || request.Yieldable(intent.Object, c.Location) {
+				if len(c.Owners) != 1 || c.Owners[0].Manager != "kubectl" || c.Yieldable() {
 					t.Errorf("%+v", c)
 				}
 			}

@@ -62,7 +62,7 @@ func settled(t *testing.T, s *v1beta1.MCPServer) world {
 	t.Helper()
 	w := world{}
 	for _, intent := range w.plan(t, s) {
-		object := &unstructured.Unstructured{Object: intent.Want}
+		object := &unstructured.Unstructured{Object: intent.Config()}
 		object.SetUID("1")
 		object.SetResourceVersion("1")
 		if intent.Writer == managers.Proxy {
@@ -155,9 +155,9 @@ func TestNothingIsThere(t *testing.T) {
 		t.Errorf("there are %d intents", len(intents))
 	}
 	for name, intent := range intents {
-		source := (&unstructured.Unstructured{Object: intent.Want}).GetAnnotations()[v1beta1.AnnotationSource]
-		if intent.Same || len(intent.Contested) > 0 || source != "u/3" {
-			t.Errorf("%s: same %t, contested %v, source %q", name, intent.Same, intent.Contested, source)
+		source := (&unstructured.Unstructured{Object: intent.Config()}).GetAnnotations()[v1beta1.AnnotationSource]
+		if intent.Same() || len(intent.Contested) > 0 || source != "u/3" {
+			t.Errorf("%s: same %t, contested %v, source %q", name, intent.Same(), intent.Contested, source)
 		}
 		if waits := intent.Waits != ""; waits != (name == proxyIntent) {
 			t.Errorf("%s waits: %q", name, intent.Waits)
@@ -172,7 +172,7 @@ func TestNothingToDo(t *testing.T) {
 	w.replace(t, proxy, "kubectl-label", "x", "metadata", "labels", "theirs")
 	w.replace(t, proxy, "hpa", int64(4), "spec", "replicas")
 	for name, intent := range w.plan(t, s) {
-		if !intent.Same {
+		if !intent.Same() {
 			t.Errorf("%s differs: %+v", name, intent)
 		}
 	}
@@ -206,8 +206,8 @@ func TestContested(t *testing.T) {
 				t.Errorf("contested (-want +got):\n%s", diff)
 			}
 			// What is left to others, and still owned, is given up; then there is nothing left to do.
-			if intent.Same != test.same || (len(intent.Released) > 0) != test.same {
-				t.Errorf("same: %t, released %v", intent.Same, intent.Released)
+			if intent.Same() != test.same || (len(intent.Moved(apply.CauseYielded)) > 0) != test.same {
+				t.Errorf("same: %t, released %v", intent.Same(), intent.Moved(apply.CauseYielded))
 			}
 		})
 	}
@@ -221,8 +221,8 @@ func TestForgedSourceIsContested(t *testing.T) {
 		w := settled(t, s)
 		w.replace(t, proxy, "kubectl-annotate", forged, "metadata", "annotations", v1beta1.AnnotationSource)
 		intent := w.plan(t, s)[proxyIntent]
-		if intent.Same || len(intent.Contested) != 1 {
-			t.Fatalf("%s: it is the same: %t, contested: %+v", forged, intent.Same, intent.Contested)
+		if intent.Same() || len(intent.Contested) != 1 {
+			t.Fatalf("%s: it is the same: %t, contested: %+v", forged, intent.Same(), intent.Contested)
 		}
 		c := intent.Contested[0]
 		if c.Path != ".metadata.annotations."+v1beta1.AnnotationSource || c.Theirs != forged || c.Ours != "u/3" ||
@@ -240,11 +240,15 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	intent := w.plan(t, s)[proxyIntent]
 	env := fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "toolhive"), "env")
 	// The generation is kept from others.
-	if left, _ := desired.At(intent.Want, env).([]any); len(left) != 1 || len(intent.Released) == 0 {
-		t.Errorf("it wants %v, and releases %v", left, intent.Released)
+	if left, _ := desired.At(intent.Config(), env).([]any); len(left) != 1 || len(intent.Moved(apply.CauseYielded)) == 0 {
+		t.Errorf("it wants %v, and releases %v", left, intent.Moved(apply.CauseYielded))
 	}
 	sorted := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
-	if diff := cmp.Diff(desired.At(w[proxy].Object, env), desired.At(intent.Trial, env), sorted); diff != "" {
+	trial, err := intent.Trial(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(desired.At(w[proxy].Object, env), desired.At(trial, env), sorted); diff != "" {
 		t.Errorf("environment in the dry run (-live +trial):\n%s", diff)
 	}
 }
@@ -258,7 +262,7 @@ func TestRemoved(t *testing.T) {
 		removed, contested []string
 	}{
 		"nobody's":       {removed: []string{path}},
-		"somebody's":     {owner: "kubectl-edit", removed: []string{path}, contested: []string{path}},
+		"somebody's":     {owner: "kubectl-edit", contested: []string{path}},
 		"left to others": {owner: "kubectl-edit", yield: path},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,20 +279,21 @@ func TestRemoved(t *testing.T) {
 			for _, c := range intent.Contested {
 				contested = append(contested, c.Path)
 			}
-			if diff := cmp.Diff(test.removed, intent.Removed); diff != "" || intent.Same {
-				t.Errorf("removed (-want +got), same %t:\n%s", intent.Same, diff)
+			if diff := cmp.Diff(test.removed, intent.Moved(apply.CauseUnset)); diff != "" || intent.Same() {
+				t.Errorf("removed (-want +got), same %t:\n%s", intent.Same(), diff)
 			}
 			if diff := cmp.Diff(test.contested, contested); diff != "" {
 				t.Errorf("contested (-want +got):\n%s", diff)
 			}
-			if (intent.After != nil) != (len(test.removed) > 0) {
-				t.Fatalf("afterwards it is %v", intent.After)
+			want := map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{"partition": int64(1)}}
+			if len(test.removed) > 0 {
+				delete(want, "rollingUpdate")
 			}
-			if intent.After == nil {
-				return
+			if len(test.contested) > 0 {
+				delete(want, "type") // Nothing is written.
 			}
 			strategy, _, _ := unstructured.NestedMap(intent.After.Object, "spec", "updateStrategy")
-			if diff := cmp.Diff(map[string]any{"type": "OnDelete"}, strategy); diff != "" {
+			if diff := cmp.Diff(want, strategy); diff != "" {
 				t.Errorf("update strategy afterwards (-want +got):\n%s", diff)
 			}
 		})
@@ -322,10 +327,14 @@ func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
 			}
 			s.Annotations[v1beta1.AnnotationYield] = test.yield
 			intent := w.plan(t, s)[backendIntent]
-			if intent.Same != test.same {
-				t.Errorf("same: %t, contested %v, released %v", intent.Same, intent.Contested, intent.Released)
+			if intent.Same() != test.same {
+				t.Errorf("same: %t, contested %v, released %v", intent.Same(), intent.Contested, intent.Moved(apply.CauseYielded))
 			}
-			if got := desired.At(intent.Want, fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)); (got == "7") != test.same {
+			want := intent.Config()
+			if test.same {
+				want = intent.After.Object // Nothing is applied.
+			}
+			if got := desired.At(want, fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)); (got == "7") != test.same {
 				t.Errorf("it wants the gate to be %v", got)
 			}
 		})
@@ -339,11 +348,11 @@ func TestNotContested(t *testing.T) {
 	own(t, w[proxy], "argocd-controller", "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", "app")))
 	unstructured.RemoveNestedField(w[service].Object, "metadata", "labels", "app")
 	intents := w.plan(t, s)
-	if got := intents[proxyIntent]; !got.Same || len(got.Contested) > 0 {
+	if got := intents[proxyIntent]; !got.Same() || len(got.Contested) > 0 {
 		t.Errorf("shared: %+v", got.Contested)
 	}
-	if got := intents[serviceIntent]; got.Same || len(got.Contested) > 0 {
-		t.Errorf("removed: same %t, contested %+v", got.Same, got.Contested)
+	if got := intents[serviceIntent]; got.Same() || len(got.Contested) > 0 {
+		t.Errorf("removed: same %t, contested %+v", got.Same(), got.Contested)
 	}
 }
 
@@ -352,12 +361,12 @@ func TestReplicas(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	s.Spec.Replicas = &three
 	w := settled(t, server(v1beta1.TransportSSE))
-	if got := w.plan(t, s)[replicasIntent]; got.Same || desired.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(3) {
+	if got := w.plan(t, s)[replicasIntent]; got.Same() || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(3) {
 		t.Errorf("set: %+v", got)
 	}
 	own(t, w[proxy], managers.ProxyReplicas, "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
 	s.Spec.Replicas = nil
-	if got := w.plan(t, s)[replicasIntent]; got.Want != nil || !cmp.Equal(got.Released, []string{".spec.replicas"}) {
+	if got := w.plan(t, s)[replicasIntent]; got.Config() != nil || !cmp.Equal(got.Moved(apply.CauseYielded), []string{".spec.replicas"}) {
 		t.Errorf("released: %+v", got)
 	}
 	stdio := server(v1beta1.TransportStdio)
@@ -366,12 +375,12 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("one pod: %+v", got)
 	}
 	w.replace(t, proxy, "kubectl", int64(2), "spec", "replicas")
-	if got := w.plan(t, stdio)[replicasIntent]; got.Same || len(got.Contested) > 0 || desired.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(1) {
+	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(1) {
 		t.Errorf("capped: %+v", got)
 	}
 	none := int32(0)
 	stdio.Spec.Replicas = &none
-	if got := w.plan(t, stdio)[replicasIntent]; got.Same || len(got.Contested) > 0 || desired.At(got.Want, fieldpath.MakePathOrDie("spec", "replicas")) != int64(0) {
+	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(0) {
 		t.Errorf("capped where none is asked for: %+v", got)
 	}
 }

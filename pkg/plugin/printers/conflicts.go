@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 )
 
@@ -52,6 +53,20 @@ type ContestedField struct {
 	Ours   any `json:"ours"`
 	// Yieldable tells whether the field can be left to who holds it.
 	Yieldable bool `json:"-"`
+}
+
+// ContestedFields are contested fields for programs.
+func ContestedFields(all []desired.Contested) (fields []ContestedField) {
+	for _, c := range all {
+		field := ContestedField{
+			Object: c.Object.String(), Path: c.Path, Writer: c.Writer, Theirs: c.Theirs, Ours: c.Ours, Yieldable: c.Yieldable(),
+		}
+		for _, owner := range c.Owners {
+			field.Owners = append(field.Owners, ManagerOf(owner))
+		}
+		fields = append(fields, field)
+	}
+	return fields
 }
 
 // ManagerOf is an owner for programs.

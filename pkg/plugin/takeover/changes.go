@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -21,8 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
-
-type groupKind = schema.GroupKind
 
 // Change is a field that gets another value.
 type Change struct {
@@ -145,6 +142,8 @@ func within(c Change) []Change {
 	}
 	return inside
 }
+
+var gatePath = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)
 
 // reasons are why fields change that ToolHive has set to something else.
 var reasons = map[string]string{

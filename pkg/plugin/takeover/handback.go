@@ -169,16 +169,14 @@ func (r *Return) Pass(live *unstructured.Unstructured, now time.Time) ([]byte, e
 
 // Result returns the object as it will be, and the fields that others hold at another value, which keep it from being
 // handed back.
-func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstructured, []Contested, error) {
-	gathered := r.Live
+func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstructured, []desired.Contested, error) {
 	patch, err := r.Gather(r.Live, time.Time{})
 	if err != nil {
 		return nil, nil, err
 	}
-	if patch != nil {
-		if gathered, err = desired.Patched(r.Live, patch); err != nil {
-			return nil, nil, err
-		}
+	gathered, err := ownership.Patched(r.Live, patch)
+	if err != nil {
+		return nil, nil, err
 	}
 	config, err := r.Config(schema, gathered)
 	if err != nil {
@@ -188,11 +186,9 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 	for _, field := range []string{"uid", "resourceVersion"} {
 		unstructured.RemoveNestedField(want, "metadata", field)
 	}
-	merged, err := Merge(schema, gathered, want, managers.Plugin, r.Subresource, false)
-	if paths, conflict := contested(err); conflict {
-		o := Object{Ref: r.Ref, Live: gathered, Merged: gathered}
-		o.contest(managers.Plugin, paths, want)
-		return nil, o.Contested, nil
+	merged, err := apply.Merge(schema, gathered, want, managers.Plugin, r.Subresource)
+	if fields := apply.ContestedFields(err, gathered); len(fields) > 0 {
+		return nil, desired.ContestedAt(r.Ref, managers.Plugin, r.Subresource, gathered, want, fields), nil
 	}
 	return merged, nil, err
 }

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 )
 
@@ -87,7 +88,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 		for _, field := range []string{"uid", "resourceVersion"} {
 			unstructured.RemoveNestedField(config, "metadata", field)
 		}
-		if after, err = takeover.Merge(schema, live, config, managers.Plugin, r.Subresource, false); err != nil {
+		if after, err = apply.Merge(schema, live, config, managers.Plugin, r.Subresource); err != nil {
 			t.Fatal(err)
 		}
 		return after
@@ -100,7 +101,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 	if patch == nil {
 		return live
 	}
-	if after, err = desired.Patched(live, patch); err != nil {
+	if after, err = ownership.Patched(live, patch); err != nil {
 		t.Fatal(err)
 	}
 	return after

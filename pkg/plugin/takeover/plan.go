@@ -4,15 +4,11 @@
 package takeover
 
 import (
-	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -69,18 +65,11 @@ type Object struct {
 	Merged *unstructured.Unstructured
 	// When it is written.
 	When takeover.Moment
-	// Contested are the fields that others than ToolHive hold at another value, and who of the operator's would write them. While there are any that the MCPServer does
+	// Contested are the fields that others than ToolHive hold at another value. While there are any that the MCPServer does
 	// not ask to be taken, nothing of the object is written; Merged is what follows if all are taken.
-	Contested []Contested
-	// Free are fields that are nobody's afterwards, and keep their values.
+	Contested []desired.Contested
+	// Free are fields that nobody owns afterwards, and that keep their values.
 	Free []string
-}
-
-// Contested is a field that somebody else holds.
-type Contested struct {
-	desired.Contested
-	// Writer is the operator's.
-	Writer string
 }
 
 // Plan is what a takeover would change.
@@ -96,38 +85,39 @@ type Plan struct {
 // New works out what a takeover would change. The error is a *render.InvalidError when the operator would leave the
 // MCPServer as it is.
 func New(in desired.Input) (*Plan, error) {
-	w := &worker{
-		Input: in, yield: request.Read(in.Server.Annotations[v1beta1.AnnotationYield]), take: request.Read(in.Server.Annotations[v1beta1.AnnotationTake]),
-	}
-	set := in.Child(w.ref(managers.StatefulSet, inventory.Backend.Name(in.Server.Name)))
+	set := in.Child(inventory.Backend.Ref(in.Server.Namespace, in.Server.Name))
 	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}
-	if !plan.GateClosed || w.Process == "" {
-		w.Process = Unknown
+	if !plan.GateClosed || in.Process == "" {
+		in.Process = Unknown
 	}
-	result, err := desired.Render(w.Input)
+	result, err := desired.Render(in)
+	if err != nil {
+		return nil, err
+	}
+	planner, err := desired.NewPlanner(in)
 	if err != nil {
 		return nil, err
 	}
 	plan.Notices = result.Notices
-	for _, intent := range result.Intents {
+	for i := range result.Intents {
+		intent := &result.Intents[i]
 		if managers.CountsReplicas(intent.Writer) {
 			continue
 		}
-		object, err := w.object(intent, result)
-		if err != nil {
+		object := Object{Ref: planner.Ref(intent.Kind, intent.Name), When: takeover.MomentOf(intent.Child, plan.GateClosed)}
+		if object.Live = in.Child(object.Ref); object.Live == nil {
+			object.Predecessor = in.Child(planner.Ref(object.Ref.Kind, intent.Child.Name(in.Server.Name)))
+			if object.Ref.Kind == managers.Deployment {
+				object.When = WhenBackendReady
+			}
+		}
+		if err := object.plan(planner, intent, result); err != nil {
 			return nil, err
 		}
-		object.When = takeover.MomentOf(intent.Child, plan.GateClosed)
-		if object.Live == nil && object.Ref.Kind == managers.Deployment {
-			object.When = WhenBackendReady
-		}
-		if object.Live == nil {
-			object.Predecessor = in.Child(w.ref(object.Ref.Kind, intent.Child.Name(in.Server.Name)))
-		}
-		plan.Objects = append(plan.Objects, *object)
+		plan.Objects = append(plan.Objects, object)
 	}
 	for _, absent := range result.Absent {
-		ref := w.ref(absent.Kind, absent.Name)
+		ref := planner.Ref(absent.Kind, absent.Name)
 		if live := in.Child(ref); live != nil {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: takeover.AtOnce})
 		}
@@ -138,160 +128,89 @@ func New(in desired.Input) (*Plan, error) {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: WhenUnused})
 		}
 	}
-	slices.SortStableFunc(plan.Objects, byMoment)
+	slices.SortStableFunc(plan.Objects, func(a, b Object) int { return slices.Index(moments, a.When) - slices.Index(moments, b.When) })
 	return plan, nil
 }
 
-// worker works out what becomes of objects.
-type worker struct {
-	desired.Input
-	yield, take []request.Selector
+// plan works out what the writers of an object do: first the one that inherits ToolHive's claims, then that of replicas.
+func (o *Object) plan(planner *desired.Planner, intent *render.Intent, result *render.Result) error {
+	err := o.step(func(taken bool) (*apply.Planned, error) {
+		return planner.Plan(intent, o.Live, func(req *apply.Request) {
+			if o.Live != nil && takeover.Untaken(o.Ref, o.Live) {
+				req.Inherit = &apply.Inheritance{From: takeover.FromToolHive, Heirs: heirs(o.Ref, intent.Child.Replicas, result)}
+			}
+			o.take(req, taken)
+		})
+	})
+	if err != nil || o.Live == nil || intent.Child.Replicas == "" {
+		return err
+	}
+	err = o.step(func(taken bool) (*apply.Planned, error) {
+		return planner.Scale(result, o.Ref, o.Merged, func(req *apply.Request) { o.take(req, taken) })
+	})
+	replicas := fieldpath.MakePathOrDie("spec", "replicas")
+	if free := replicas.String(); owned(o.Live, free) && !owned(o.Merged, free) && !slices.Contains(o.Free, free) {
+		o.Free = append(o.Free, free)
+	}
+	return err
 }
 
-func (w *worker) ref(kind groupKind, name string) apply.ObjectRef {
-	ref := apply.ObjectRef{Kind: kind}
-	ref.Namespace, ref.Name = w.Server.Namespace, name
-	return ref
+func owned(object *unstructured.Unstructured, path string) bool {
+	return len(ownership.Owners(object, path)) > 0
 }
 
-func (w *worker) object(intent render.Intent, result *render.Result) (*Object, error) {
-	o := &Object{Ref: w.ref(intent.Kind, intent.Name)}
-	o.Live = w.Child(o.Ref)
-	if o.Live == nil {
-		want, err := desired.Encode(intent.Config)
-		if err != nil {
-			return nil, err
-		}
-		desired.Stamp(want, intent.Writer, w.Server)
-		o.Merged = &unstructured.Unstructured{Object: want}
-		return o, nil
+// heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the number stays and is
+// nobody's.
+func heirs(ref apply.ObjectRef, replicas string, result *render.Result) []ownership.Heir {
+	if render.WantedReplicas(result.Intents, replicas) == nil {
+		replicas = ""
 	}
-	writer, number, capped := w.replicas(o, result)
-	o.Merged = o.Live
-	if o.Live != nil && takeover.Untaken(o.Ref, o.Live) {
-		heir := ""
-		if number != nil {
-			heir = writer
-		}
-		var err error
-		if o.Merged, err = inherit(o.Live, o.Ref, heir); err != nil {
-			return nil, fmt.Errorf("the claims on %s cannot be passed on: %w", o.Ref, err)
-		}
-	}
-	if err := w.apply(o, intent.Writer, intent.Config, false); err != nil {
-		return nil, err
-	}
-	if writer == "" {
-		return o, nil
-	}
-	if number == nil {
-		if len(ownership.Owners(o.Live, replicasPath)) > 0 && len(ownership.Owners(o.Merged, replicasPath)) == 0 {
-			o.Free = append(o.Free, replicasPath)
-		}
-		return o, nil
-	}
-	return o, w.apply(o, writer, number, capped)
+	return takeover.Heirs(managers.Registry().Writers(), ref, replicas)
 }
 
-const replicasPath = ".spec.replicas"
-
-// replicas returns the writer of a workload's number of pods, and what it writes; nil where the number stays as it is.
-// Capped tells that it is one, or none, because there may be no more, whoever has set it.
-func (w *worker) replicas(o *Object, result *render.Result) (writer string, number runtime.ApplyConfiguration, capped bool) {
-	switch o.Ref.Kind {
-	case managers.Deployment:
-		writer = managers.ProxyReplicas
-	case managers.StatefulSet:
-		writer = managers.BackendReplicas
-	default:
-		return "", nil, false
+// take has a request take what is contested, if that was told already.
+func (o *Object) take(req *apply.Request, taken bool) {
+	if taken {
+		req.Take = func(ownership.Owner, fieldpath.Path) bool { return true }
 	}
-	live, found, _ := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
-	if result.SinglePod && found && live > 1 {
-		number, _ = result.Capped(writer, o.Ref.Kind, o.Ref.Name, o.Ref.Namespace)
-		return writer, number, true
-	}
-	if i := slices.IndexFunc(result.Intents, func(i render.Intent) bool { return i.Writer == writer }); i >= 0 {
-		number = result.Intents[i].Config
-	}
-	return writer, number, false
 }
 
-// apply merges what a writer wants into the object. Force tells that the operator takes what is contested without being
-// asked.
-func (w *worker) apply(o *Object, writer string, config runtime.ApplyConfiguration, force bool) error {
-	config, err := w.leave(o, writer, config)
+// step notes what one writer does: what is contested, and what comes of it if that is taken.
+func (o *Object) step(plan func(taken bool) (*apply.Planned, error)) error {
+	planned, err := plan(false)
 	if err != nil {
 		return err
 	}
-	desired.Settle(writer, o.Merged, config)
-	want, err := desired.Encode(config)
-	if err != nil {
-		return err
+	if o.Contested = append(o.Contested, desired.ContestedIn(planned)...); len(planned.Contested()) > 0 {
+		if planned, err = plan(true); err != nil {
+			return err
+		}
 	}
-	desired.Stamp(want, writer, w.Server)
-	merged, err := Merge(w.Schema, o.Merged, want, writer, "", force)
-	paths, conflict := contested(err)
-	if conflict {
-		o.contest(writer, paths, want)
-		merged, err = Merge(w.Schema, o.Merged, want, writer, "", true)
-	}
-	if err != nil {
-		return fmt.Errorf("what %s wants of %s cannot be merged: %w", writer, o.Ref, err)
-	}
-	o.Merged = merged
+	o.Free = append(o.Free, planned.Moved(apply.CauseYielded)...)
+	o.Merged = planned.After
 	return nil
 }
 
-// leave returns what a writer wants without what the MCPServer asks to be left to others, and makes the writer give up
-// what it has inherited of that.
-func (w *worker) leave(o *Object, writer string, config runtime.ApplyConfiguration) (runtime.ApplyConfiguration, error) {
-	left, err := desired.Leave(w.Schema, o.Merged, writer, config, desired.Leaves(writer, o.Ref, o.Merged, config, w.yield))
-	if err != nil {
-		return nil, err
-	}
-	for _, moved := range left.Given {
-		o.Free = append(o.Free, moved.Path)
-	}
-	o.Merged = left.Object
-	return left.Config, nil
-}
-
-// contest notes the fields of a conflict.
-func (o *Object) contest(writer string, paths []string, want map[string]any) {
-	for _, entry := range o.Merged.GetManagedFields() {
-		if entry.Manager == writer && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
-			continue
-		}
-		set, err := ownership.Fields(&entry)
-		if err != nil {
-			continue
-		}
-		set.Iterate(func(path fieldpath.Path) {
-			known := slices.ContainsFunc(o.Contested, func(c Contested) bool { return c.Path == path.String() })
-			if known || !slices.Contains(paths, path.String()) {
-				return
-			}
-			c := Contested{Writer: writer, Contested: desired.Contested{
-				Path: path.String(), Location: path.Copy(), Theirs: desired.At(o.Live.Object, path), Ours: desired.At(want, path),
-			}}
-			for _, owner := range ownership.Owners(o.Merged, c.Path) {
-				if !owner.Applies(writer, "") {
-					c.Owners = append(c.Owners, owner)
-				}
-			}
-			o.Contested = append(o.Contested, c)
-		})
-	}
-}
-
 // Taken tells whether the MCPServer asks for a contested field to be taken.
-func (o *Object) Taken(c Contested, requests []request.Selector) bool {
-	return slices.ContainsFunc(requests, func(s request.Selector) bool {
-		if s.Manager == "" {
-			return s.Field(o.Ref, c.Location)
-		}
-		ofObject := s.Object == "" || s.Object == o.Ref.String()
-		return ofObject && !slices.ContainsFunc(c.Owners, func(owner ownership.Owner) bool { return owner.Manager != s.Manager })
+func Taken(c desired.Contested, requests []request.Selector) bool {
+	return len(c.Owners) > 0 && slices.ContainsFunc(requests, func(s request.Selector) bool {
+		return !slices.ContainsFunc(c.Owners, func(owner ownership.Owner) bool { return !s.Owned(c.Object, c.Location, owner) })
 	})
+}
+
+// gateOf is the gate of a StatefulSet.
+func gateOf(set *unstructured.Unstructured) int64 {
+	annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
+	return takeover.Gate(annotations)
+}
+
+// Moments at which the operator writes an object beside those at which it takes one over.
+const (
+	WhenBackendReady takeover.Moment = "once the backend is ready"
+	WhenUnused       takeover.Moment = "once no pod and no ReplicaSet uses it"
+)
+
+// moments in their order.
+var moments = []takeover.Moment{
+	takeover.AtOnce, WhenBackendReady, takeover.AfterBackend, takeover.AfterProxies, takeover.AfterRole, WhenUnused,
 }

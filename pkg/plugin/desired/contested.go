@@ -1,0 +1,157 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// Contested is a field that the operator wants to have another value than somebody else has given it.
+type Contested struct {
+	// Object that has the field, and Writer that wants to set it.
+	Object apply.ObjectRef
+	Writer string
+	// Path of the field, and the same as text.
+	Location fieldpath.Path
+	Path     string
+	// Owners that hold it, all but the writer.
+	Owners []ownership.Owner
+	// Theirs is the present value, nil for none; Ours the one that the writer wants.
+	Theirs, Ours any
+}
+
+// Selector is the entry of a request that is about the field alone.
+func (c Contested) Selector() request.Selector {
+	return request.Selector{Object: c.Object.String(), Path: c.Path}
+}
+
+// Yieldable tells whether the field can be left to others.
+func (c Contested) Yieldable() bool { return request.Yieldable(c.Object, c.Location) }
+
+// ChosenBy tells whether an entry of a request is about the field, or about one of those who hold it.
+func (c Contested) ChosenBy(s request.Selector) bool {
+	return slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool { return s.Owned(c.Object, c.Location, o) })
+}
+
+// ContestedIn returns the fields in which a plan is in conflict with others.
+func ContestedIn(plan *apply.Planned) []Contested {
+	return ContestedAt(plan.Object, plan.Writer, "", plan.After, plan.Config(), plan.Contested())
+}
+
+// ContestedAt returns some fields of an object as contested by those who hold them and a writer that wants something else.
+func ContestedAt(
+	object apply.ObjectRef, writer, subresource string, live *unstructured.Unstructured, want map[string]any, fields []fieldpath.Path,
+) (all []Contested) {
+	for _, path := range fields {
+		c := Contested{Object: object, Writer: writer, Location: path, Path: path.String(), Theirs: At(live.Object, path), Ours: At(want, path)}
+		c.Owners = slices.DeleteFunc(ownership.Owners(live, c.Path), func(o ownership.Owner) bool { return o.Applies(writer, subresource) })
+		all = append(all, c)
+	}
+	return all
+}
+
+// heldStatus is what others hold of an MCPServer's status and the operator does not: it shares what it wants to be the
+// same. What the operator would write there cannot be told from outside, so Ours is missing. There is nothing of a status
+// that the operator does not write.
+func (p *Planner) heldStatus() ([]Contested, error) {
+	server := p.Server
+	if ownership.ApplyEntry(server, managers.Status, "status") == nil {
+		return nil, nil
+	}
+	object := p.Ref(managers.MCPServer, server.Name)
+	held, err := apply.HeldByOthers(p.writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}], apply.Request{
+		Object: object, Live: server, Inherit: &apply.Inheritance{From: takeover.FromToolHive},
+	})
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
+	fields := ownership.Paths(server, func(path fieldpath.Path) bool {
+		return slices.ContainsFunc(held, func(f apply.FieldConflict) bool { return f.Path == path.String() })
+	})
+	return ContestedAt(object, managers.Status, "status", &unstructured.Unstructured{Object: content}, nil, fields), err
+}
+
+// Same tells that the object is so, and that nothing is applied.
+func (i *Intent) Same() bool { return i.Planned != nil && i.Config() == nil && i.Err == nil }
+
+// Trial returns what to apply in a dry run to see what becomes of the object: what the writer applies, and what it gives up
+// before that, as it is. A dry run cannot give it up first; to leave it out would remove it.
+func (i *Intent) Trial(schema managedfields.TypeConverter) (map[string]any, error) {
+	if i.Left == nil {
+		return i.Config(), nil
+	}
+	own, err := ownership.Fields(ownership.ApplyEntry(i.Live, i.Writer, ""))
+	if err != nil || own.Intersection(i.Left).Empty() {
+		return i.Config(), err
+	}
+	live, err := schema.ObjectToTyped(i.Live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	config, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: i.Config()})
+	if err != nil {
+		return nil, err
+	}
+	both, err := config.Merge(live.ExtractItems(own.Intersection(i.Left), typed.WithAppendKeyFields()))
+	if err != nil {
+		return nil, err
+	}
+	trial, _ := both.AsValue().Unstructured().(map[string]any)
+	return trial, nil
+}
+
+// At returns the value at a path of an object that was decoded from JSON; nil when there is none.
+func At(object any, path fieldpath.Path) any {
+	for _, element := range path {
+		switch content := object.(type) {
+		case map[string]any:
+			if element.FieldName == nil {
+				return nil
+			}
+			object = content[*element.FieldName]
+		case []any:
+			object = item(content, element)
+		default:
+			return nil
+		}
+	}
+	return object
+}
+
+func item(list []any, element fieldpath.PathElement) any {
+	for i, candidate := range list {
+		switch {
+		case element.Index != nil && *element.Index == i:
+			return candidate
+		case element.Value != nil && value.Equals(*element.Value, value.NewValueInterface(candidate)):
+			return candidate
+		case element.Key != nil && hasKeys(candidate, *element.Key):
+			return candidate
+		}
+	}
+	return nil
+}
+
+func hasKeys(candidate any, keys value.FieldList) bool {
+	object, ok := candidate.(map[string]any)
+	for _, key := range keys {
+		ok = ok && value.Equals(key.Value, value.NewValueInterface(object[key.Name]))
+	}
+	return ok
+}

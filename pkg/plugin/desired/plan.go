@@ -1,0 +1,246 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// Input is everything that is to be known of an MCPServer.
+type Input struct {
+	// Server is the MCPServer.
+	Server *v1beta1.MCPServer
+	// Child returns a child as it is; nil when it does not exist, or is not known.
+	Child func(ref apply.ObjectRef) *unstructured.Unstructured
+	// AuthzConfigMap and PermissionProfileConfigMap are those that the MCPServer refers to; nil for none.
+	AuthzConfigMap, PermissionProfileConfigMap *corev1.ConfigMap
+	// Options of the operator.
+	Options render.Options
+	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
+	// Deployment names.
+	Process string
+	// Schema tells the types of fields.
+	Schema managedfields.TypeConverter
+}
+
+// Intent is what one writer wants of one object.
+type Intent struct {
+	// Planned is what the writer would do; nil when the object is Foreign.
+	*apply.Planned
+	// Writer is the field manager.
+	Writer string
+	// Object that it writes.
+	Object apply.ObjectRef
+	// Live is the object as it is; nil when it does not exist.
+	Live *unstructured.Unstructured
+	// Waits tells why it is not written yet; empty when nothing is in the way.
+	Waits string
+	// Foreign tells that the object is a ConfigMap whose data is not what its name stands for. The operator does not use it.
+	Foreign bool
+	// Contested are the fields that others hold at another value. While there are any, nothing is written.
+	Contested []Contested
+}
+
+// Plan is what the operator would do for an MCPServer.
+type Plan struct {
+	// Intents of all writers, in the order in which they are written.
+	Intents []Intent
+	// Unwanted are children that exist and that the MCPServer does not ask for any more. They are deleted.
+	Unwanted []apply.ObjectRef
+	// HeldStatus are the fields of the MCPServer's status that others hold.
+	HeldStatus []Contested
+}
+
+// Contested are all fields that others hold.
+func (p *Plan) Contested() (all []Contested) {
+	for i := range p.Intents {
+		all = append(all, p.Intents[i].Contested...)
+	}
+	return append(all, p.HeldStatus...)
+}
+
+// New works out what every writer would do. The error is a *render.InvalidError when the MCPServer cannot be rendered; then
+// nothing is written for it.
+func New(in Input) (*Plan, error) {
+	result, err := Render(in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewPlanner(in)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{}
+	if plan.HeldStatus, err = p.heldStatus(); err != nil {
+		return nil, err
+	}
+	for _, absent := range result.Absent {
+		if object := p.Ref(absent.Kind, absent.Name); in.Child(object) != nil {
+			plan.Unwanted = append(plan.Unwanted, object)
+		}
+	}
+	for i := range result.Intents {
+		rendered := &result.Intents[i]
+		if managers.CountsReplicas(rendered.Writer) {
+			continue
+		}
+		render.PinConfigs(*rendered, p.configUID)
+		intent := Intent{Writer: rendered.Writer, Object: p.Ref(rendered.Kind, rendered.Name)}
+		intent.Live = in.Child(intent.Object)
+		if intent.Foreign = isForeign(rendered.Config, intent.Live); !intent.Foreign {
+			if intent.Planned, err = p.Plan(rendered, intent.Live, nil); err != nil {
+				return nil, err
+			}
+			intent.Contested = ContestedIn(intent.Planned)
+		}
+		if intent.Live == nil && intent.Object.Kind == managers.Deployment && !p.backendReady() {
+			intent.Waits = "it is made once the backend is ready"
+		}
+		plan.Intents = append(plan.Intents, intent)
+	}
+	for _, child := range []*inventory.Child{inventory.Backend, inventory.Proxy} {
+		intent := Intent{Writer: child.Replicas, Object: child.Ref(in.Server.Namespace, in.Server.Name)}
+		if intent.Live = in.Child(intent.Object); intent.Live == nil {
+			continue
+		}
+		if intent.Planned, err = p.Scale(result, intent.Object, intent.Live, nil); err != nil {
+			return nil, err
+		}
+		intent.Contested = ContestedIn(intent.Planned)
+		if len(intent.Steps) > 0 || ownership.ApplyEntry(intent.Live, intent.Writer, "") != nil {
+			plan.Intents = append(plan.Intents, intent)
+		}
+	}
+	return plan, nil
+}
+
+// isForeign tells whether there is a ConfigMap whose data is not what its name stands for.
+func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructured) bool {
+	found := &corev1.ConfigMap{}
+	return live != nil && live.GroupVersionKind().GroupKind() == managers.ConfigMap &&
+		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, found) == nil && !render.HoldsWhatItsNameTells(config, found)
+}
+
+// Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.
+func Render(in Input) (*render.Result, error) {
+	rendering := render.Input{
+		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
+		BackendProcess: in.Process,
+	}
+	proxy := in.Child(inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name))
+	if proxy != nil && in.Process == "" {
+		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
+		rendering.BackendProcess = attached
+	}
+	return render.Render(rendering, in.Options)
+}
+
+// Planner plans what the operator's writers do for an MCPServer.
+type Planner struct {
+	Input
+	writers writers.Set
+	yield   *request.Request
+}
+
+// NewPlanner returns a planner for the MCPServer of an input.
+func NewPlanner(in Input) (*Planner, error) {
+	all, err := writers.Planners(in.Schema)
+	return &Planner{Input: in, writers: all, yield: request.New(in.Server.Annotations[v1beta1.AnnotationYield])}, err
+}
+
+// Ref names an object in the namespace of the MCPServer.
+func (p *Planner) Ref(kind schema.GroupKind, name string) apply.ObjectRef {
+	return apply.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: p.Server.Namespace, Name: name}}
+}
+
+// Plan plans an intent on an object, which is nil where there is none. Complete, if set, asks for more than the MCPServer does.
+func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, complete func(*apply.Request)) (*apply.Planned, error) {
+	req := apply.Request{Object: p.Ref(intent.Kind, intent.Name), Config: intent.Config, Unset: intent.Unset, Preserve: intent.Preserve()}
+	var object metav1.Object
+	if live != nil {
+		object, req.Live = live, live
+	}
+	shared, fields := request.Shared(intent.Writer, object, intent.Config), p.yield.Fields(req.Object)
+	if shared != nil || !fields.Empty() {
+		req.Yield = func(path fieldpath.Path) bool {
+			return shared != nil && shared(path) || request.Yieldable(req.Object, path) && fields.Has(path)
+		}
+	}
+	if complete != nil {
+		complete(&req)
+	}
+	// What the API server has answered with is no older than the generation that a child tells of.
+	req.Source, req.SourceCurrent = apply.Source{UID: p.Server.UID, Generation: p.Server.Generation}, true
+	writer, ok := p.writers[writers.Key{Manager: intent.Writer, Kind: intent.Kind}]
+	if !ok {
+		return nil, errors.New("there is no writer " + intent.Writer)
+	}
+	return apply.Plan(writer, req)
+}
+
+// Scale plans what is done about the number of replicas of a workload that is there.
+func (p *Planner) Scale(
+	result *render.Result, object apply.ObjectRef, live *unstructured.Unstructured, complete func(*apply.Request),
+) (*apply.Planned, error) {
+	writer := inventory.Of(object.Kind).Replicas
+	number, found, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	if !found {
+		number = 1 // the API server's default
+	}
+	ours := slices.ContainsFunc(ownership.Owners(live, ReplicasPath), func(o ownership.Owner) bool { return o.Applies(writer, "") })
+	scale := result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours) //nolint:gosec // The API server has an int32.
+	isReplicas := func(path fieldpath.Path) bool { return path.String() == ReplicasPath }
+	intent := &render.Intent{Writer: writer, Kind: object.Kind, Name: object.Name, Config: scale.Config}
+	return p.Plan(intent, live, func(req *apply.Request) {
+		if complete != nil {
+			complete(req)
+		}
+		if scale.Capped {
+			req.Yield = nil
+			req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+		}
+		if scale.Released {
+			req.Yield = isReplicas
+		}
+	})
+}
+
+// ReplicasPath is the path of a workload's number of replicas.
+const ReplicasPath = ".spec.replicas"
+
+func (p *Planner) backendReady() bool {
+	backend := p.Child(inventory.Backend.Ref(p.Server.Namespace, p.Server.Name))
+	if backend == nil {
+		return false
+	}
+	ready, _, _ := unstructured.NestedInt64(backend.Object, "status", "readyReplicas")
+	return ready > 0
+}
+
+// configUID is the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
+func (p *Planner) configUID(name string) types.UID {
+	if live := p.Child(p.Ref(managers.ConfigMap, name)); live != nil {
+		return live.GetUID()
+	}
+	return ""
+}
