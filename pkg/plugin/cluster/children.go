@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +15,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -162,4 +167,43 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 func (c *Client) serves(namespace, name string) bool {
 	_, err := c.Get(ServerRef(namespace, name))
 	return !apierrors.IsNotFound(err)
+}
+
+// Look reads everything that the operator would render an MCPServer from, and its children.
+func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desired.Input, *Children, error) {
+	children, err := c.Children(server)
+	if err != nil {
+		return desired.Input{}, nil, err
+	}
+	in := desired.Input{Server: server, Child: children.Child, Options: options, Schema: Schema()}
+	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
+		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
+			return in, nil, err
+		}
+	}
+	if profile := server.Spec.PermissionProfile; profile != nil && profile.Type == v1beta1.PermissionProfileTypeConfigMap {
+		if in.PermissionProfileConfigMap, err = c.configMap(server.Namespace, profile.Name); err != nil {
+			return in, nil, err
+		}
+	}
+	return in, children, nil
+}
+
+// configMap returns a ConfigMap, or nil when there is none.
+func (c *Client) configMap(namespace, name string) (*corev1.ConfigMap, error) {
+	if name == "" {
+		return nil, nil
+	}
+	object, err := c.Get(ref(managers.ConfigMap, namespace, name))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s cannot be read: %w", name, err)
+	}
+	return found, nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // complete sets how a flag's value is completed.
@@ -21,77 +23,61 @@ func complete(cmd *cobra.Command, flag string, how cobra.CompletionFunc) {
 // nothing is completed, not even by files.
 const nothing = cobra.ShellCompDirectiveNoFileComp
 
-// completeNamespaces completes the name of a namespace.
-func (p *plugin) completeNamespaces(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	client, err := p.client()
-	if err != nil {
-		return nil, nothing
-	}
-	found, err := client.Named("", "namespaces")
-	if err != nil {
-		return nil, nothing
-	}
-	var names []string
-	for _, namespace := range found {
-		names = append(names, namespace.GetName())
-	}
-	return beginningWith(names, toComplete), nothing
-}
-
-// completeServers completes the one argument of a verb for MCPServers.
-func (p *plugin) completeServers(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, nothing
-	}
-	return p.serversBeginningWith(toComplete), nothing
-}
-
-func (p *plugin) serversBeginningWith(toComplete string) []string {
+// names are those of all objects of a kind that begin with some text, each behind a prefix.
+func (p *plugin) names(kind, prefix, toComplete string) (names []string) {
 	client, err := p.client()
 	if err != nil {
 		return nil
 	}
-	servers, err := client.Servers(client.Namespace)
+	found, err := client.Named("", kind)
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, server := range servers {
-		names = append(names, "mcpserver/"+server.Name)
+	for _, object := range found {
+		names = append(names, prefix+object.GetName())
 	}
 	return beginningWith(names, toComplete)
 }
 
+// completeNamespaces completes the name of a namespace.
+func (p *plugin) completeNamespaces(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return p.names("namespaces", "", toComplete), nothing
+}
+
+// completeServers completes the one argument of a verb for MCPServers.
+func (p *plugin) completeServers(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, nothing
+	}
+	return p.completeMoreServers(cmd, args, toComplete)
+}
+
+// completeMoreServers completes an argument of a verb for several MCPServers.
+func (p *plugin) completeMoreServers(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	all := p.names("mcpservers."+v1beta1.SchemeGroupVersion.Group, "mcpserver/", toComplete)
+	return slices.DeleteFunc(all, func(s string) bool { return slices.Contains(args, s) }), nothing
+}
+
 // completeObjects completes an argument that names any object: the kinds, and behind a kind and a slash the names.
 func (p *plugin) completeObjects(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	client, err := p.client()
-	if err != nil {
-		return nil, nothing
-	}
 	kind, _, slash := strings.Cut(toComplete, "/")
-	prefix := kind + "/"
-	if !slash {
-		if len(args) == 0 {
-			kinds, err := client.Kinds()
-			if err != nil {
-				return nil, nothing
-			}
-			return beginningWith(kinds, toComplete), nothing | cobra.ShellCompDirectiveNoSpace
-		}
-		kind, prefix = args[0], ""
-		if strings.Contains(kind, "/") {
+	switch {
+	case slash:
+		return p.names(kind, kind+"/", toComplete), nothing
+	case len(args) == 0:
+		client, err := p.client()
+		if err != nil {
 			return nil, nothing
 		}
-	}
-	found, err := client.Named("", kind)
-	if err != nil {
+		kinds, err := client.Kinds()
+		if err != nil {
+			return nil, nothing
+		}
+		return beginningWith(kinds, toComplete), nothing | cobra.ShellCompDirectiveNoSpace
+	case strings.Contains(args[0], "/"):
 		return nil, nothing
 	}
-	var names []string
-	for _, object := range found {
-		names = append(names, prefix+object.GetName())
-	}
-	return beginningWith(names, toComplete), nothing
+	return p.names(args[0], "", toComplete), nothing
 }
 
 func beginningWith(all []string, prefix string) []string {

@@ -53,20 +53,7 @@ kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
 }
 
 func (o *conflictsOptions) run(args []string) error {
-	palette, err := o.palette()
-	if err != nil {
-		return err
-	}
-	if err := checkFormat(o.output); err != nil {
-		return err
-	}
-	if err := checkNames(args, o.all); err != nil {
-		return err
-	}
-	if err := o.connect(); err != nil {
-		return err
-	}
-	servers, err := o.named(args, o.all)
+	palette, servers, err := o.chosen(o.output, args, o.all)
 	if err != nil {
 		return err
 	}

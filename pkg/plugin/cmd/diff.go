@@ -134,7 +134,7 @@ func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) err
 		o.found = true
 		o.warn("%s does not write %s while %s of it is contested; see kubectl freehold conflicts", intent.Writer, intent.Object, intent.Contested[0].Path)
 		return nil
-	case intent.Err != nil:
+	case apply.ClassOf(intent.Err) != "":
 		o.found = true
 		o.warn("%v", intent.Err)
 		return nil

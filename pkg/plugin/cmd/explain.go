@@ -190,28 +190,20 @@ func objectOf(w fieldmanager.Writer, server string) string {
 		return cluster.ServerRef("", server).String()
 	}
 	var names []string
-	if w.Kind == managers.ConfigMap {
-		names = configNames(w.Object, server)
-	}
-	for _, child := range cluster.ChildRefs("", server) {
-		if child.Kind == w.Kind {
-			names = append(names, child.String())
+	for _, child := range inventory.Children() {
+		if child.Kind != w.Kind {
+			continue
 		}
+		ref := child.Ref("", server)
+		if child.ByContent {
+			if of, _ := managers.Registry().Writer(child.Writer, child.Kind, ""); w.Object != "" && w.Object != of.Object {
+				continue
+			}
+			ref.Name += "-*" // It ends with a digest of the content.
+		}
+		names = append(names, ref.String())
 	}
 	return strings.Join(names, ", ")
-}
-
-// configNames are the names of the ConfigMaps that a writer writes, which end with a digest of their content.
-func configNames(object, server string) (names []string) {
-	for _, child := range inventory.Children() {
-		w, _ := managers.Registry().Writer(child.Writer, child.Kind, "")
-		if child.ByContent && (object == "" || object == w.Object) {
-			ref := child.Ref("", server)
-			ref.Name += "-*"
-			names = append(names, ref.String())
-		}
-	}
-	return names
 }
 
 func texts(paths []fieldpath.Path) []string {

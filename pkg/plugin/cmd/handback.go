@@ -45,10 +45,8 @@ It needs your rights, not the operator's: nobody may give the runner's Role righ
 kubectl freehold handback mcpserver/web --dry-run
 kubectl freehold handback mcpserver/web
 kubectl freehold handback -A --yes`),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			return slices.DeleteFunc(p.serversBeginningWith(toComplete), func(s string) bool { return slices.Contains(args, s) }), nothing
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
+		ValidArgsFunction: p.completeMoreServers,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Hand the MCPServers of all namespaces back.")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Show the change, let the API server check it, and write nothing.")
@@ -212,9 +210,8 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 				answer.Blockers = append(answer.Blockers, *refusal)
 			}
 			told := printers.ObjectTakeover{Object: r.Ref.String(), Action: printers.ActionNone}
-			for _, c := range changes {
-				c.Why = ""
-				told.Changes, told.Action = append(told.Changes, printers.FieldChange(c)), printers.ActionChange
+			if told.Changes = changes; len(changes) > 0 {
+				told.Action = printers.ActionChange
 			}
 			if r.Subresource == "" {
 				answer.Objects = append(answer.Objects, told)

@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -80,6 +81,21 @@ func checkNames(names []string, all bool) error {
 		return usage("give names or -A, not both")
 	}
 	return nil
+}
+
+// chosen checks the flags of a verb that looks at MCPServers, connects, and reads those that are named.
+func (s *surveyor) chosen(output string, names []string, all bool) (palette printers.Palette, servers []*v1beta1.MCPServer, err error) {
+	if palette, err = s.palette(); err != nil {
+		return palette, nil, err
+	}
+	if err := errors.Join(checkFormat(output), checkNames(names, all)); err != nil {
+		return palette, nil, err
+	}
+	if err := s.connect(); err != nil {
+		return palette, nil, err
+	}
+	servers, err = s.named(names, all)
+	return palette, servers, err
 }
 
 // named are the MCPServers of these names; all of the namespace, or of the cluster, if there is none.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -53,10 +52,8 @@ kubectl freehold takeover --preview mcpserver/web -o wide
 
 # Which backends restart?
 kubectl freehold takeover --preview -A -o json | jq -r '.servers[] | select(.pods[] | .of == "backend" and .replaced) | .name'`),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			return slices.DeleteFunc(p.serversBeginningWith(toComplete), func(s string) bool { return slices.Contains(args, s) }), nothing
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
+		ValidArgsFunction: p.completeMoreServers,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	cmd.Flags().BoolVar(&o.preview, "preview", false, "Show what would change. It is required: the operator does the takeover.")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
@@ -67,23 +64,10 @@ kubectl freehold takeover --preview -A -o json | jq -r '.servers[] | select(.pod
 }
 
 func (o *takeoverOptions) run(args []string) error {
-	palette, err := o.palette()
-	if err != nil {
-		return err
-	}
-	if err := checkFormat(o.output); err != nil {
-		return err
-	}
-	if err := checkNames(args, o.all); err != nil {
-		return err
-	}
 	if !o.preview {
 		return usage("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
 	}
-	if err := o.connect(); err != nil {
-		return err
-	}
-	servers, err := o.named(args, o.all)
+	palette, servers, err := o.chosen(o.output, args, o.all)
 	if err != nil {
 		return err
 	}
@@ -131,24 +115,19 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 		Namespace: server.Namespace, Name: server.Name, Blockers: []printers.Blocker{}, Contested: []printers.ContestedField{},
 		Pods: []printers.PodsTakeover{}, Objects: []printers.ObjectTakeover{},
 	}
-	live, err := o.client.Get(cluster.ServerRef(server.Namespace, server.Name))
-	if err != nil {
-		return nil, err
+	block := func(object, reason, message string) {
+		found.Blockers = append(found.Blockers, printers.Blocker{Object: object, Reason: reason, Message: message})
 	}
 	in, children, err := o.client.Look(server, *o.options)
 	if err != nil {
 		return nil, err
 	}
-	found.Standing = string(takeover.StandingOf(live, children.Owned))
+	found.Standing = string(takeover.StandingOf(server, children.Owned))
 	for _, ref := range children.Unreadable {
-		found.Blockers = append(found.Blockers, printers.Blocker{
-			Object: ref.String(), Reason: printers.BlockerUnreadable, Message: "you may not read it, so what becomes of it is not known",
-		})
+		block(ref.String(), printers.BlockerUnreadable, "you may not read it, so what becomes of it is not known")
 	}
 	for _, ref := range children.Foreign {
-		found.Blockers = append(found.Blockers, printers.Blocker{
-			Object: ref.String(), Reason: v1beta1.ReasonObjectNotOurs, Message: children.Why[ref],
-		})
+		block(ref.String(), v1beta1.ReasonObjectNotOurs, children.Why[ref])
 	}
 	if server.DeletionTimestamp != nil {
 		found.Notices = append(found.Notices, "It is being deleted; Freehold would see to that.")
@@ -163,9 +142,7 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	plan, err := takeover.New(in)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		for _, problem := range invalid.Problems {
-			found.Blockers = append(found.Blockers, printers.Blocker{
-				Reason: problem.Reason, Message: problem.Message + " ToolHive's objects stay as they are.",
-			})
+			block("", problem.Reason, problem.Message+" ToolHive's objects stay as they are.")
 		}
 		return found, nil
 	}
@@ -246,12 +223,8 @@ func (o *takeoverOptions) object(
 		if err != nil {
 			return err
 		}
-		for _, c := range changes {
-			// Its content is what proxies read.
-			if strings.HasPrefix(c.Path, ".data.") {
-				told.Changes = append(told.Changes, printers.FieldChange(c))
-			}
-		}
+		// Its content is what proxies read.
+		told.Changes = slices.DeleteFunc(changes, func(c takeover.Change) bool { return !strings.HasPrefix(c.Path, ".data.") })
 	case object.Merged == nil:
 		told.Action = printers.ActionDelete
 	default:
@@ -259,16 +232,15 @@ func (o *takeoverOptions) object(
 		if err != nil {
 			return err
 		}
-		for _, c := range changes {
+		if told.Changes = changes; len(changes) > 0 {
 			told.Action = printers.ActionChange
-			told.Changes = append(told.Changes, printers.FieldChange(c))
 		}
 		for _, path := range object.Free {
-			value := any(nil)
+			free := printers.FreeField{Path: path}
 			if path == desired.ReplicasPath {
-				value = desired.At(object.Live.Object, fieldpath.MakePathOrDie("spec", "replicas"))
+				free.Value, _, _ = unstructured.NestedInt64(object.Live.Object, "spec", "replicas")
 			}
-			told.Free = append(told.Free, printers.FreeField{Path: path, Value: value})
+			told.Free = append(told.Free, free)
 		}
 	}
 	found.Objects = append(found.Objects, told)

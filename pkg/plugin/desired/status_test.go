@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 )
 
@@ -45,7 +44,7 @@ func TestHeldStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.ManagedFields = test.entries
 			plan, err := desired.New(desired.Input{
-				Server: s, Schema: cluster.Schema(), Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
+				Server: s, Schema: schema, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 )
 
 // Takeovers is the answer of takeover --preview, for programs as well. Names and meanings of its fields stay; more may
@@ -88,15 +89,7 @@ type ObjectTakeover struct {
 }
 
 // FieldChange is a field that gets another value.
-type FieldChange struct {
-	Path string `json:"path"`
-	// Before and After are the values; left out for none.
-	Before any `json:"before,omitempty"`
-	After  any `json:"after,omitempty"`
-	// Restarts tells that pods are replaced for it.
-	Restarts bool   `json:"restarts,omitempty"`
-	Why      string `json:"why,omitempty"`
-}
+type FieldChange = takeover.Change
 
 // FreeField is a field that nobody owns afterwards.
 type FreeField struct {
@@ -121,7 +114,7 @@ func (s ServerTakeover) hindered() bool { return len(s.Blockers) > 0 || len(s.Co
 
 // Print shows it for humans. Wide shows whole values, and why fields change.
 func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
-	printOperators(to, palette, t.Operators)
+	Operators(to, palette, t.Operators)
 	for i, server := range t.Servers {
 		if i > 0 || len(t.Operators) > 0 {
 			fmt.Fprintln(to)
@@ -136,7 +129,8 @@ func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	return nil
 }
 
-func printOperators(to io.Writer, palette Palette, operators []cluster.Running) {
+// Operators tells of operators that run, and how to stop them.
+func Operators(to io.Writer, palette Palette, operators []cluster.Running) {
 	for _, o := range operators {
 		fmt.Fprintln(to, palette.Removed(fmt.Sprintf("%s's operator runs: %s in namespace %s: %s.", o.Product, o.Object, o.Namespace, o.How)))
 		if o.Stop != "" {
@@ -304,4 +298,59 @@ func ownerName(reference any) string {
 		return Value(reference, true)
 	}
 	return fmt.Sprintf("%v %v", fields["kind"], fields["name"])
+}
+
+// Handback is what a handback of one MCPServer to ToolHive would change.
+type Handback struct {
+	Namespace, Name string
+	// Generation of the MCPServer.
+	Generation int64
+	// Objects that pass to ToolHive's managers, in order.
+	Objects []ObjectTakeover
+	// BackendRestarts tells that the backend's pods are replaced by it.
+	BackendRestarts bool
+	// Blockers keep it from being done.
+	Blockers []Blocker
+}
+
+// Print shows it for humans.
+func (h Handback) Print(to io.Writer, palette Palette) error {
+	fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", h.Name, h.Namespace))+":")
+	for _, b := range h.Blockers {
+		fmt.Fprintln(to, palette.Removed(fmt.Sprintf("  %s: %s: %s", b.Object, b.Reason, b.Message)))
+	}
+	backend := "no pod restarts"
+	if h.BackendRestarts {
+		backend = "its pods are replaced now, in one rollout: the gate opens for ToolHive's runners"
+	}
+	fmt.Fprintln(to, "  backend:", backend)
+	fmt.Fprintln(to, "  proxy: its pods are replaced by ToolHive's operator once that runs, in one rollout")
+	if h.Generation == 1 {
+		fmt.Fprintln(to, "  The MCPServer was never edited, so the gate is open for Freehold's proxies too: start ToolHive's operator soon.")
+	}
+	var rows [][]string
+	var alone []string
+	for _, o := range h.Objects {
+		cells := o.cells(false)
+		if len(cells) == 0 {
+			alone = append(alone, o.Object)
+		}
+		for i, c := range cells {
+			row := []string{o.Object, c[0], c[1], c[2]}
+			if i > 0 {
+				row[0] = ""
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) > 0 {
+		if err := Table(to, palette, []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}, rows); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(to, "The annotations and conditions of Freehold go, and what it owns becomes ToolHive's.")
+	if len(alone) > 0 {
+		line(to, "Nothing else changes of %s", strings.Join(alone, ", "))
+	}
+	return nil
 }

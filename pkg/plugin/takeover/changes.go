@@ -21,17 +21,18 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// Change is a field that gets another value.
+// Change is a field that gets another value, for programs as well.
 type Change struct {
 	// Path of the field. Behind the RunConfig's text come the paths within it, such as
 	// .data.runconfig.json{.target_host}.
-	Path string
-	// Before and After are its values; nil for none.
-	Before, After any
+	Path string `json:"path"`
+	// Before and After are its values; left out for none.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
 	// Restarts tells that the field is one of the pods, which are replaced.
-	Restarts bool
+	Restarts bool `json:"restarts,omitempty"`
 	// Why it changes, where that is not plain.
-	Why string
+	Why string `json:"why,omitempty"`
 }
 
 // Changes are the fields that differ between two states of an object, but for its status and what the API server counts

@@ -6,6 +6,7 @@ package takeover
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -33,7 +34,7 @@ const (
 )
 
 // StandingOf tells whose an MCPServer is, from it itself and its children.
-func StandingOf(server *unstructured.Unstructured, children []*unstructured.Unstructured) Standing {
+func StandingOf(server metav1.Object, children []*unstructured.Unstructured) Standing {
 	ours := ownership.ApplyEntry(server, managers.Finalizer, "") != nil
 	for _, child := range children {
 		ref := refOf(child)
