@@ -37,11 +37,12 @@ type clients struct {
 	deleters map[schema.GroupKind]deleter
 	// evict asks for the deletion of a pod, which its PodDisruptionBudget may refuse.
 	evict deleter
-	// all are the writers that were added, and schema and clock go into every target.
-	all    writers.Set
-	schema managedfields.TypeConverter
-	clock  clock.PassiveClock
-	errs   []error
+	// all are the writers that were added. schema, which has the kinds of one version, and clock go into every target.
+	all     writers.Set
+	schema  managedfields.TypeConverter
+	version string
+	clock   clock.PassiveClock
+	errs    []error
 }
 
 type writerKey writers.Key
@@ -87,7 +88,7 @@ func newClients(
 	c := &clients{
 		registry: registry, writers: map[writerKey]apply.Writer{}, all: writers.Set{}, deleters: map[schema.GroupKind]deleter{},
 		of: map[schema.GroupKind][]apply.Writer{}, readers: map[schema.GroupKind]reader{},
-		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme),
+		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme), version: v1beta1.SchemeGroupVersion.Version,
 	}
 	mcpServers := servers.ToolhiveV1beta1().MCPServers
 	server := add(c, managers.MCPServer, mcpServers, writers.MCPServer)
@@ -98,7 +99,7 @@ func newClients(
 	}
 	addWriters(c, managers.MCPServer, "status", of)
 
-	c.schema = applyconfigurations.NewTypeConverter(scheme.Scheme)
+	c.schema, c.version = applyconfigurations.NewTypeConverter(scheme.Scheme), "v1"
 	add(c, managers.Deployment, core.AppsV1().Deployments, writers.Deployment)
 	add(c, managers.StatefulSet, core.AppsV1().StatefulSets, writers.StatefulSet)
 	add(c, managers.ServiceKind, core.CoreV1().Services, writers.Service)
@@ -144,5 +145,12 @@ func add[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 func addWriters[L metav1.Object, A apply.Configuration[A]](
 	c *clients, kind schema.GroupKind, subresource string, target apply.Target[L, A],
 ) {
+	// The caches extract from every object that there is, for which the generated functions do too much.
+	extract, err := apply.Extractor[L, A](c.schema, kind.WithVersion(c.version), subresource)
+	if err != nil {
+		c.errs = append(c.errs, err)
+		return
+	}
+	target.Extract = extract
 	c.errs = append(c.errs, writers.Add(c.all, c.registry, kind, subresource, target))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -55,14 +56,31 @@ func ApplyEntry(obj metav1.Object, manager, subresource string) *metav1.ManagedF
 	return nil
 }
 
-// Fields returns the fields of an entry. An entry without fields has the empty set.
+// parsed has sets by the texts that they were read from. The objects of one kind that one manager writes mostly have the same
+// fields, whatever their number, so a few texts are read over and over.
+var parsed = lru.New(rememberedSets)
+
+const (
+	rememberedSets = 64
+	// longestRemembered is how long a text may be whose set is remembered, in bytes. The sets are ten times as large.
+	longestRemembered = 8 << 10
+)
+
+// Fields returns the fields of an entry, which must not be modified. An entry without fields has the empty set.
 func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
 	if entry == nil || entry.FieldsV1 == nil {
 		return set, nil
 	}
-	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+	text := entry.FieldsV1.GetRawString()
+	if known, ok := parsed.Get(text); ok {
+		return known.(*fieldpath.Set), nil
+	}
+	if err := set.FromJSON(strings.NewReader(text)); err != nil {
 		return nil, fmt.Errorf("cannot read the managed fields of %q: %w", entry.Manager, err)
+	}
+	if len(text) <= longestRemembered {
+		parsed.Add(strings.Clone(text), set)
 	}
 	return set, nil
 }
