@@ -202,8 +202,10 @@ func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
 
 // child returns what is kept of the object that has the name of a child; nil when there is none.
 func (c *caches) child(ref apply.ObjectRef) *child {
-	found, _ := c.item(ref).(*child)
-	return found
+	if found, ok := c.item(ref).(*kept); ok {
+		return found.child(ref.Kind)
+	}
+	return nil
 }
 
 func (c *caches) item(ref apply.ObjectRef) any {

@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // A pod belongs to the workload that its controller references lead to: a backend's to a StatefulSet, a proxy's through
@@ -26,9 +24,9 @@ const byController = "controller"
 func controllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
-	case *corev1.Pod:
-		if controller := metav1.GetControllerOfNoCopy(dependent); controller != nil {
-			uid = controller.UID
+	case *keptPod:
+		if controller, ok := dependent.controller(); ok {
+			uid = controller.uid
 		}
 	case replicaSet:
 		uid = dependent.deployment()
@@ -144,7 +142,7 @@ func (c *caches) proxyPods(namespace string, deployment types.UID) (found []*cor
 		return nil
 	}
 	for _, set := range c.replicaSets(namespace, deployment) {
-		found = append(found, controlledBy[*corev1.Pod](s.proxyStore, types.UID(set.part(setUID)))...)
+		found = append(found, wholePods(controlledBy[*keptPod](s.proxyStore, types.UID(set.part(setUID))))...)
 	}
 	return found
 }
@@ -155,7 +153,14 @@ func (c *caches) backendPods(namespace string, set types.UID) []*corev1.Pod {
 	if s == nil {
 		return nil
 	}
-	return controlledBy[*corev1.Pod](s.backendStore, set)
+	return wholePods(controlledBy[*keptPod](s.backendStore, set))
+}
+
+func wholePods(kept []*keptPod) (pods []*corev1.Pod) {
+	for _, k := range kept {
+		pods = append(pods, k.pod())
+	}
+	return pods
 }
 
 // unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
@@ -170,12 +175,12 @@ func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*corev1.
 		return nil
 	}
 	for _, item := range items {
-		pod, ok := item.(*corev1.Pod)
-		if !ok || metav1.GetControllerOfNoCopy(pod) == nil || render.ServerOf(pod.Labels) != server.Name {
+		kept, ok := item.(*keptPod)
+		if !ok || len(kept.owners) == 0 || kept.server() != server.Name {
 			continue
 		}
-		if _, known := s.replicaSetOf(pod); !known {
-			unplaced = append(unplaced, pod)
+		if _, known := s.replicaSetOf(kept); !known {
+			unplaced = append(unplaced, kept.pod())
 		}
 	}
 	return unplaced
@@ -196,31 +201,31 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 }
 
 // replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
-func (s *scope) replicaSetOf(pod *corev1.Pod) (set replicaSet, known bool) {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
+func (s *scope) replicaSetOf(pod *keptPod) (set replicaSet, known bool) {
+	controller, ok := pod.controller()
+	if !ok {
 		return "", false
 	}
-	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, controller.Name).String())
+	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.namespace.Value(), controller.name).String())
 	if err != nil || !exists {
 		return "", false
 	}
-	set, ok := item.(replicaSet)
-	return set, ok && set.part(setUID) == string(controller.UID)
+	set, ok = item.(replicaSet)
+	return set, ok && set.part(setUID) == string(controller.uid)
 }
 
 // proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
 // the controller does not lead to one, the label does: to wake one too many costs nothing.
-func (s *scope) proxyOf(pod *corev1.Pod) cache.ObjectName {
+func (s *scope) proxyOf(pod *keptPod) cache.ObjectName {
 	if set, known := s.replicaSetOf(pod); known && set.deployment() != "" {
 		return set.server()
 	}
 	return labelled(pod)
 }
 
-func (s *scope) backendOf(pod *corev1.Pod) cache.ObjectName {
-	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
-		return cache.NewObjectName(pod.Namespace, controller.Name)
+func (s *scope) backendOf(pod *keptPod) cache.ObjectName {
+	if controller, ok := pod.controller(); ok {
+		return cache.NewObjectName(pod.namespace.Value(), controller.name)
 	}
 	return labelled(pod)
 }
@@ -230,17 +235,17 @@ func (r replicaSet) server() cache.ObjectName {
 	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
 }
 
-func labelled(pod *corev1.Pod) cache.ObjectName {
-	return cache.NewObjectName(pod.Namespace, render.ServerOf(pod.Labels))
+func labelled(pod *keptPod) cache.ObjectName {
+	return cache.NewObjectName(pod.namespace.Value(), pod.server())
 }
 
 // watchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
 func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
-	for store, serverOf := range map[cache.SharedIndexInformer]func(*corev1.Pod) cache.ObjectName{
+	for store, serverOf := range map[cache.SharedIndexInformer]func(*keptPod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		if _, err := store.AddEventHandler(onEvery(func(obj any) {
-			if pod, ok := obj.(*corev1.Pod); ok {
+			if pod, ok := obj.(*keptPod); ok {
 				wake(serverOf(pod))
 			}
 		})); err != nil {

@@ -7,13 +7,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments.
+// slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a keptPod or
+// a replicaSet.
 func slim(obj any) (any, error) {
 	switch whole := obj.(type) {
 	case *corev1.Pod:
-		return slimPod(whole), nil
+		return keepPod(slimPod(whole)), nil
 	case *appsv1.ReplicaSet:
 		return trimReplicaSet(whole), nil
 	}
@@ -60,6 +63,61 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	}
 	return slim
 }
+
+// keptPod is a pod as a cache holds it, see kept.
+type keptPod struct {
+	keptMeta
+	created        metav1.Time
+	containers     []keptContainer
+	serviceAccount string
+	configMaps     []string
+	phase          corev1.PodPhase
+	conditions     []corev1.PodCondition
+	// init and statuses are the statuses of containers.
+	init, statuses []corev1.ContainerStatus
+}
+
+type keptContainer struct{ name, image string }
+
+// keepPod makes of a pod, of which only that is there which is kept, what a cache holds.
+func keepPod(slim *corev1.Pod) *keptPod {
+	k := &keptPod{
+		keptMeta: keepMeta(slim), created: slim.CreationTimestamp,
+		serviceAccount: slim.Spec.ServiceAccountName, configMaps: configMapsOf(&slim.Spec), phase: slim.Status.Phase,
+		conditions: slim.Status.Conditions, init: slim.Status.InitContainerStatuses, statuses: slim.Status.ContainerStatuses,
+	}
+	for i := range slim.Spec.Containers {
+		k.containers = append(k.containers, keptContainer{slim.Spec.Containers[i].Name, slim.Spec.Containers[i].Image})
+	}
+	return k
+}
+
+// pod makes a pod of what a cache holds.
+func (k *keptPod) pod() *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: k.meta(nil),
+		Spec:       corev1.PodSpec{ServiceAccountName: k.serviceAccount, Volumes: volumesOf(k.configMaps)},
+		Status: corev1.PodStatus{
+			Phase: k.phase, Conditions: k.conditions, InitContainerStatuses: k.init, ContainerStatuses: k.statuses,
+		},
+	}
+	pod.CreationTimestamp = k.created
+	for _, container := range k.containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container.name, Image: container.image})
+	}
+	return pod
+}
+
+// controller is the controller of the pod, if it has one: no other owner is kept.
+func (k *keptPod) controller() (owner keptOwner, ok bool) {
+	if len(k.owners) == 0 {
+		return owner, false
+	}
+	return k.owners[0].Value(), true
+}
+
+// server is the name of the MCPServer that the labels name, as render.ServerOf has it; empty when they name none.
+func (k *keptPod) server() string { return k.labels.get(v1beta1.LabelToolHiveName) }
 
 func slimContainer(container *corev1.ContainerStatus) corev1.ContainerStatus {
 	slim := corev1.ContainerStatus{

@@ -22,17 +22,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// child is what a cache keeps of an object in the place of an MCPServer's child: what decides whether writers have work on
+// child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
 // it, whose it is, and, of a workload, what rollouts and pruning are told from. The object itself is read from the API
-// server where ownership is edited or explained.
+// server where ownership is edited or explained. A cache holds it as kept.
 type child struct {
 	apply.State
 	// spoilt reports that the object is named by its content and has another one.
 	spoilt bool
 }
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (c *child) GetObjectMeta() metav1.Object { return c.Object }
 
 // reducer makes children of objects.
 type reducer struct {
@@ -51,9 +48,11 @@ func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cac
 		ref := childRef(kind, object.GetNamespace(), object.GetName())
 		var before *child
 		if item, exists, err := store().GetByKey(ref.NamespacedName.String()); err == nil && exists {
-			before, _ = item.(*child)
+			if known, ok := item.(*kept); ok {
+				before = known.child(kind)
+			}
 		}
-		return r.reduce(ref, object, before), nil
+		return keep(r.reduce(ref, object, before)), nil
 	}
 }
 
@@ -124,16 +123,15 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)
+	meta.ManagedFields = entries(object, wantedOf(kind))
 	switch whole := object.(type) {
 	case *appsv1.Deployment:
-		meta.ManagedFields = entries(object, fieldReplicas)
 		return &appsv1.Deployment{
 			ObjectMeta: meta,
 			Spec:       appsv1.DeploymentSpec{Replicas: whole.Spec.Replicas, Paused: whole.Spec.Paused, Template: template(&whole.Spec.Template)},
 			Status:     whole.Status,
 		}
 	case *appsv1.StatefulSet:
-		meta.ManagedFields = entries(object, fieldReplicas)
 		return &appsv1.StatefulSet{
 			ObjectMeta: meta,
 			Spec: appsv1.StatefulSetSpec{
@@ -143,10 +141,8 @@ func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 			Status: whole.Status,
 		}
 	case *corev1.ServiceAccount:
-		meta.ManagedFields = entries(object, fieldPullSecrets)
 		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: whole.ImagePullSecrets}
 	default:
-		meta.ManagedFields = entries(object, nil)
 		return bare(kind, meta)
 	}
 }
@@ -160,8 +156,11 @@ func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 }
 
 // configVolumes are volumes that name the same ConfigMaps as those of a pod, and nothing else.
-func configVolumes(pod *corev1.PodSpec) (volumes []corev1.Volume) {
-	for _, name := range configMapsOf(pod) {
+func configVolumes(pod *corev1.PodSpec) []corev1.Volume { return volumesOf(configMapsOf(pod)) }
+
+// volumesOf are volumes that name ConfigMaps.
+func volumesOf(configMaps []string) (volumes []corev1.Volume) {
+	for _, name := range configMaps {
 		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
 		volumes = append(volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: source}})
 	}

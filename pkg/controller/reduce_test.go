@@ -88,7 +88,7 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(bare(kind, want), got.(*child).Object); diff != "" {
+		if diff := cmp.Diff(bare(kind, want), got.(*kept).child(kind).Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -131,7 +131,7 @@ func TestReduceChildren(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept := got.(*child).Object
+			left := got.(*kept).child(kind).Object
 			stripped := bare(kind, *want)
 			if set, ok := stripped.(*appsv1.StatefulSet); ok {
 				set.Status.ReadyReplicas = 1
@@ -139,7 +139,7 @@ func TestReduceChildren(t *testing.T) {
 			if deployment, ok := stripped.(*appsv1.Deployment); ok {
 				deployment.Spec.Paused = true
 			}
-			if diff := cmp.Diff(stripped, kept, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(stripped, left, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)
 			}
 		}
@@ -148,7 +148,7 @@ func TestReduceChildren(t *testing.T) {
 
 func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
-	for _, obj := range []any{gone, &child{}, "text", nil} {
+	for _, obj := range []any{gone, &kept{}, "text", nil} {
 		for name, transform := range map[string]cache.TransformFunc{
 			"child": reducerFor(t).transform(managers.ConfigMap, emptyStore), "pod": slim,
 		} {
@@ -209,14 +209,14 @@ func TestSlimKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got.(*keptPod).pod()); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
 	keys, err := controllerUID(got)
 	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	for _, other := range []any{"no pod", &corev1.Pod{}, replicaSet("shop/web-5d8f9/9/7///")} {
+	for _, other := range []any{"no pod", &keptPod{}, replicaSet("shop/web-5d8f9/9/7///")} {
 		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
 			t.Errorf("index of %v: %v, %v", other, keys, err)
 		}

@@ -1,0 +1,264 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"unique"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: of the structs of the API, most of
+// whose fields would be empty, and of their maps, there is none, and what many objects have alike is there once. A pass makes
+// a child of it for as long as it runs.
+type kept struct {
+	keptMeta
+	// state has no object.
+	state  apply.State
+	spoilt bool
+	// more is a *keptDeployment, a *keptStatefulSet, the pull secrets of a ServiceAccount, or nil.
+	more any
+}
+
+// keptDeployment and keptStatefulSet are what is kept of the workloads beside their metadata.
+type keptDeployment struct {
+	replicas *int32
+	paused   bool
+	template keptTemplate
+	status   appsv1.DeploymentStatus
+}
+
+type keptStatefulSet struct {
+	replicas   *int32
+	updates    appsv1.StatefulSetUpdateStrategy
+	management appsv1.PodManagementPolicyType
+	template   keptTemplate
+	status     appsv1.StatefulSetStatus
+}
+
+type keptTemplate struct {
+	annotations    pairs
+	serviceAccount string
+	configMaps     []string
+}
+
+// keep makes of a child what a cache holds.
+func keep(from *child) *kept {
+	k := &kept{keptMeta: keepMeta(from.Object), state: from.State, spoilt: from.spoilt}
+	k.state.Object = nil
+	switch object := from.Object.(type) {
+	case *appsv1.Deployment:
+		k.more = &keptDeployment{object.Spec.Replicas, object.Spec.Paused, keepTemplate(&object.Spec.Template), object.Status}
+	case *appsv1.StatefulSet:
+		k.more = &keptStatefulSet{
+			object.Spec.Replicas, object.Spec.UpdateStrategy, object.Spec.PodManagementPolicy, keepTemplate(&object.Spec.Template), object.Status,
+		}
+	case *corev1.ServiceAccount:
+		if len(object.ImagePullSecrets) > 0 {
+			k.more = object.ImagePullSecrets
+		}
+	}
+	return k
+}
+
+// child makes a child of what a cache holds of an object of a kind.
+func (k *kept) child(kind schema.GroupKind) *child {
+	made := &child{State: k.state, spoilt: k.spoilt}
+	object := bare(kind, k.meta(wantedOf(kind)))
+	switch more := k.more.(type) {
+	case *keptDeployment:
+		object.(*appsv1.Deployment).Spec = appsv1.DeploymentSpec{Replicas: more.replicas, Paused: more.paused, Template: more.template.whole()}
+		object.(*appsv1.Deployment).Status = more.status
+	case *keptStatefulSet:
+		object.(*appsv1.StatefulSet).Spec = appsv1.StatefulSetSpec{
+			Replicas: more.replicas, UpdateStrategy: more.updates, PodManagementPolicy: more.management, Template: more.template.whole(),
+		}
+		object.(*appsv1.StatefulSet).Status = more.status
+	case []corev1.LocalObjectReference:
+		object.(*corev1.ServiceAccount).ImagePullSecrets = more
+	}
+	made.Object = object
+	return made
+}
+
+func keepTemplate(template *corev1.PodTemplateSpec) keptTemplate {
+	return keptTemplate{keepPairs(template.Annotations), template.Spec.ServiceAccountName, configMapsOf(&template.Spec)}
+}
+
+func (t *keptTemplate) whole() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: t.annotations.whole()},
+		Spec:       corev1.PodSpec{ServiceAccountName: t.serviceAccount, Volumes: volumesOf(t.configMaps)},
+	}
+}
+
+// wantedOf is the field whose owners are kept of objects of a kind; nil for none.
+func wantedOf(kind schema.GroupKind) *wantedField {
+	switch kind {
+	case managers.Deployment, managers.StatefulSet:
+		return fieldReplicas
+	case managers.ServiceAccount:
+		return fieldPullSecrets
+	}
+	return nil
+}
+
+// keptMeta is the metadata that is kept of an object.
+type keptMeta struct {
+	namespace           unique.Handle[string]
+	name, version       string
+	uid                 types.UID
+	generation          int64
+	deleted             *metav1.Time
+	labels, annotations pairs
+	owners              []unique.Handle[keptOwner]
+	entries             []keptEntry
+}
+
+// keptOwner is an owner reference.
+type keptOwner struct {
+	apiVersion, kind, name string
+	uid                    types.UID
+	controller, blocks     flag
+}
+
+// flag is a *bool that can be compared.
+type flag int8
+
+func keepFlag(set *bool) flag {
+	switch {
+	case set == nil:
+		return 0
+	case *set:
+		return 1
+	}
+	return -1
+}
+
+func (f flag) whole() *bool {
+	if f == 0 {
+		return nil
+	}
+	set := f > 0
+	return &set
+}
+
+// keptEntry is an entry of managedFields. Most objects of a kind have the same ones, but for the times.
+type keptEntry struct {
+	manager unique.Handle[keptManager]
+	time    *metav1.Time
+}
+
+type keptManager struct {
+	name, apiVersion, fieldsType, subresource string
+	operation                                 metav1.ManagedFieldsOperationType
+	// holds reports that it owns the field that is wanted of its kind of object.
+	holds bool
+}
+
+func keepMeta(object metav1.Object) keptMeta {
+	k := keptMeta{
+		namespace: unique.Make(object.GetNamespace()), name: object.GetName(), version: object.GetResourceVersion(), uid: object.GetUID(),
+		generation: object.GetGeneration(), deleted: object.GetDeletionTimestamp(),
+		labels: keepPairs(object.GetLabels()), annotations: keepPairs(object.GetAnnotations()),
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		k.owners = append(k.owners, unique.Make(keptOwner{
+			owner.APIVersion, owner.Kind, owner.Name, owner.UID, keepFlag(owner.Controller), keepFlag(owner.BlockOwnerDeletion),
+		}))
+	}
+	if entries := object.GetManagedFields(); len(entries) > 0 {
+		k.entries = make([]keptEntry, 0, len(entries))
+		for _, entry := range entries {
+			manager := keptManager{entry.Manager, entry.APIVersion, entry.FieldsType, entry.Subresource, entry.Operation, entry.FieldsV1 != nil}
+			k.entries = append(k.entries, keptEntry{unique.Make(manager), entry.Time})
+		}
+	}
+	return k
+}
+
+func (k *keptMeta) meta(wanted *wantedField) metav1.ObjectMeta {
+	meta := k.identity()
+	meta.Generation, meta.DeletionTimestamp = k.generation, k.deleted
+	meta.Labels, meta.Annotations = k.labels.whole(), k.annotations.whole()
+	for _, handle := range k.owners {
+		owner := handle.Value()
+		meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{
+			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid,
+			Controller: owner.controller.whole(), BlockOwnerDeletion: owner.blocks.whole(),
+		})
+	}
+	if len(k.entries) > 0 {
+		meta.ManagedFields = make([]metav1.ManagedFieldsEntry, 0, len(k.entries))
+	}
+	for _, entry := range k.entries {
+		manager := entry.manager.Value()
+		whole := metav1.ManagedFieldsEntry{
+			Manager: manager.name, Operation: manager.operation, APIVersion: manager.apiVersion, Time: entry.time,
+			FieldsType: manager.fieldsType, Subresource: manager.subresource,
+		}
+		if manager.holds && wanted != nil {
+			whole.FieldsV1 = wanted.alone
+		}
+		meta.ManagedFields = append(meta.ManagedFields, whole)
+	}
+	return meta
+}
+
+func (k *keptMeta) identity() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: k.namespace.Value(), Name: k.name, UID: k.uid, ResourceVersion: k.version}
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers ask for.
+func (k *keptMeta) GetObjectMeta() metav1.Object {
+	meta := k.identity()
+	return &meta
+}
+
+// pairs are labels or annotations, sorted by their keys.
+type pairs []unique.Handle[pair]
+
+type pair struct{ key, value string }
+
+func keepPairs(values map[string]string) pairs {
+	if len(values) == 0 {
+		return nil
+	}
+	kept := make(pairs, 0, len(values))
+	for key, value := range values {
+		kept = append(kept, unique.Make(pair{key, value}))
+	}
+	slices.SortFunc(kept, func(a, b unique.Handle[pair]) int { return cmp.Compare(a.Value().key, b.Value().key) })
+	return kept
+}
+
+// get returns the value of a key; empty for none.
+func (p pairs) get(key string) string {
+	for _, handle := range p {
+		if handle.Value().key == key {
+			return handle.Value().value
+		}
+	}
+	return ""
+}
+
+func (p pairs) whole() map[string]string {
+	if len(p) == 0 {
+		return nil
+	}
+	values := make(map[string]string, len(p))
+	for _, handle := range p {
+		values[handle.Value().key] = handle.Value().value
+	}
+	return values
+}
