@@ -22,8 +22,8 @@ import (
 type kept struct {
 	// rest is the digest of the template without what rides along.
 	rest digest
-	// annotations and labels ride along: they carry no behaviour, so they never restart a pod by themselves.
-	annotations, labels map[string]string
+	// annotation and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
+	annotation, label *string
 }
 
 type digest [sha256.Size]byte
@@ -31,9 +31,9 @@ type digest [sha256.Size]byte
 // What rides along in the two templates.
 var (
 	// The generation gate, where it is closed to every proxyrunner, and the label with the proxy's port.
-	rideInBackend = rideAlong{annotations: []string{v1beta1.AnnotationGeneration}, labels: []string{v1beta1.LabelToolHivePort}}
+	rideInBackend = rideAlong{annotation: v1beta1.AnnotationGeneration, label: v1beta1.LabelToolHivePort}
 	// The mark of an earlier restart, once it is not asked for any more: to take it away would be a restart as well.
-	rideInProxy = rideAlong{annotations: []string{v1beta1.AnnotationRestartedAt}}
+	rideInProxy = rideAlong{annotation: v1beta1.AnnotationRestartedAt}
 )
 
 // KeepBackend returns what PreserveBackend needs of what our writer owns of a live StatefulSet; nil where that has no pod
@@ -77,16 +77,17 @@ func PreserveBackend(config runtime.ApplyConfiguration, owned any) {
 	if !ok || !known || want == nil || want.Spec == nil {
 		return
 	}
-	gate, hasGate := live.annotations[v1beta1.AnnotationGeneration]
-	if generation, err := strconv.ParseInt(gate, 10, 64); !hasGate || err != nil || generation <= runconfig.Generation {
+	if live.annotation == nil || live.label == nil {
 		return
 	}
-	port, hasPort := live.labels[v1beta1.LabelToolHivePort]
-	if !hasPort || !rideInBackend.equal(want.Spec.Template, live) {
+	if generation, err := strconv.ParseInt(*live.annotation, 10, 64); err != nil || generation <= runconfig.Generation {
 		return
 	}
-	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: gate}).
-		WithLabels(map[string]string{v1beta1.LabelToolHivePort: port})
+	if !rideInBackend.equal(want.Spec.Template, live) {
+		return
+	}
+	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: *live.annotation}).
+		WithLabels(map[string]string{v1beta1.LabelToolHivePort: *live.label})
 }
 
 // PreserveProxy is PreserveBackend for the proxy's Deployment.
@@ -96,33 +97,26 @@ func PreserveProxy(config runtime.ApplyConfiguration, owned any) {
 	if !ok || !known || want == nil || want.Spec == nil {
 		return
 	}
-	restarted, was := live.annotations[v1beta1.AnnotationRestartedAt]
-	if _, asked := annotation(want.Spec.Template, v1beta1.AnnotationRestartedAt); asked || !was || !rideInProxy.equal(want.Spec.Template, live) {
+	if _, asked := annotation(want.Spec.Template, v1beta1.AnnotationRestartedAt); asked || live.annotation == nil || !rideInProxy.equal(want.Spec.Template, live) {
 		return
 	}
-	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationRestartedAt: restarted})
+	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationRestartedAt: *live.annotation})
 }
 
-// rideAlong are the keys of a pod template's metadata that do not count as a difference.
-type rideAlong struct {
-	annotations, labels []string
-}
+// rideAlong are the keys of a pod template's metadata that do not count as a difference; empty for none.
+type rideAlong struct{ annotation, label string }
 
 func (k *rideAlong) keep(t *corev1ac.PodTemplateSpecApplyConfiguration) any {
 	rest, ok := k.digest(t)
 	if !ok {
 		return nil
 	}
-	found := &kept{rest: rest, annotations: map[string]string{}, labels: map[string]string{}}
-	for _, key := range k.annotations {
-		if value, ok := annotation(t, key); ok {
-			found.annotations[key] = value
-		}
+	found := &kept{rest: rest}
+	if value, ok := annotation(t, k.annotation); ok {
+		found.annotation = &value
 	}
-	for _, key := range k.labels {
-		if value, ok := label(t, key); ok {
-			found.labels[key] = value
-		}
+	if value, ok := label(t, k.label); ok {
+		found.label = &value
 	}
 	return found
 }
@@ -146,12 +140,8 @@ func (k *rideAlong) digest(t *corev1ac.PodTemplateSpecApplyConfiguration) (d dig
 	if err := json.Unmarshal(data, stored); err != nil {
 		return d, false
 	}
-	for _, key := range k.annotations {
-		delete(stored.Annotations, key)
-	}
-	for _, key := range k.labels {
-		delete(stored.Labels, key)
-	}
+	delete(stored.Annotations, k.annotation)
+	delete(stored.Labels, k.label)
 	if data, err = json.Marshal(stored); err != nil {
 		return d, false
 	}
