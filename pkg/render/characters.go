@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,9 +26,42 @@ func sendable(c rune) bool {
 	return c < 0x7f || c > 0x9f && c != 0xfffe && c != 0xffff
 }
 
+// allSendable tells whether the strings of a configuration, the keys of its maps among them, arrive as they are. An encoding of
+// it would tell as well, and costs as much as all the rest of rendering.
+func allSendable(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return !strings.ContainsFunc(v.String(), func(c rune) bool { return !sendable(c) })
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || allSendable(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !allSendable(v.Field(i)) {
+				return false
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if !allSendable(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Map:
+		for values := v.MapRange(); values.Next(); {
+			if !allSendable(values.Key()) || !allSendable(values.Value()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // validateCharacters finds characters in what was rendered that no apply can carry.
 func (r *renderer) validateCharacters() {
 	for _, intent := range r.intents {
+		if allSendable(reflect.ValueOf(intent.Config)) {
+			continue
+		}
 		body, err := json.Marshal(intent.Config)
 		if err != nil {
 			r.invalidSpec(v1beta1.ReasonInvalidCharacter, "The %s %s cannot be written: %s.", intent.Kind.Kind, intent.Name, oneLine(err))
