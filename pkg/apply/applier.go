@@ -99,6 +99,12 @@ func some[F any](fields []F) []F { return fields[:min(mostLogged, len(fields))] 
 // Note logs an outcome and tells the observer of it. Sync, Delete and Refuse do so themselves; it is for what a
 // controller finds in its way before it can ask for anything.
 func (a *Applier) Note(ctx context.Context, out Outcome) {
+	if a.observer != nil {
+		a.observer.Observe(out)
+	}
+	if out.Action == ActionNone && out.Err == nil && len(out.Claims) == 0 && out.Replaced == "" {
+		return // As most are: there is nothing to log.
+	}
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
 	for _, change := range out.Claims {
 		log.Info("Fields changed hands", "cause", change.Cause, "fields", some(change.Fields), "count", len(change.Fields))
@@ -115,9 +121,6 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		log.V(2).Info("Deleted")
 	case out.Action != ActionNone:
 		log.V(2).Info("Written", "resourceVersion", out.Live.GetResourceVersion())
-	}
-	if a.observer != nil {
-		a.observer.Observe(out)
 	}
 }
 

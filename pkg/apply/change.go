@@ -177,22 +177,6 @@ func equal[A any](a, b A) (bool, error) {
 	return bytes.Equal(left, right), nil
 }
 
-// namesNothing tells whether an encoded configuration names no field.
-func namesNothing(encoded []byte) bool {
-	var object map[string]any
-	if err := json.Unmarshal(encoded, &object); err != nil {
-		return false
-	}
-	metadata, _ := object["metadata"].(map[string]any)
-	for _, known := range []string{"apiVersion", "kind", "metadata"} {
-		delete(object, known)
-	}
-	for _, known := range []string{"name", "namespace"} {
-		delete(metadata, known)
-	}
-	return len(object) == 0 && len(metadata) == 0
-}
-
 // decoded is a configuration as it would be read from a request.
 func decoded(config any) (map[string]any, error) {
 	body, err := json.Marshal(config)

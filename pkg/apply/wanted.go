@@ -6,11 +6,8 @@ package apply
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
-
-// maxEmpty is how long the encoding of a configuration without fields can be, in bytes: its object's kind, name and
-// namespace are all there is.
-const maxEmpty = 512
 
 // identify takes the digest of what is wanted, without the source.
 func (w *writer[L, A]) identify(a *attempt[L, A]) error {
@@ -20,7 +17,7 @@ func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 		return err
 	}
 	a.intent = digestOf(rendered)
-	a.empty = len(rendered) <= maxEmpty && namesNothing(rendered)
+	a.empty = namesNothing(reflect.ValueOf(a.want).Elem())
 	return nil
 }
 
@@ -48,4 +45,23 @@ func marshal(config any) ([]byte, error) {
 		return nil, fmt.Errorf("the intent cannot be encoded: %w", err)
 	}
 	return rendered, nil
+}
+
+// namesNothing tells whether a configuration, or its metadata, names no field: nothing that would be encoded beside what every
+// configuration has.
+func namesNothing(config reflect.Value) bool {
+	for i := range config.NumField() {
+		field := config.Field(i)
+		name, inline := jsonName(config.Type().Field(i))
+		switch {
+		case inline || name == "name" || name == "namespace": // The kind is inlined.
+		case field.Kind() == reflect.Pointer && !field.IsNil() && name == "metadata":
+			if !namesNothing(field.Elem()) {
+				return false
+			}
+		case !isEmpty(field):
+			return false
+		}
+	}
+	return true
 }

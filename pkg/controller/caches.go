@@ -208,6 +208,9 @@ func (c *caches) child(ref apply.ObjectRef) *child {
 	return nil
 }
 
+// holds reports whether there is an object that has the name of a child.
+func (c *caches) holds(ref apply.ObjectRef) bool { return c.item(ref) != nil }
+
 func (c *caches) item(ref apply.ObjectRef) any {
 	store := c.store(ref)
 	if store == nil {

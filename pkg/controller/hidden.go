@@ -91,7 +91,7 @@ func (c *Controller) lookAgain(ctx context.Context, key cache.ObjectName) (wake 
 	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key)) {
 		switch left := c.hidden.waits.left(ref); {
 		case c.hidden.get(ref) == nil:
-		case c.caches.child(ref) != nil:
+		case c.caches.holds(ref):
 			c.hidden.drop(ref)
 		case left > 0:
 			wake = sooner(wake, left)
@@ -111,7 +111,7 @@ func (c *Controller) lookAgain(ctx context.Context, key cache.ObjectName) (wake 
 // more as it was read. The next pass, which begins at once if there is, decides on it. Wake is when to look again.
 func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovered bool, wake time.Duration) {
 	ref := out.Object
-	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.child(ref) != nil {
+	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.holds(ref) {
 		return false, 0
 	}
 	if out.Action != apply.ActionRefused {

@@ -56,12 +56,12 @@ func ApplyEntry(obj metav1.Object, manager, subresource string) *metav1.ManagedF
 	return nil
 }
 
-// parsed has sets by the texts that they were read from. The objects of one kind that one manager writes mostly have the same
-// fields, whatever their number, so a few texts are read over and over.
+// parsed has sets by the texts that they were read from. An entry is read several times while one object is looked at, and those
+// of Kubernetes' own controllers are alike in all objects of a kind.
 var parsed = lru.New(rememberedSets)
 
 const (
-	rememberedSets = 64
+	rememberedSets = 32
 	// longestRemembered is how long a text may be whose set is remembered, in bytes. The sets are ten times as large.
 	longestRemembered = 8 << 10
 )
