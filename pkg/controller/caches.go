@@ -83,6 +83,9 @@ func newScope(
 		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
+	if err := s.serverStore.SetTransform(newTexts().slimServer); err != nil {
+		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
+	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
 	s.replicaSetStore = s.proxies.Apps().V1().ReplicaSets().Informer()
