@@ -8,5 +8,5 @@ import (
 	_ "k8s.io/client-go/rest" // want depguard:plugin-desired
 
 	_ "github.com/freehold-dev/freehold/pkg/request"
-	_ "github.com/freehold-dev/freehold/pkg/takeover" // want depguard:plugin-desired
+	_ "github.com/freehold-dev/freehold/pkg/status" // want depguard:plugin-desired
 )
