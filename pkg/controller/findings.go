@@ -255,9 +255,9 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
 	if predecessors := ok && written.UID != v.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
-		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply",
-			Note: fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
-				out.Writer, out.Object, maxSource, out.Replaced)})
+		note := fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
+			out.Writer, out.Object, maxSource, out.Replaced)
+		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
 	for _, change := range out.Claims {
 		first := change.Fields[0]

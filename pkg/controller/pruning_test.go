@@ -97,7 +97,8 @@ func TestPruningIsDecided(t *testing.T) {
 				result: &render.Result{
 					Intents: []render.Intent{{Writer: managers.RunConfig, Kind: managers.ConfigMap, Name: wantedConfig}},
 					Absent: []render.ObjectRef{
-						{Kind: managers.ServiceKind, Name: "mcp-web-headless"}, {Kind: managers.ServiceAccount, Name: "web-sa"},
+						{Kind: managers.ServiceKind, Name: "mcp-web-headless"},
+						{Kind: managers.ServiceAccount, Name: "web-sa"},
 						{Kind: managers.RoleBinding, Name: "web-proxy-runner"},
 					},
 				},
