@@ -244,11 +244,20 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 	for store, serverOf := range map[cache.SharedIndexInformer]func(*keptPod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
-		if _, err := store.AddEventHandler(onEvery(func(obj any) {
+		handler := onEvery(func(obj any) {
 			if pod, ok := obj.(*keptPod); ok {
 				wake(serverOf(pod))
 			}
-		})); err != nil {
+		})
+		whatever := handler.UpdateFunc
+		handler.UpdateFunc = func(before, after any) {
+			// That a pod has been given a node, or is reported on once more, is no news.
+			old, known := before.(*keptPod)
+			if pod, ok := after.(*keptPod); !ok || !known || !pod.sameExceptVersion(old) {
+				whatever(before, after)
+			}
+		}
+		if _, err := store.AddEventHandler(handler); err != nil {
 			return err
 		}
 	}

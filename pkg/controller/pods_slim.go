@@ -4,6 +4,8 @@
 package controller
 
 import (
+	"reflect"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,6 +116,13 @@ func (k *keptPod) controller() (owner keptOwner, ok bool) {
 		return owner, false
 	}
 	return k.owners[0].Value(), true
+}
+
+// sameExceptVersion reports whether two versions of a pod differ in nothing that is kept but the version.
+func (k *keptPod) sameExceptVersion(other *keptPod) bool {
+	same := *k
+	same.version = other.version
+	return reflect.DeepEqual(&same, other)
 }
 
 // server is the name of the MCPServer that the labels name, as render.ServerOf has it; empty when they name none.

@@ -222,3 +222,39 @@ func TestSlimKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
 		}
 	}
 }
+
+// Only what is kept of a pod is news.
+func TestPodsDifferByWhatIsKept(t *testing.T) {
+	seen := func(change func(*corev1.Pod)) *keptPod {
+		pod := proxyPod("web", render.ProxySelector("web"))
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "toolhive", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		change(pod)
+		got, err := slim(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.(*keptPod)
+	}
+	before := seen(func(*corev1.Pod) {})
+	for name, test := range map[string]struct {
+		same   bool
+		change func(*corev1.Pod)
+	}{
+		"a node": {true, func(p *corev1.Pod) {
+			p.ResourceVersion, p.Spec.NodeName = "99", "n"
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+		}},
+		"no node": {false, func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled})
+		}},
+		"ready":     {false, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }},
+		"a restart": {false, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 }},
+		"a label":   {false, func(p *corev1.Pod) { p.Labels["a"] = "b" }},
+		"an end":    {false, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }},
+	} {
+		if got := seen(test.change).sameExceptVersion(before); got != test.same {
+			t.Errorf("%s: the same is %v, want %v", name, got, test.same)
+		}
+	}
+}
