@@ -171,7 +171,9 @@ func (c *Controller) revealAll(ctx context.Context, v *view) error {
 		case found == nil:
 			c.hidden.noteAbsent(ref, v.server.UID)
 		default:
-			v.children[ref] = found
+			if v.children[ref] = found; !slices.Contains(v.refs, ref) {
+				v.refs = append(v.refs, ref) // A ConfigMap, whose name tells its content.
+			}
 		}
 	}
 	return nil

@@ -88,13 +88,19 @@ func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
 			return nil
 		}
 		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels, account.OwnerReferences = nil, nil })
+		deployment, _ := get[*appsv1.Deployment](o.apiServer, "web")
+		config := configMapsOf(&deployment.Spec.Template.Spec)[0]
+		change(o.apiServer, config, func(c *corev1.ConfigMap) { c.Labels, c.OwnerReferences = nil, nil })
 		o.rest()
 		o.took()
 		allowed.Store(true)
 		markDeleted(o.apiServer, "web")
 		o.rest()
-		if got := o.took(); !slices.Contains(got, "delete serviceaccounts/web-sa") {
-			t.Errorf("writes %v", got)
+		got := o.took()
+		for _, want := range []string{"delete serviceaccounts/web-sa", "delete configmaps/web-runconfig"} {
+			if !slices.Contains(got, want) {
+				t.Errorf("writes %v, want %s", got, want)
+			}
 		}
 	})
 }
