@@ -158,7 +158,7 @@ func (e extractor) element(item value.Value, of *smdschema.List) (at fieldpath.P
 		if given, ok := values.Get(name); ok {
 			keys = append(keys, value.Field{Name: name, Value: given})
 		} else if atom, ok := e.schema.Resolve(of.ElementType); ok && atom.Map != nil {
-			if field, _ := atom.Map.FindField(name); field.Default != nil {
+			if field, _ := atom.FindField(name); field.Default != nil {
 				keys = append(keys, value.Field{Name: name, Value: value.NewValueInterface(field.Default)})
 			}
 		}

@@ -35,8 +35,8 @@ func allSendable(v reflect.Value) bool {
 	case reflect.Pointer, reflect.Interface:
 		return v.IsNil() || allSendable(v.Elem())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if !allSendable(v.Field(i)) {
+		for _, field := range v.Fields() {
+			if !allSendable(field) {
 				return false
 			}
 		}
