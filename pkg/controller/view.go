@@ -5,6 +5,7 @@ package controller
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -63,13 +64,16 @@ func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer) *view
 	v.resolution.done = func(object apply.ObjectRef, path string) bool {
 		return c.takes.done(key, v.resolution.record.Request, object, path)
 	}
-	for _, refs := range [][]apply.ObjectRef{v.refs, c.configNames.get(key)} {
-		for _, ref := range refs {
-			if found := c.caches.child(ref); found != nil {
-				v.children[ref] = found
-			} else if found = c.hidden.get(ref); found != nil {
-				v.children[ref] = found
-			}
+	for _, ref := range c.configNames.get(key) {
+		if c.hidden.get(ref) != nil && !slices.Contains(v.refs, ref) {
+			v.refs = append(v.refs, ref)
+		}
+	}
+	for _, ref := range v.refs {
+		if found := c.caches.child(ref); found != nil {
+			v.children[ref] = found
+		} else if found = c.hidden.get(ref); found != nil {
+			v.children[ref] = found
 		}
 	}
 	if deployment := v.deployment(); deployment != nil {
