@@ -75,7 +75,7 @@ func (w *world) checkPreview(t *testing.T, m *member, said printers.ServerTakeov
 		var have []printers.FieldChange
 		for _, c := range changes {
 			if c.Path != revision && c.Path != configUIDs {
-				have = append(have, printers.FieldChange(c))
+				have = append(have, c)
 			}
 		}
 		form := harness.FormOf(component)
