@@ -100,7 +100,11 @@ const (
 
 // changedFields are the fields that a takeover changes, whatever the MCPServer.
 var changedFields = map[harness.Component][]string{
-	harness.ProxyRole: {".rules"},
+	// ToolHive gives these no labels.
+	harness.ProxyAccount:   {".metadata.labels"},
+	harness.BackendAccount: {".metadata.labels"},
+	harness.ProxyBinding:   {".metadata.labels"},
+	harness.ProxyRole:      {".metadata.labels", ".rules"},
 	// They are the StatefulSet's, and become the MCPServer's.
 	harness.HeadlessService: {
 		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
