@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 var webDeployment = childRef(managers.Deployment, "shop", "web")
@@ -149,7 +150,7 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, manager := range registry.Writers() {
-		w, ok := clients.writers[writerKey{manager.Name, manager.Kind}]
+		w, ok := clients.writers[writers.Key{Manager: manager.Name, Kind: manager.Kind}]
 		if manager.Name == managers.Ownership {
 			if ok {
 				t.Errorf("%s writes %s, and claims nothing", manager.Name, manager.Kind)

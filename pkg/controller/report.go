@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // compose computes the status. What others hold of it at other values is told in FieldsOwned; where that is held as well,
@@ -95,7 +96,7 @@ func isCondition(path fieldpath.Path, conditionType string) bool {
 
 // statusWriter writes the status of MCPServers.
 func (c *Controller) statusWriter() apply.Writer {
-	return c.clients.writers[writerKey{managers.Status, managers.MCPServer}]
+	return c.clients.writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}]
 }
 
 // stored is the status as the API server has it after a write. What was left out is there as it was before, and no news.

@@ -30,22 +30,19 @@ import (
 // clients are the writers of all managers and the means to delete what is not wanted any more.
 type clients struct {
 	registry *fieldmanager.Registry
-	writers  map[writerKey]apply.Writer
+	writers  writers.Set
 	// of has the writers of each kind of child.
 	of       map[schema.GroupKind][]apply.Writer
 	readers  map[schema.GroupKind]reader
 	deleters map[schema.GroupKind]deleter
 	// evict asks for the deletion of a pod, which its PodDisruptionBudget may refuse.
 	evict deleter
-	// all are the writers that were added. schema, which has the kinds of one version, and clock go into every target.
-	all     writers.Set
+	// schema, which has the kinds of one version, and clock go into every target that is added.
 	schema  managedfields.TypeConverter
 	version string
 	clock   clock.PassiveClock
 	errs    []error
 }
-
-type writerKey writers.Key
 
 // reader reads an object of one kind.
 type reader func(ctx context.Context, namespace, name string) (metav1.Object, error)
@@ -86,7 +83,7 @@ func newClients(
 	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface, clock clock.PassiveClock,
 ) (*clients, error) {
 	c := &clients{
-		registry: registry, writers: map[writerKey]apply.Writer{}, all: writers.Set{}, deleters: map[schema.GroupKind]deleter{},
+		registry: registry, writers: writers.Set{}, deleters: map[schema.GroupKind]deleter{},
 		of: map[schema.GroupKind][]apply.Writer{}, readers: map[schema.GroupKind]reader{},
 		clock: clock, schema: toolhiveac.NewTypeConverter(toolhivescheme.Scheme), version: v1beta1.SchemeGroupVersion.Version,
 	}
@@ -116,13 +113,11 @@ func newClients(
 		})
 	}
 	for _, manager := range registry.Writers() {
-		key := writerKey{manager.Name, manager.Kind}
-		if w, ok := c.all[writers.Key(key)]; ok {
-			c.writers[key] = w
+		if w, ok := c.writers[writers.Key{Manager: manager.Name, Kind: manager.Kind}]; ok {
 			c.of[manager.Kind] = append(c.of[manager.Kind], w)
 		}
 	}
-	return c, errors.Join(append(c.errs, c.all.Complete(registry))...)
+	return c, errors.Join(append(c.errs, c.writers.Complete(registry))...)
 }
 
 // add makes the writers of all managers of a kind, and its deleter. It returns the target that they write to.
@@ -152,5 +147,5 @@ func addWriters[L metav1.Object, A apply.Configuration[A]](
 		return
 	}
 	target.Extract = extract
-	c.errs = append(c.errs, writers.Add(c.all, c.registry, kind, subresource, target))
+	c.errs = append(c.errs, writers.Add(c.writers, c.registry, kind, subresource, target))
 }

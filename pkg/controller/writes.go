@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // writeChildren writes the intents in their order. One that depends on what was refused is held back: its output would run
@@ -106,7 +107,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		if manager == managers.Status {
 			req.Aside = setAside(ctx, &p.takeover, p.statusWriter(), req)
 		}
-		out = p.applier.Sync(ctx, p.clients.writers[writerKey{manager, ref.Kind}], req)
+		out = p.applier.Sync(ctx, p.clients.writers[writers.Key{Manager: manager, Kind: ref.Kind}], req)
 	}
 	discovered, wake := p.discover(ctx, out)
 	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
