@@ -20,11 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// replicasPath is the field that is written by a writer of its own, and by scalers.
-const replicasPath = ".spec.replicas"
-
-func isReplicas(path fieldpath.Path) bool { return path.String() == replicasPath }
-
 // scaling is what decides about the number of pods of one workload.
 type scaling struct {
 	*view
@@ -60,7 +55,7 @@ func (in *scaling) decide() scaled {
 	scale := in.result.Scale(in.workload.Replicas, ref.Kind, ref.Name, ref.Namespace, number, owner.ours)
 	request := &apply.Request{Object: ref, Config: scale.Config}
 	if scale.Released {
-		request.Yield = isReplicas
+		request.Yield = render.IsReplicas
 	}
 	if !scale.Capped {
 		return scaled{request: request}
@@ -72,7 +67,7 @@ func (in *scaling) decide() scaled {
 	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
 		told = nil // An earlier pass took the number, told from whom, and was too late to set it back.
 	}
-	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
 	return scaled{request: request, caps: true, told: told}
 }
 
@@ -98,7 +93,7 @@ type replicasOwners struct {
 
 func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 	var found replicasOwners
-	for _, o := range ownership.Owners(live, replicasPath) {
+	for _, o := range ownership.Owners(live, render.ReplicasPath) {
 		if o.Applies(writer, "") {
 			found.ours = true
 		} else {
@@ -117,7 +112,7 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 	return status.Finding{
 		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonStdioTransportCapAt1,
 		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to %d: a server with transport stdio talks to one "+
-			"proxy through one pod. Scale it no further than 1.", who, replicasPath, object, number, most),
+			"proxy through one pod. Scale it no further than 1.", who, render.ReplicasPath, object, number, most),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // A number that is set again and again is set back after waits that double, up to a bound, and at once again after
@@ -96,7 +97,7 @@ var workloads = map[string]workload{
 			change(s, "web", func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
 		},
 		number: numberOf[*appsv1.Deployment],
-		owners: func(s *apiServer) []string { return ownersOf[*appsv1.Deployment](s, "web", replicasPath) },
+		owners: func(s *apiServer) []string { return ownersOf[*appsv1.Deployment](s, "web", render.ReplicasPath) },
 	},
 	"backend": {
 		writer: managers.BackendReplicas, object: "StatefulSet/web",
@@ -105,7 +106,7 @@ var workloads = map[string]workload{
 			change(s, "web", func(set *appsv1.StatefulSet) { set.Spec.Replicas = &replicas })
 		},
 		number: numberOf[*appsv1.StatefulSet],
-		owners: func(s *apiServer) []string { return ownersOf[*appsv1.StatefulSet](s, "web", replicasPath) },
+		owners: func(s *apiServer) []string { return ownersOf[*appsv1.StatefulSet](s, "web", render.ReplicasPath) },
 	},
 }
 

@@ -63,12 +63,7 @@ func (r *resolution) complete(req *apply.Request) {
 	if req.Take != nil {
 		return
 	}
-	if fields := r.yield.Fields(object); !fields.Empty() {
-		given := req.Yield
-		req.Yield = func(path fieldpath.Path) bool {
-			return given != nil && given(path) || request.Yieldable(object, path) && fields.Has(path)
-		}
-	}
+	req.Yield = r.yield.Yields(object, req.Yield)
 	if r.begun && len(r.record.Claims) > 0 {
 		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
 			return r.take.Owned(object, path, from) && r.takes(object, from) && (r.done == nil || !r.done(object, path.String()))

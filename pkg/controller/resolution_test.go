@@ -26,6 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -81,7 +82,7 @@ func TestWhatIsYieldable(t *testing.T) {
 // A request to yield reaches every writer, beside what the writer leaves to others by itself.
 func TestYieldIsAddedToRequests(t *testing.T) {
 	r := newResolution(asking("", "deployment.apps/web:.metadata.labels,.spec.selector"))
-	own := apply.Request{Object: webDeployment, Yield: isReplicas}
+	own := apply.Request{Object: webDeployment, Yield: render.IsReplicas}
 	r.complete(&own)
 	for path, want := range map[string]bool{
 		".metadata.labels.a": true, ".spec.replicas": true, ".spec.paused": false, ".spec.selector": false,

@@ -9,7 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
+
+// ReplicasPath is the path of a workload's number of replicas, which a writer of its own sets, and scalers do.
+const ReplicasPath = ".spec.replicas"
+
+// IsReplicas reports whether a path is ReplicasPath.
+func IsReplicas(path fieldpath.Path) bool { return path.String() == ReplicasPath }
 
 // Scale is what is to be done about a workload's number of replicas.
 type Scale struct {

@@ -73,6 +73,18 @@ func (r *Request) Empty() bool { return len(r.Entries) == 0 && len(r.Malformed) 
 // Fields are the entries that are about fields of an object. Their places are those in Entries.
 func (r *Request) Fields(object apply.ObjectRef) Fields { return r.index.Of(object) }
 
+// Yields returns what reports whether a field of an object is left to other field managers: because an entry selects it, or
+// because given does, which may be nil. It is nil when no field is.
+func (r *Request) Yields(object apply.ObjectRef, given func(path fieldpath.Path) bool) func(path fieldpath.Path) bool {
+	fields := r.Fields(object)
+	if fields.Empty() {
+		return given
+	}
+	return func(path fieldpath.Path) bool {
+		return given != nil && given(path) || Yieldable(object, path) && fields.Has(path)
+	}
+}
+
 // Manager reports whether an entry is about all that a manager holds of an object.
 func (r *Request) Manager(object apply.ObjectRef, manager string) bool {
 	return len(r.managers) > 0 &&

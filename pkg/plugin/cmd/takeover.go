@@ -237,7 +237,7 @@ func (o *takeoverOptions) object(
 		}
 		for _, path := range object.Free {
 			free := printers.FreeField{Path: path}
-			if path == desired.ReplicasPath {
+			if path == render.ReplicasPath {
 				free.Value, _, _ = unstructured.NestedInt64(object.Live.Object, "spec", "replicas")
 			}
 			told.Free = append(told.Free, free)

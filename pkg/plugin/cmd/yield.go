@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
@@ -60,10 +61,10 @@ kubectl freehold yield mcpserver/web --undo`),
 // Short names of fields that are often given up.
 var shortFields = map[string]func(server string) request.Selector{
 	"replicas": func(server string) request.Selector {
-		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: desired.ReplicasPath}
+		return request.Selector{Object: "deployment.apps/" + inventory.Proxy.Name(server), Path: render.ReplicasPath}
 	},
 	"backend-replicas": func(server string) request.Selector {
-		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: desired.ReplicasPath}
+		return request.Selector{Object: "statefulset.apps/" + inventory.Backend.Name(server), Path: render.ReplicasPath}
 	},
 }
 

@@ -180,12 +180,7 @@ func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, c
 	if live != nil {
 		object, req.Live = live, live
 	}
-	shared, fields := request.Shared(intent.Writer, object, intent.Config), p.yield.Fields(req.Object)
-	if shared != nil || !fields.Empty() {
-		req.Yield = func(path fieldpath.Path) bool {
-			return shared != nil && shared(path) || request.Yieldable(req.Object, path) && fields.Has(path)
-		}
-	}
+	req.Yield = p.yield.Yields(req.Object, request.Shared(intent.Writer, object, intent.Config))
 	if complete != nil {
 		complete(&req)
 	}
@@ -207,9 +202,8 @@ func (p *Planner) Scale(
 	if !found {
 		number = 1 // the API server's default
 	}
-	ours := slices.ContainsFunc(ownership.Owners(live, ReplicasPath), func(o ownership.Owner) bool { return o.Applies(writer, "") })
+	ours := slices.ContainsFunc(ownership.Owners(live, render.ReplicasPath), func(o ownership.Owner) bool { return o.Applies(writer, "") })
 	scale := result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours) //nolint:gosec // The API server has an int32.
-	isReplicas := func(path fieldpath.Path) bool { return path.String() == ReplicasPath }
 	intent := &render.Intent{Writer: writer, Kind: object.Kind, Name: object.Name, Config: scale.Config}
 	return p.Plan(intent, live, func(req *apply.Request) {
 		if complete != nil {
@@ -217,16 +211,13 @@ func (p *Planner) Scale(
 		}
 		if scale.Capped {
 			req.Yield = nil
-			req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return isReplicas(path) }
+			req.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
 		}
 		if scale.Released {
-			req.Yield = isReplicas
+			req.Yield = render.IsReplicas
 		}
 	})
 }
-
-// ReplicasPath is the path of a workload's number of replicas.
-const ReplicasPath = ".spec.replicas"
 
 func (p *Planner) backendReady() bool {
 	backend := p.Child(inventory.Backend.Ref(p.Server.Namespace, p.Server.Name))
