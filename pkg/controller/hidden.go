@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -87,8 +86,8 @@ func (h *hidden) drop(ref apply.ObjectRef) {
 }
 
 // lookAgain reads what no informer shows when the wait for it is over. It returns when to do so again; 0 for never.
-func (c *Controller) lookAgain(ctx context.Context, key cache.ObjectName) (wake time.Duration) {
-	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key)) {
+func (c *Controller) lookAgain(ctx context.Context, places []apply.ObjectRef) (wake time.Duration) {
+	for _, ref := range places {
 		switch left := c.hidden.waits.left(ref); {
 		case c.hidden.get(ref) == nil:
 		case c.caches.holds(ref):
@@ -160,7 +159,7 @@ func (c *Controller) readHidden(ctx context.Context, ref apply.ObjectRef) (found
 // revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
 // the rest, and a child that has lost its label is to go with its MCPServer.
 func (c *Controller) revealAll(ctx context.Context, v *view) error {
-	for _, ref := range slices.Concat(fixed(v.key), c.configNames.get(v.key)) {
+	for _, ref := range c.places(v.key) {
 		if v.children[ref] != nil || c.hidden.isAbsent(ref, v.server.UID) {
 			continue
 		}

@@ -26,6 +26,11 @@ func fixed(server cache.ObjectName) []apply.ObjectRef {
 	return refs
 }
 
+// places returns the references of everything that may be made for an MCPServer, with the ConfigMaps that were last wanted.
+func (c *Controller) places(server cache.ObjectName) []apply.ObjectRef {
+	return append(fixed(server), c.configNames.get(server)...)
+}
+
 func childRef(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
 	ref := apply.ObjectRef{Kind: kind}
 	ref.Namespace, ref.Name = namespace, name
@@ -75,12 +80,8 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	}
 }
 
-// caughtUp tells whether the caches show every write of ours to the MCPServer and its children.
-func (c *Controller) caughtUp(key cache.ObjectName) bool {
-	for _, ref := range slices.Concat(fixed(key), c.configNames.get(key), []apply.ObjectRef{serverRef(key)}) {
-		if !c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) {
-			return false
-		}
-	}
-	return true
+// caughtUp reports whether the caches show every write of ours to the MCPServer and its children.
+func (c *Controller) caughtUp(key cache.ObjectName, places []apply.ObjectRef) bool {
+	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) }
+	return shows(serverRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) })
 }

@@ -64,7 +64,8 @@ type pass struct {
 // sync brings one MCPServer's children and status about. It reads from caches alone.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	// Nothing is read before this: the caches may catch up at any moment, and what was read earlier does not.
-	if !c.caughtUp(key) {
+	places := c.places(key)
+	if !c.caughtUp(key, places) {
 		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
 		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
@@ -77,11 +78,11 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		return retryNever
 	}
 	traceGeneration(ctx, server)
-	wake := c.lookAgain(ctx, key)
-	p := &pass{Controller: c, view: c.look(key, server), unwritten: sets.New[apply.ObjectRef](), wake: wake}
+	wake := c.lookAgain(ctx, places)
+	p := &pass{Controller: c, view: c.look(key, server, places), unwritten: sets.New[apply.ObjectRef](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
-		c.takeovers.release(key) // Somebody else's finalizer may keep it for long.
+		c.takeovers.release(key) // Another finalizer may keep it for long.
 		p.finalize(ctx)
 	} else {
 		p.reconcile(ctx)

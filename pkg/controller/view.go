@@ -54,21 +54,25 @@ type surroundings interface {
 }
 
 // look takes from the caches what a pass over an MCPServer decides on.
-func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer) *view {
+func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, places []apply.ObjectRef) *view {
 	v := &view{
 		key: key, server: server, resolution: newResolution(server), now: c.config.Clock.Now(),
-		refs: append(fixed(key), c.caches.configs(key)...), children: map[apply.ObjectRef]*child{},
-		pods: map[types.UID][]*corev1.Pod{}, around: c.caches,
+		children: map[apply.ObjectRef]*child{},
+		pods:     map[types.UID][]*corev1.Pod{}, around: c.caches,
 	}
 	v.resolution.begun = v.resolution.begun && !c.takes.isWithdrawn(key)
 	v.resolution.done = func(object apply.ObjectRef, path string) bool {
 		return c.takes.done(key, v.resolution.record.Request, object, path)
 	}
-	for _, ref := range c.configNames.get(key) {
-		if c.hidden.get(ref) != nil && !slices.Contains(v.refs, ref) {
+	known := c.caches.configs(key) // What is named by its content is found by an index.
+	for _, ref := range places {
+		if ref.Kind != managers.ConfigMap {
 			v.refs = append(v.refs, ref)
+		} else if c.hidden.get(ref) != nil && !slices.Contains(known, ref) {
+			known = append(known, ref)
 		}
 	}
+	v.refs = append(v.refs, known...)
 	for _, ref := range v.refs {
 		if found := c.caches.child(ref); found != nil {
 			v.children[ref] = found
