@@ -279,6 +279,19 @@ func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
 	}
 }
 
+// onNews is onEvery, but for updates that same reports to be none. Another update wakes for what was there before as well.
+func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.ResourceEventHandlerFuncs {
+	handler := onEvery(wake)
+	handler.UpdateFunc = func(before, after any) {
+		old, known := before.(T)
+		if now, ok := after.(T); !known || !ok || !same(now, old) {
+			wake(before)
+			wake(after)
+		}
+	}
+	return handler
+}
+
 // wakeParents wakes the MCPServers that an object of that name is, or stands in the way of, a child of.
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {

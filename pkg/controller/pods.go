@@ -244,37 +244,20 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 	for store, serverOf := range map[cache.SharedIndexInformer]func(*keptPod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
-		handler := onEvery(func(obj any) {
+		// That a pod has been given a node, or is reported on once more, is no news.
+		if _, err := store.AddEventHandler(onNews((*keptPod).sameExceptVersion, func(obj any) {
 			if pod, ok := obj.(*keptPod); ok {
 				wake(serverOf(pod))
 			}
-		})
-		whatever := handler.UpdateFunc
-		handler.UpdateFunc = func(before, after any) {
-			// That a pod has been given a node, or is reported on once more, is no news.
-			old, known := before.(*keptPod)
-			if pod, ok := after.(*keptPod); !ok || !known || !pod.sameExceptVersion(old) {
-				whatever(before, after)
-			}
-		}
-		if _, err := store.AddEventHandler(handler); err != nil {
+		})); err != nil {
 			return err
 		}
 	}
-	wakeFor := func(obj any) {
+	// The counts in a ReplicaSet's status change with each of its pods, whose own events tell as much.
+	_, err := s.replicaSetStore.AddEventHandler(onNews(replicaSet.sameExceptVersion, func(obj any) {
 		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
 			wake(set.server())
 		}
-	}
-	handler := onEvery(wakeFor)
-	handler.UpdateFunc = func(before, after any) {
-		// The counts in a ReplicaSet's status change with each of its pods, whose own events tell as much.
-		old, _ := before.(replicaSet)
-		if set, ok := after.(replicaSet); ok && !set.sameExceptVersion(old) {
-			wakeFor(before)
-			wakeFor(after)
-		}
-	}
-	_, err := s.replicaSetStore.AddEventHandler(handler)
+	}))
 	return err
 }
