@@ -5,14 +5,18 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -77,6 +81,18 @@ func (o *operating) rest() {
 	const aWhile = 3 * time.Second // longer than the checks that follow a write
 	<-time.After(aWhile)
 	synctest.Wait()
+}
+
+// forbidApplies keeps the operator from applying anything until allow is called.
+func (o *operating) forbidApplies() (allow func()) {
+	var allowed atomic.Bool
+	o.before = func(w write) error {
+		if !allowed.Load() && w.verb == "apply" {
+			return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New("not now"))
+		}
+		return nil
+	}
+	return func() { allowed.Store(true) }
 }
 
 // end stops the controller and waits for it. That it leaves no goroutine behind is for the bubble to tell.

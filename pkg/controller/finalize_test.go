@@ -111,18 +111,12 @@ func TestDeletionTakesChildrenWithoutAnOwner(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		// What comes back at once is not to be tried here: the controller is kept from writing.
-		var allowed atomic.Bool
-		o.before = func(w write) error {
-			if !allowed.Load() && w.verb == "apply" {
-				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
-			}
-			return nil
-		}
+		allow := o.forbidApplies()
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		orphan[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 		o.rest()
 		o.took()
-		allowed.Store(true)
+		allow()
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		got := o.took()

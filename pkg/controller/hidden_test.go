@@ -80,20 +80,12 @@ func TestForbiddenCreationFindsWhatIsThere(t *testing.T) {
 func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		var allowed atomic.Bool
-		o.before = func(w write) error {
-			if !allowed.Load() && w.verb == "apply" {
-				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
-			}
-			return nil
-		}
+		allow := o.forbidApplies()
 		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels, account.OwnerReferences = nil, nil })
-		deployment, _ := get[*appsv1.Deployment](o.apiServer, "web")
-		config := configMapsOf(&deployment.Spec.Template.Spec)[0]
-		change(o.apiServer, config, func(c *corev1.ConfigMap) { c.Labels, c.OwnerReferences = nil, nil })
+		change(o.apiServer, o.configNamed("web-runconfig"), func(c *corev1.ConfigMap) { c.Labels, c.OwnerReferences = nil, nil })
 		o.rest()
 		o.took()
-		allowed.Store(true)
+		allow()
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		got := o.took()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,17 +207,11 @@ func restore[L runtime.Object](o *operating, name string) {
 func TestRestoredChildIsOurs(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		var allowed atomic.Bool
-		o.before = func(w write) error {
-			if !allowed.Load() && w.verb == "apply" {
-				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
-			}
-			return nil
-		}
+		allow := o.forbidApplies()
 		restore[*corev1.Service](o, "mcp-web-proxy")
 		restore[*corev1.ConfigMap](o, o.configNamed("web-runconfig"))
 		restore[*appsv1.Deployment](o, "web")
-		allowed.Store(true)
+		allow()
 		<-time.After(2 * maxBackoff)
 		o.rest()
 		for name, child := range map[string]metav1.Object{
