@@ -210,7 +210,7 @@ func TestPlan(t *testing.T) {
 			want: recreated(), ask: unsetRollingUpdate,
 			action: apply.ActionApplied, steps: []string{move, send}, causes: []apply.Cause{apply.CauseUnset},
 		},
-		"unset what somebody owns": {
+		"unset what another manager owns": {
 			prepare: func(t *testing.T) *store {
 				t.Helper()
 				s := created(t, content, stamped, web("a:1"))
@@ -220,7 +220,7 @@ func TestPlan(t *testing.T) {
 			want: recreated(), ask: unsetRollingUpdate,
 			action: apply.ActionRefused, class: apply.ClassConflict,
 		},
-		"somebody else's": {
+		"another one's": {
 			prepare: func(t *testing.T) *store {
 				t.Helper()
 				s := created(t, content, stamped, web("a:1"))

@@ -47,7 +47,7 @@ func marshal(config any) ([]byte, error) {
 	return rendered, nil
 }
 
-// namesNothing tells whether a configuration, or its metadata, names no field: nothing that would be encoded beside what every
+// namesNothing reports whether a configuration, or its metadata, names no field: nothing that would be encoded beside what every
 // configuration has.
 func namesNothing(config reflect.Value) bool {
 	for i := range config.NumField() {

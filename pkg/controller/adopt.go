@@ -107,12 +107,12 @@ func (p *pass) ownFinalizer(ctx context.Context) bool {
 	switch class := apply.ClassOf(out.Err); {
 	case class == "" || class == apply.ClassConflict:
 	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.server.Finalizers, v1beta1.Finalizer):
-		// This cache is behind whoever wrote these children. They are left alone, and that is what is told.
+		// This cache is behind the operator that wrote these children. They stay, and the condition reports that.
 		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
 	case !slices.ContainsFunc(p.refused, isNews):
 		return false // It should be over in a moment.
 	default:
-		p.blocked = true // Children without a finalizer could be left behind. What keeps them from being written is told.
+		p.blocked = true // Children without a finalizer could be left behind. The condition says what keeps Freehold from writing them.
 	}
 	if out.Err == nil && out.Action != apply.ActionNone {
 		p.adoptions.confirm(p.key, doubts)

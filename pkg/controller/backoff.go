@@ -21,7 +21,7 @@ func newSyncBackoff(clock clock.PassiveClock) *syncBackoff {
 	return newBackoff[cache.ObjectName](clock, minBackoff, maxBackoff)
 }
 
-// capBackoff says when a number of replicas is set back that somebody keeps setting: the first time at once, then after
+// capBackoff says when a number of replicas is set back that another field manager keeps setting: the first time at once, then after
 // waits that grow.
 type capBackoff = backoff[apply.ObjectRef]
 

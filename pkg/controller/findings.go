@@ -302,7 +302,7 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 }
 
 // unsharedSessions is a warning about proxies that do not know each other's sessions although the spec asks for one of them
-// at most: somebody else, such as an autoscaler, has set their number. The number itself is left out, so that scaling up
+// at most: another field manager, such as an autoscaler, has set their number. The number itself is left out, so that scaling up
 // and down is one piece of news.
 func unsharedSessions(o status.Observation) []status.Finding {
 	spec := &o.Server.Spec
