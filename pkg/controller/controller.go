@@ -91,6 +91,7 @@ type Controller struct {
 	takes         takes
 	rollouts      *rolloutTracker
 	unreported    unreported
+	rests         *rests
 	hidden        *hidden
 	// configNames are the ConfigMaps whose names tell their content.
 	configNames *configNames
@@ -137,7 +138,7 @@ func New(config Config) (*Controller, error) {
 		syncBackoff:   newSyncBackoff(config.Clock),
 		capBackoff:    newCapBackoff(config.Clock),
 		proxyRecovery: newProxyRecovery(),
-		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock),
+		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock), rests: newRests(),
 	}
 	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)

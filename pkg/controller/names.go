@@ -66,6 +66,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.adoptions.forget(key)
 	c.proxyRecovery.forget(key)
 	c.rollouts.forget(key)
+	c.rests.forget(key)
 	c.unreported.forget(key)
 	c.takeovers.release(key)
 	c.takes.forget(key)

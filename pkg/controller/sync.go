@@ -105,23 +105,38 @@ func (p *pass) reconcile(ctx context.Context) {
 	if !known {
 		return
 	}
-	var observation status.Observation
-	result, err := render.Render(input, p.config.Options)
-	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
-		// The last good state stays.
-		observation.Invalid = findings(invalid.Problems, metav1.ConditionFalse)
-		p.takeover.unrendered = true
-	} else if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot render")
-		p.retry = retryBackoff
+	observation, valid := p.bringAbout(ctx, input)
+	if !valid {
 		return
-	} else {
-		observation = p.carryOut(ctx, result)
 	}
 	observation.Notices = append(observation.Notices, p.takeover.progress()...)
 	if !p.discovered {
 		p.report(ctx, observation)
 	}
+}
+
+// bringAbout makes the children what the input asks for, unless they are known to be so. What it returns is what there is to tell
+// of that; ok is false when nothing can be said.
+func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation status.Observation, ok bool) {
+	if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests && !p.blocked && p.takeover.isIdle() {
+		return known.observation(p.server), true
+	}
+	result, err := render.Render(input, p.config.Options)
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		// The last good state stays.
+		p.takeover.unrendered = true
+		return status.Observation{Invalid: findings(invalid.Problems, metav1.ConditionFalse)}, true
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot render")
+		p.retry = retryBackoff
+		return observation, false
+	}
+	observation = p.carryOut(ctx, result)
+	if p.restsOn(result) {
+		p.rests.put(p.key, rest{situationOf(p.view, input), result.Notices, result.SharedSessions})
+	}
+	return observation, true
 }
 
 // carryOut brings the children in line with what was rendered. What it returns is what there is to tell of that.

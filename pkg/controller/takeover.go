@@ -269,6 +269,11 @@ func (t *takingOver) progress() []status.Finding {
 	return []status.Finding{f}
 }
 
+// isIdle reports whether there is nothing of ToolHive's to be dealt with.
+func (t *takingOver) isIdle() bool {
+	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0 && t.inherited == 0
+}
+
 // isUnfinished reports whether a takeover was begun of which the status does not tell the end: there may be more to take than
 // informers show.
 func (t *takingOver) isUnfinished() bool {

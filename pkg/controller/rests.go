@@ -1,0 +1,114 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// rests remembers of each MCPServer how a pass has left its children, when it left nothing to do. A pass that finds them so, and is
+// to render the same, has nothing to do either: it goes on to the status. More than half of all passes are of that kind, since
+// most events are about pods and the progress of rollouts.
+type rests struct {
+	mu sync.Mutex
+	of map[cache.ObjectName]rest
+}
+
+// rest is what there is to know of children that are as they are wanted.
+type rest struct {
+	// situation is that of situationOf.
+	situation uint64
+	// notices and sharedSessions are those of render.Result.
+	notices        []render.Problem
+	sharedSessions bool
+}
+
+// observation is what there is to tell of the MCPServer.
+func (r *rest) observation(server *v1beta1.MCPServer) status.Observation {
+	return status.Observation{
+		Notices: append(notices(r.notices), cappings(server, nil)...), SharedSessions: r.sharedSessions, URL: render.URL(server),
+	}
+}
+
+func newRests() *rests { return &rests{of: map[cache.ObjectName]rest{}} }
+
+// get returns how a pass has left the children, if that is how they are.
+func (r *rests) get(key cache.ObjectName, situation uint64) (known rest, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok = r.of[key]
+	return known, ok && known.situation == situation
+}
+
+func (r *rests) put(key cache.ObjectName, now rest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[key] = now
+}
+
+func (r *rests) forget(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, key)
+}
+
+var situationSeed = maphash.MakeSeed()
+
+// situationOf identifies what children are rendered from and how they are, as far as that decides over writes to them. What
+// tells only how far pods have come makes no difference. Comparable within one process.
+func situationOf(v *view, input render.Input) uint64 {
+	var h maphash.Hash
+	h.SetSeed(situationSeed)
+	maphash.WriteComparable(&h, v.server.UID)
+	maphash.WriteComparable(&h, v.server.Generation)
+	for _, values := range []map[string]string{v.server.Labels, v.server.Annotations} {
+		maphash.WriteComparable(&h, len(values))
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			maphash.WriteComparable(&h, [2]string{key, values[key]})
+		}
+	}
+	for _, config := range []*corev1.ConfigMap{input.AuthzConfigMap, input.PermissionProfileConfigMap} {
+		if config == nil {
+			config = &corev1.ConfigMap{}
+		}
+		maphash.WriteComparable(&h, config.UID)
+		maphash.WriteComparable(&h, config.ResourceVersion)
+	}
+	maphash.WriteComparable(&h, input.BackendProcess)
+	maphash.WriteComparable(&h, v.backendServes())
+	var children uint64 // A sum, since a pass that makes a child does not have it where the next one does.
+	for ref, found := range v.children {
+		children += maphash.Comparable(situationSeed, struct {
+			ref             apply.ObjectRef
+			standing        uint64
+			spoilt, deleted bool
+		}{ref, found.Standing(), found.spoilt, found.Object.GetDeletionTimestamp() != nil})
+	}
+	maphash.WriteComparable(&h, children)
+	return h.Sum64()
+}
+
+// restsOn reports whether a pass has left nothing to do about the children, and nothing that the same situation does not tell: it
+// neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It may wait for the
+// backend to begin with the proxy.
+func (p *pass) restsOn(result *render.Result) bool {
+	unwanted := (&pruning{view: p.view, result: result}).unwanted()
+	_, _, restarts := render.ImmediateRestart(p.server)
+	asked := func(key string) bool { return p.server.Annotations[key] != "" }
+	return !restarts && !p.blocked && !p.discovered && len(p.refused) == 0 && p.held == 0 && len(p.capped) == 0 && len(p.forged) == 0 &&
+		p.takeover.isIdle() &&
+		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
+		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.object(ref) != nil })
+}

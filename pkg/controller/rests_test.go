@@ -1,0 +1,171 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// situation is what situationOf tells apart.
+type situation struct {
+	server         *v1beta1.MCPServer
+	authz, profile *corev1.ConfigMap
+	process        string
+	proxy          *appsv1.Deployment
+	backend        *appsv1.StatefulSet
+	service        *corev1.Service
+	config         *corev1.ConfigMap
+}
+
+func newSituation() *situation {
+	server := newServer("web")
+	server.Annotations = map[string]string{"x": ""}
+	ours := []metav1.ManagedFieldsEntry{{
+		Manager: managers.Proxy, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1beta1.AnnotationSource + `":{}}}}`),
+	}}
+	s := &situation{
+		server: server, process: "pod/1", proxy: webProxy(server), backend: webBackend(server),
+		service: childOf(server, "mcp-web-proxy", &corev1.Service{}), config: childOf(server, inventory.RunConfig.ContentName("web", nil), &corev1.ConfigMap{}),
+		authz:   &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "policies", UID: "p", ResourceVersion: "1"}},
+		profile: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "profile", UID: "q", ResourceVersion: "1"}},
+	}
+	for _, object := range []metav1.Object{s.proxy, s.backend, s.service, s.config} {
+		object.SetManagedFields(ours)
+		object.SetResourceVersion("1")
+	}
+	s.proxy.Generation, s.backend.Generation = 1, 1
+	return s
+}
+
+func (s *situation) number() uint64 {
+	v := sees(s.server)
+	reducer := &reducer{applier: apply.NewApplier(nil), clients: &clients{}}
+	add := func(child *inventory.Child, name string, object metav1.Object) {
+		ref := childRef(child.Kind, s.server.Namespace, name)
+		v.children[ref] = reducer.reduce(ref, object, nil)
+	}
+	if s.proxy != nil {
+		add(inventory.Proxy, s.proxy.Name, s.proxy)
+	}
+	if s.backend != nil {
+		add(inventory.Backend, s.backend.Name, s.backend)
+	}
+	if s.service != nil {
+		add(inventory.ProxyService, s.service.Name, s.service)
+	}
+	if s.config != nil {
+		add(inventory.RunConfig, s.config.Name, s.config)
+	}
+	return situationOf(v, render.Input{
+		Server: s.server, AuthzConfigMap: s.authz, PermissionProfileConfigMap: s.profile, BackendProcess: s.process,
+	})
+}
+
+func TestSituation(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit func(s *situation)
+		same bool
+	}{
+		"nothing":                   {func(*situation) {}, true},
+		"status of the MCPServer":   {func(s *situation) { s.server.Status.Message, s.server.ResourceVersion = "new", "9" }, true},
+		"status of the Deployment":  {func(s *situation) { s.proxy.Status.ReadyReplicas, s.proxy.ResourceVersion = 7, "9" }, true},
+		"progress of a StatefulSet": {func(s *situation) { s.backend.Status.UpdatedReplicas, s.backend.ResourceVersion = 7, "9" }, true},
+
+		"the backend no longer serves": {func(s *situation) { s.backend.Status.ReadyReplicas = 0 }, false},
+		"another MCPServer":            {func(s *situation) { s.server.UID = "another" }, false},
+		"another spec":                 {func(s *situation) { s.server.Generation++ }, false},
+		"a label of the MCPServer":     {func(s *situation) { s.server.Labels = map[string]string{"a": "b"} }, false},
+		"an annotation":                {func(s *situation) { s.server.Annotations = map[string]string{"a": "b"} }, false},
+		"a label that is one no more":  {func(s *situation) { s.server.Annotations, s.server.Labels = nil, map[string]string{"x": ""} }, false},
+		"another policy":               {func(s *situation) { s.authz.ResourceVersion = "2" }, false},
+		"a policy made anew":           {func(s *situation) { s.authz.UID = "r" }, false},
+		"no policy":                    {func(s *situation) { s.authz = nil }, false},
+		"another profile":              {func(s *situation) { s.profile.ResourceVersion = "2" }, false},
+		"policy and profile swapped":   {func(s *situation) { s.authz, s.profile = s.profile, s.authz }, false},
+		"another process":              {func(s *situation) { s.process = "pod/2" }, false},
+		"no Deployment":                {func(s *situation) { s.proxy = nil }, false},
+		"no StatefulSet":               {func(s *situation) { s.backend = nil }, false},
+		"no Service":                   {func(s *situation) { s.service = nil }, false},
+		"no RunConfig":                 {func(s *situation) { s.config = nil }, false},
+		"a Deployment made anew":       {func(s *situation) { s.proxy.UID = "anew" }, false},
+		"another field manager": {func(s *situation) {
+			theirs := s.proxy.ManagedFields[0]
+			theirs.Manager = "kubectl"
+			s.proxy.ManagedFields = append(s.proxy.ManagedFields[:1:1], theirs)
+		}, false},
+		"an edit of the Deployment":  {func(s *situation) { s.proxy.Generation++ }, false},
+		"an edit of the Service":     {func(s *situation) { s.service.ResourceVersion = "2" }, false},
+		"an edit of the RunConfig":   {func(s *situation) { s.config.ResourceVersion = "2" }, false},
+		"a RunConfig of other data":  {func(s *situation) { s.config.Data = map[string]string{"x": "y"} }, false},
+		"another owner":              {func(s *situation) { s.proxy.OwnerReferences = nil }, false},
+		"another source":             {func(s *situation) { s.proxy.Annotations[v1beta1.AnnotationSource] = "forged" }, false},
+		"a Deployment being deleted": {func(s *situation) { s.proxy.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
+		"a Service being deleted":    {func(s *situation) { s.service.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
+		"no managedFields":           {func(s *situation) { s.backend.ManagedFields = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSituation()
+			before := s.number()
+			test.edit(s)
+			if same := s.number() == before; same != test.same {
+				t.Errorf("same situation: %t, want %t", same, test.same)
+			}
+		})
+	}
+}
+
+// A pass after which nothing is left to do is remembered, and one that leaves something is not: it has to come back to it.
+func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotation, value string
+		refuse, rests     bool
+	}{
+		"calm":               {rests: true},
+		"a refused write":    {refuse: true},
+		"a request to take":  {annotation: v1beta1.AnnotationTake, value: "helm"},
+		"a request to yield": {annotation: v1beta1.AnnotationYield, value: ".spec.replicas"},
+		"a plain annotation": {annotation: "example.com/a", value: "b", rests: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer("web")
+			if test.annotation != "" {
+				server.Annotations = map[string]string{test.annotation: test.value}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, server)
+				s.before = func(w write) error {
+					if test.refuse && w.kind == "Service" {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, w.name, errors.New("a policy says no"))
+					}
+					return nil
+				}
+				o := start(t, s, nil)
+				defer o.end()
+				o.rest()
+				if !test.refuse {
+					o.becomeReady("web")
+				}
+				if _, rests := o.Controller.rests.of[cache.NewObjectName("shop", "web")]; rests != test.rests {
+					t.Errorf("remembered: %t, want %t", rests, test.rests)
+				}
+			})
+		})
+	}
+}
