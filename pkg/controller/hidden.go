@@ -30,6 +30,8 @@ type hidden struct {
 	objects map[apply.ObjectRef]*child
 	// absent has, for names that were read and found free, the UID of the MCPServer that they were read for.
 	absent map[apply.ObjectRef]types.UID
+	// looked has the refused creations after which a name was read and found free. The same refusal says nothing new.
+	looked map[apply.ObjectRef]string
 }
 
 // minHiddenWait and maxHiddenWait bound how often an object is read that no informer shows.
@@ -42,6 +44,7 @@ func newHidden(clock clock.PassiveClock) *hidden {
 	return &hidden{
 		waits:   newBackoff[apply.ObjectRef](clock, minHiddenWait, maxHiddenWait),
 		objects: map[apply.ObjectRef]*child{}, absent: map[apply.ObjectRef]types.UID{},
+		looked: map[apply.ObjectRef]string{},
 	}
 }
 
@@ -74,11 +77,25 @@ func (h *hidden) noteAbsent(ref apply.ObjectRef, server types.UID) {
 	h.absent[ref] = server
 }
 
+// hasLooked reports whether a name was found free after the same refusal of its creation, and noteLook notes it.
+func (h *hidden) hasLooked(ref apply.ObjectRef, refusal error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.looked[ref] == refusal.Error()
+}
+
+func (h *hidden) noteLook(ref apply.ObjectRef, refusal error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looked[ref] = refusal.Error()
+}
+
 // drop forgets what is known of a name.
 func (h *hidden) drop(ref apply.ObjectRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.absent, ref)
+	delete(h.looked, ref)
 	if _, known := h.objects[ref]; known {
 		delete(h.objects, ref)
 		h.waits.forget(ref)
@@ -122,7 +139,7 @@ func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovere
 		c.hidden.drop(ref)
 		return false, 0
 	case apply.ClassForbidden, apply.ClassInvalid:
-		if known {
+		if known || c.hidden.hasLooked(ref, out.Err) {
 			return false, 0
 		}
 		// A creation is authorized, admitted and validated before the API server looks whether the name is free.
@@ -138,6 +155,7 @@ func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovere
 	if found != nil || known {
 		return true, time.Millisecond
 	}
+	c.hidden.noteLook(ref, out.Err)
 	return false, wait
 }
 

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -73,6 +74,44 @@ func TestForbiddenCreationFindsWhatIsThere(t *testing.T) {
 		if account, _ := get[*corev1.ServiceAccount](o.apiServer, "web-sa"); account.Labels[v1beta1.LabelToolHive] != "true" {
 			t.Errorf("labels %v", account.Labels)
 		}
+	})
+}
+
+// A creation that is refused again and again for the same reason has the name looked at once. For another reason, or after the
+// object was there, it is looked at anew.
+func TestRepeatedRefusalOfACreationIsLookedAtOnce(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		reason := atomic.Pointer[string]{}
+		o.before = func(w write) error {
+			if why := reason.Load(); w.name == "web-sa" && why != nil {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New(*why))
+			}
+			return nil
+		}
+		o.reads()
+		refuse := func(why, step string) {
+			t.Helper()
+			reason.Store(&why)
+			o.took()
+			if _, there := get[*corev1.ServiceAccount](o.apiServer, "web-sa"); there {
+				remove[*corev1.ServiceAccount](o.apiServer, "web-sa")
+			}
+			<-time.After(time.Hour)
+			o.rest()
+			if tried := o.took(); len(tried) < 5 {
+				t.Errorf("%s: tried %v", step, tried)
+			}
+			if reads := o.reads(); !slices.Equal(reads, []string{"get serviceaccounts"}) {
+				t.Errorf("%s: reads %v", step, reads)
+			}
+		}
+		refuse("a policy says no", "at first")
+		refuse("exceeded quota", "for another reason")
+		reason.Store(nil)
+		<-time.After(apply.LongestWait)
+		o.rest()
+		refuse("exceeded quota", "once it was there")
 	})
 }
 
