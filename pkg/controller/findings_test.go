@@ -10,19 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 var webDeployment = childRef(managers.Deployment, "shop", "web")
@@ -139,42 +133,5 @@ func TestNoticesAndProblems(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, findings(problems, metav1.ConditionFalse)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
-	}
-}
-
-// Every registered manager has a writer, and every kind of child a way to be deleted.
-func TestEveryManagerHasAWriter(t *testing.T) {
-	registry := managers.Registry()
-	clients, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, manager := range registry.Writers() {
-		w, ok := clients.writers[writers.Key{Manager: manager.Name, Kind: manager.Kind}]
-		if manager.Name == managers.Ownership {
-			if ok {
-				t.Errorf("%s writes %s, and claims nothing", manager.Name, manager.Kind)
-			}
-			continue
-		}
-		if !ok || w.Name() != manager.Name {
-			t.Errorf("%s has no writer for %s", manager.Name, manager.Kind)
-		}
-	}
-	for _, kind := range inventory.Kinds() {
-		if clients.deleters[kind] == nil {
-			t.Errorf("there is no way to delete a %s", kind)
-		}
-	}
-
-	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: managers.ConfigMap, Object: "other"})
-	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err != nil {
-		t.Errorf("a further manager of a kind that has a client: %v", err)
-	}
-	unknown := managers.ConfigMap
-	unknown.Kind = "Secret"
-	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: unknown})
-	if _, err := newClients(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {
-		t.Errorf("error %v, want one about a manager without a client", err)
 	}
 }

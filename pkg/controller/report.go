@@ -96,7 +96,7 @@ func isCondition(path fieldpath.Path, conditionType string) bool {
 
 // statusWriter writes the status of MCPServers.
 func (c *Controller) statusWriter() apply.Writer {
-	return c.clients.writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}]
+	return c.clients.Writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}]
 }
 
 // stored is the status as the API server has it after a write. What was left out is there as it was before, and no news.

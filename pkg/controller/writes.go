@@ -107,7 +107,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		if manager == managers.Status {
 			req.Aside = setAside(ctx, &p.takeover, p.statusWriter(), req)
 		}
-		out = p.applier.Sync(ctx, p.clients.writers[writers.Key{Manager: manager, Kind: ref.Kind}], req)
+		out = p.applier.Sync(ctx, p.clients.Writers[writers.Key{Manager: manager, Kind: ref.Kind}], req)
 	}
 	discovered, wake := p.discover(ctx, out)
 	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)

@@ -100,11 +100,14 @@ func Registry() *fieldmanager.Registry {
 			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("spec"))...),
 		},
 	)
-	for _, kind := range []schema.GroupKind{
-		MCPServer, ConfigMap, ServiceAccount, Role, RoleBinding, StatefulSet, Deployment, ServiceKind,
-	} {
+	edited := map[schema.GroupKind]bool{}
+	for _, w := range r.Writers() {
+		if edited[w.Kind] {
+			continue
+		}
+		edited[w.Kind] = true
 		r.MustRegister(fieldmanager.Writer{
-			Name: Ownership, Kind: kind, Summary: "no field: edits managedFields to transfer or release a claim",
+			Name: Ownership, Kind: w.Kind, Summary: "no field: edits managedFields to transfer or release a claim",
 		})
 	}
 	return r

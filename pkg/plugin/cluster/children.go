@@ -175,7 +175,7 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 	if err != nil {
 		return desired.Input{}, nil, err
 	}
-	in := desired.Input{Server: server, Child: children.Child, Options: options, Schema: Schema()}
+	in := desired.Input{Server: server, Child: children.Child, Options: options}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err

@@ -13,16 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
-	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -239,11 +234,6 @@ func (c *Client) list(version schema.GroupVersionResource, namespace string, opt
 		return fmt.Errorf("the API server answered with a %T", answer)
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
-}
-
-// Schema tells the types of fields of Kubernetes' own kinds and of MCPServers.
-func Schema() managedfields.TypeConverter {
-	return schemas{applyconfigurations.NewTypeConverter(scheme.Scheme), toolhiveac.NewTypeConverter(toolhivescheme.Scheme)}
 }
 
 // Kinds returns the kinds of the cluster's objects by the names that kubectl takes.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/shell"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // managersPolicy is the admission policy of deploy/policy that keeps others from writing as the operator's managers.
@@ -169,7 +169,7 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 			intent.Writer, len(claimed), intent.Object, claimed[0])
 		return intent.After, nil
 	}
-	trial, err := intent.Trial(cluster.Schema())
+	trial, err := intent.Trial(writers.Schema())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 type handbackOptions struct {
@@ -185,7 +186,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	schema := cluster.Schema()
+	schema := writers.Schema()
 	for _, p := range plans {
 		answer := printers.Handback{Namespace: p.server.Namespace, Name: p.server.Name, Generation: p.server.Generation}
 		for i := range p.returns {
@@ -284,7 +285,7 @@ func (o *handbackOptions) give(r *takeover.Return, live *unstructured.Unstructur
 			return err
 		}
 	}
-	config, err := r.Config(cluster.Schema(), live)
+	config, err := r.Config(writers.Schema(), live)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // Formats of owners beside those for programs.
@@ -94,7 +95,7 @@ func (p *plugin) runOwners(o *ownersOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	schema := cluster.Schema()
+	schema := writers.Schema()
 	var reports []*fieldowners.Report
 	for _, object := range objects {
 		if !o.showSecrets {

@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 type takeoverOptions struct {
@@ -169,7 +170,7 @@ func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta
 		if after[i] = object.Merged; object.Live == nil || object.Merged == nil {
 			continue
 		}
-		changes, err := takeover.Changes(in.Schema, object.Live, object.Merged)
+		changes, err := takeover.Changes(writers.Schema(), object.Live, object.Merged)
 		if err != nil {
 			return err
 		}
@@ -219,7 +220,7 @@ func (o *takeoverOptions) object(
 		if object.Predecessor == nil {
 			break
 		}
-		changes, err := takeover.Changes(in.Schema, object.Predecessor, after)
+		changes, err := takeover.Changes(writers.Schema(), object.Predecessor, after)
 		if err != nil {
 			return err
 		}
@@ -228,7 +229,7 @@ func (o *takeoverOptions) object(
 	case object.Merged == nil:
 		told.Action = printers.ActionDelete
 	default:
-		changes, err := takeover.Changes(in.Schema, object.Live, after)
+		changes, err := takeover.Changes(writers.Schema(), object.Live, after)
 		if err != nil {
 			return err
 		}

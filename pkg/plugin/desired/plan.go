@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -39,8 +38,6 @@ type Input struct {
 	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
 	// Deployment names.
 	Process string
-	// Schema tells the types of fields.
-	Schema managedfields.TypeConverter
 }
 
 // Intent is what one writer wants of one object.
@@ -164,7 +161,7 @@ type Planner struct {
 
 // NewPlanner returns a planner for the MCPServer of an input.
 func NewPlanner(in Input) (*Planner, error) {
-	all, err := writers.Planners(in.Schema)
+	all, err := writers.Planners()
 	return &Planner{Input: in, writers: all, yield: request.New(in.Server.Annotations[v1beta1.AnnotationYield])}, err
 }
 

@@ -44,7 +44,7 @@ func TestHeldStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.ManagedFields = test.entries
 			plan, err := desired.New(desired.Input{
-				Server: s, Schema: schema, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
+				Server: s, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
 			})
 			if err != nil {
 				t.Fatal(err)

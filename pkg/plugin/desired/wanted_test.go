@@ -45,7 +45,7 @@ type world map[apply.ObjectRef]*unstructured.Unstructured
 func (w world) plan(t *testing.T, s *v1beta1.MCPServer) map[string]desired.Intent {
 	t.Helper()
 	plan, err := desired.New(desired.Input{
-		Server: s, Schema: schema, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] },
+		Server: s, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestReplicas(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	s.Name = "mcpserver"
-	_, err := desired.New(desired.Input{Server: s, Schema: schema, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil }})
+	_, err := desired.New(desired.Input{Server: s, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil }})
 	if _, ok := errors.AsType[*render.InvalidError](err); !ok {
 		t.Errorf("error %v", err)
 	}

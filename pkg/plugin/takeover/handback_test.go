@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 const closedGate = "9223372036854775807"
@@ -74,7 +74,7 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 // step does the next step of what is to be done for an object, as the API server would; done tells that none is left.
 func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n int) (after *unstructured.Unstructured) {
 	t.Helper()
-	schema := cluster.Schema()
+	schema := writers.Schema()
 	var patch []byte
 	var err error
 	switch n {
