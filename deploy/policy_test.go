@@ -20,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/deploy/policy"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // policies are what a file of policies holds, by name.
@@ -101,10 +102,9 @@ func TestPoliciesAreBound(t *testing.T) {
 func TestFieldManagersAreGuardedWhereverTheyWrite(t *testing.T) {
 	all := renderedPolicies(t, "policy").policies
 	guarded, watched := resourcesOf(all["freehold-field-managers"]), resourcesOf(all["freehold-owned-fields"])
-	names := map[schema.GroupKind]string{
-		managers.MCPServer: "mcpservers", managers.Deployment: "deployments", managers.StatefulSet: "statefulsets",
-		managers.ServiceKind: "services", managers.ConfigMap: "configmaps", managers.ServiceAccount: "serviceaccounts",
-		managers.Role: "roles", managers.RoleBinding: "rolebindings",
+	names := map[schema.GroupKind]string{managers.MCPServer: "mcpservers"}
+	for _, child := range inventory.Children() {
+		names[child.Kind] = child.Resource
 	}
 	for _, w := range managers.Registry().Writers() {
 		resource, ok := names[w.Kind]

@@ -2,7 +2,7 @@
 # Copyright The Freehold Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Renders deploy/ with kustomize: install.yaml for users, and the overlays under deploy/testdata for the tests.
+# Writes the rules about the children into the ClusterRole and the policies of deploy/, and renders deploy/ with kustomize: install.yaml for users, and the overlays under deploy/testdata for the tests.
 # With an argument, renders those of that copy of the tree (hack/verify-manifests.sh does).
 set -euo pipefail
 
@@ -21,6 +21,8 @@ render() {
 	echo "deploy/$2"
 }
 
+go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.yaml \
+	"${OUT}"/deploy/policy/{field-managers,owned-fields}.yaml
 render . install.yaml
 for overlay in "${OUT}"/deploy/testdata/*/kustomization.yaml; do
 	name="$(basename "$(dirname "${overlay}")")"

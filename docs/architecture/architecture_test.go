@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // rows returns the rows of the table below a heading, without its head.
@@ -37,27 +36,6 @@ func rows(t *testing.T, heading string) (found []string) {
 		}
 	}
 	return found[1:]
-}
-
-func TestChildren(t *testing.T) {
-	name := func(c *inventory.Child) string {
-		if c.ByContent {
-			return c.Name("NAME") + "-DIGEST"
-		}
-		return c.Name("NAME")
-	}
-	var want []string
-	for _, child := range inventory.Children() {
-		var dependencies []string
-		for _, d := range child.DependsOn {
-			dependencies = append(dependencies, d.Kind.Kind+" "+name(d))
-		}
-		row := fmt.Sprintf("| %s | %s | %#q | %s |", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ", "))
-		want = append(want, strings.ReplaceAll(row, "|  |", "| |"))
-	}
-	if diff := cmp.Diff(want, rows(t, "The children")); diff != "" {
-		t.Errorf("children (-inventory +document):\n%s", diff)
-	}
 }
 
 func TestRefusals(t *testing.T) {

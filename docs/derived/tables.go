@@ -1,0 +1,75 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+)
+
+// writersTable has a row for each manager and claim. Objects of which one manager claims the same share a row.
+func writersTable(writers []fieldmanager.Writer) string {
+	type row struct {
+		manager, claim string
+		objects        []string
+	}
+	var rows []*row
+	find := func(manager, claim string) *row {
+		for _, r := range rows {
+			if r.manager == manager && r.claim == claim {
+				return r
+			}
+		}
+		rows = append(rows, &row{manager: manager, claim: claim})
+		return rows[len(rows)-1]
+	}
+	for _, w := range writers {
+		r := find(w.Name, w.Summary)
+		r.objects = append(r.objects, object(w))
+	}
+
+	var text strings.Builder
+	text.WriteString("| Field manager | Object | Claim |\n|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", r.manager, strings.Join(r.objects, ", "), r.claim)
+	}
+	return text.String()
+}
+
+func object(w fieldmanager.Writer) string {
+	name := w.Kind.Kind
+	if w.Subresource != "" {
+		name += "/" + w.Subresource
+	}
+	if w.Object != "" {
+		name += " (" + w.Object + ")"
+	}
+	return name
+}
+
+// childrenTable has a row for each child.
+func childrenTable(children []*inventory.Child) string {
+	name := func(c *inventory.Child) string {
+		if c.ByContent {
+			return c.Name("NAME") + "-DIGEST"
+		}
+		return c.Name("NAME")
+	}
+	var text strings.Builder
+	text.WriteString("| Child | Name | Field manager | Depends on |\n|---|---|---|---|\n")
+	for _, child := range children {
+		dependencies := ""
+		for i, d := range child.DependsOn {
+			if i > 0 {
+				dependencies += ","
+			}
+			dependencies += " " + d.Kind.Kind + " " + name(d)
+		}
+		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, name(child), child.Writer, dependencies)
+	}
+	return text.String()
+}
