@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/component-base/version"
+
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // transport is an http.RoundTripper that keeps the request.
@@ -52,12 +54,15 @@ func TestUserAgentNamesTheWriter(t *testing.T) {
 }
 
 // kindsByResource are what the operator watches.
-var kindsByResource = map[string][2]string{
-	"configmaps": {"v1", "ConfigMap"}, "services": {"v1", "Service"}, "serviceaccounts": {"v1", "ServiceAccount"}, "pods": {"v1", "Pod"},
-	"deployments": {"apps/v1", "Deployment"}, "replicasets": {"apps/v1", "ReplicaSet"}, "statefulsets": {"apps/v1", "StatefulSet"},
-	"roles": {"rbac.authorization.k8s.io/v1", "Role"}, "rolebindings": {"rbac.authorization.k8s.io/v1", "RoleBinding"},
-	"mcpservers": {"toolhive.stacklok.dev/v1beta1", "MCPServer"},
-}
+var kindsByResource = func() map[string][2]string {
+	kinds := map[string][2]string{
+		"pods": {"v1", "Pod"}, "replicasets": {"apps/v1", "ReplicaSet"}, "mcpservers": {"toolhive.stacklok.dev/v1beta1", "MCPServer"},
+	}
+	for _, child := range inventory.Children() {
+		kinds[child.Resource] = [2]string{child.APIVersion(), child.Kind.Kind}
+	}
+	return kinds
+}()
 
 // emptyCluster is an API server with nothing in it. It keeps what it was asked, and by whom.
 type emptyCluster struct {

@@ -358,11 +358,17 @@ func (s *apiServer) configs() []corev1.ConfigMap {
 // change writes an object as another controller, or a user who edits it, would: what it changes it owns.
 func change[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	s.t.Helper()
-	found, ok := get[L](s, name)
-	if !ok {
-		s.t.Fatalf("%T %s does not exist", found, name)
+	s.changeAt(resourceOf[L](s), name, func(after runtime.Object) { edit(after.(L)) })
+}
+
+// changeAt is change for a resource.
+func (s *apiServer) changeAt(gvr schema.GroupVersionResource, name string, edit func(runtime.Object)) {
+	s.t.Helper()
+	found, err := s.tracker.Get(gvr, "shop", name)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	after := found.DeepCopyObject().(L)
+	after := found.DeepCopyObject()
 	edit(after)
 	gvks, _, err := s.scheme.ObjectKinds(found)
 	if err != nil {
@@ -378,7 +384,7 @@ func change[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.store(resourceOf[L](s), found, updated, true); err != nil {
+	if _, err := s.store(gvr, found, updated, true); err != nil {
 		s.t.Fatal(err)
 	}
 }

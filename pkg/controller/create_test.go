@@ -14,28 +14,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // beforeTheBackend is what is written for a new MCPServer at once; afterTheBackend follows when a pod of the
 // backend is ready, and the last write when one of the proxy is.
 var (
-	beforeTheBackend = []string{
-		"apply MCPServer/web freehold-finalizer",
-		"apply ServiceAccount/web-proxy-runner freehold-access",
-		"apply ServiceAccount/web-sa freehold-access",
-		"apply Role/web-proxy-runner freehold-access",
-		"apply RoleBinding/web-proxy-runner freehold-access",
-		"apply ConfigMap/web-runconfig freehold-runconfig",
-		"apply Service/mcp-web-headless freehold-service",
-		"apply Service/mcp-web freehold-service",
-		"apply StatefulSet/web freehold-backend",
-		"apply Service/mcp-web-proxy freehold-service",
-		"apply MCPServer/web/status freehold-status",
-	}
+	beforeTheBackend = slices.Concat(
+		[]string{"apply MCPServer/web freehold-finalizer"},
+		creations(inventory.InlineAuthz, inventory.Proxy),
+		[]string{"apply MCPServer/web/status freehold-status"},
+	)
 	afterTheBackend = []string{"apply Deployment/web freehold-proxy"}
 	atLast          = []string{"apply MCPServer/web/status freehold-status"}
 )
+
+// creations are the writes of all children but some, in the order of the inventory.
+func creations(but ...*inventory.Child) (writes []string) {
+	for _, child := range inventory.Children() {
+		if !slices.Contains(but, child) {
+			writes = append(writes, "apply "+child.Kind.Kind+"/"+child.Name("web")+" "+child.Writer)
+		}
+	}
+	return writes
+}
 
 func (o *operating) expect(want []string, why string) {
 	o.t.Helper()
@@ -138,10 +141,11 @@ func TestProxyStaysWithoutABackend(t *testing.T) {
 // After the caches are filled, nothing is read from the API server any more, whatever happens.
 func TestReadsAreThoseOfInformers(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
-		resources := []string{
-			"configmaps", "configmaps", "deployments", "mcpservers", "pods", "pods", "replicasets", "rolebindings", "roles", "serviceaccounts",
-			"services", "statefulsets",
+		resources := []string{"configmaps", "mcpservers", "pods", "pods", "replicasets"} // RunConfigs are selected by another label.
+		for _, kind := range inventory.Kinds() {
+			resources = append(resources, inventory.Of(kind).Resource)
 		}
+		slices.Sort(resources)
 		var want []string
 		for _, verb := range []string{"list", "watch"} {
 			for _, resource := range resources {

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,16 +44,16 @@ func orphan[L runtime.Object](s *apiServer, name string) {
 // orphanAll takes the owner references from all children, as the garbage collector does when it is asked to.
 func orphanAll(s *apiServer, name string) {
 	s.t.Helper()
-	orphan[*appsv1.Deployment](s, name)
-	orphan[*appsv1.StatefulSet](s, name)
-	for _, service := range []string{"mcp-" + name, "mcp-" + name + "-headless", "mcp-" + name + "-proxy"} {
-		orphan[*corev1.Service](s, service)
+	for _, child := range inventory.Children() {
+		object := child.Name(name)
+		switch {
+		case child == inventory.InlineAuthz:
+			continue // None of the MCPServers asks for it.
+		case child.ByContent:
+			object = s.configNamed(object)
+		}
+		s.changeAt(child.GroupVersionResource(), object, func(o runtime.Object) { access(o).SetOwnerReferences(nil) })
 	}
-	orphan[*corev1.ConfigMap](s, s.configNamed(name+"-runconfig"))
-	orphan[*corev1.ServiceAccount](s, name+"-proxy-runner")
-	orphan[*corev1.ServiceAccount](s, name+"-sa")
-	orphan[*rbacv1.Role](s, name+"-proxy-runner")
-	orphan[*rbacv1.RoleBinding](s, name+"-proxy-runner")
 }
 
 func TestDeletionReleasesTheFinalizer(t *testing.T) {
@@ -325,7 +324,8 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 				case seen && len(told) > 0:
 					t.Errorf("told of what was asked for: %v", told)
 				case !seen && (len(told) != 1 || !strings.Contains(told[0], "Warning") || !strings.Contains(told[0],
-					"kubectl delete -n shop configmap/"+o.configNamed("web-runconfig")+" deployment.apps/web role.rbac.authorization.k8s.io/web-proxy-runner ")):
+					"kubectl delete -n shop configmap/"+o.configNamed("web-runconfig")+" deployment.apps/web ") ||
+					!strings.Contains(told[0], " role.rbac.authorization.k8s.io/web-proxy-runner ")):
 					t.Errorf("told %v", told)
 				}
 			})

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -56,6 +58,18 @@ func kinds(meta metav1.ObjectMeta, full bool) map[string]runtime.Object {
 		objects["ServiceAccount"].(*corev1.ServiceAccount).Secrets = []corev1.ObjectReference{{Name: "s"}}
 		objects["Role"].(*rbacv1.Role).Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}}}
 		objects["RoleBinding"].(*rbacv1.RoleBinding).Subjects = []rbacv1.Subject{{Name: "s"}}
+	}
+	// Of any other kind there is nothing to know.
+	for _, kind := range inventory.Kinds() {
+		if objects[kind.Kind] != nil {
+			continue
+		}
+		object, err := scheme.Scheme.New(kind.WithVersion(inventory.Of(kind).Version))
+		if err != nil {
+			panic(err)
+		}
+		reflect.ValueOf(object).Elem().FieldByName("ObjectMeta").Set(reflect.ValueOf(*meta.DeepCopy()))
+		objects[kind.Kind] = object
 	}
 	return objects
 }

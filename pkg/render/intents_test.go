@@ -5,6 +5,7 @@ package render
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,68 +23,63 @@ import (
 // TestIntents: which objects there are, in which order they are applied and by whom, and which are not
 // wanted.
 func TestIntents(t *testing.T) {
-	head := []string{
-		"freehold-access ServiceAccount fetch-proxy-runner", "freehold-access ServiceAccount fetch-sa",
-		"freehold-access Role fetch-proxy-runner", "freehold-access RoleBinding fetch-proxy-runner",
-		"freehold-runconfig ConfigMap fetch-runconfig-DIGEST",
-	}
-	authz := []string{"freehold-authz ConfigMap fetch-authz-inline-DIGEST"}
-	services := []string{"freehold-service Service mcp-fetch-headless", "freehold-service Service mcp-fetch"}
-	backend := []string{"freehold-backend StatefulSet fetch"}
-	backendReplicas := []string{"freehold-backend-replicas StatefulSet fetch"}
-	proxy := []string{"freehold-service Service mcp-fetch-proxy", "freehold-proxy Deployment fetch"}
-	proxyReplicas := []string{"freehold-proxy-replicas Deployment fetch"}
 	account := func(name string) func(*v1beta1.MCPServer) {
 		return func(s *v1beta1.MCPServer) { s.Spec.ServiceAccount = &name }
 	}
-	withoutAccount := append([]string{head[0]}, head[2:]...)
 
 	for name, c := range map[string]struct {
 		change func(*v1beta1.MCPServer)
-		want   [][]string
-		absent []string
+		// without are the children that are not rendered, and replicas tells that the numbers of pods are.
+		without  []*inventory.Child
+		replicas bool
+		absent   []string
 	}{
-		"streamable-http": {withTransport("streamable-http"), [][]string{head, services, backend, proxy}, nil},
-		"sse":             {withTransport("sse"), [][]string{head, services, backend, proxy}, nil},
+		"streamable-http": {change: withTransport("streamable-http"), without: []*inventory.Child{inventory.InlineAuthz}},
+		"sse":             {change: withTransport("sse"), without: []*inventory.Child{inventory.InlineAuthz}},
 		"stdio": {
-			withTransport("stdio"),
-			[][]string{head, backend, proxy},
-			[]string{"Service mcp-fetch-headless", "Service mcp-fetch"},
+			change:  withTransport("stdio"),
+			without: []*inventory.Child{inventory.InlineAuthz, inventory.HeadlessService, inventory.BackendService},
+			absent:  []string{"Service mcp-fetch-headless", "Service mcp-fetch"},
 		},
 		"inline authz": {
-			func(s *v1beta1.MCPServer) {
+			change: func(s *v1beta1.MCPServer) {
 				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"p"}}}
 			},
-			[][]string{head, authz, services, backend, proxy},
-			nil,
 		},
 		"replicas": {
-			func(s *v1beta1.MCPServer) {
+			change: func(s *v1beta1.MCPServer) {
 				zero, two := int32(0), int32(2)
 				s.Spec.Replicas, s.Spec.BackendReplicas = &zero, &two
 			},
-			[][]string{head, services, backend, backendReplicas, proxy, proxyReplicas},
-			nil,
+			without: []*inventory.Child{inventory.InlineAuthz}, replicas: true,
 		},
 		"service account": {
-			account("mine"),
-			[][]string{withoutAccount, services, backend, proxy},
-			[]string{"ServiceAccount fetch-sa"},
+			change: account("mine"), without: []*inventory.Child{inventory.InlineAuthz, inventory.BackendAccount},
+			absent: []string{"ServiceAccount fetch-sa"},
 		},
 		"default service account": {
-			account(""),
-			[][]string{withoutAccount, services, backend, proxy},
-			[]string{"ServiceAccount fetch-sa"},
+			change: account(""), without: []*inventory.Child{inventory.InlineAuthz, inventory.BackendAccount},
+			absent: []string{"ServiceAccount fetch-sa"},
 		},
 		"service account of the name that we would give": {
-			account("fetch-sa"), [][]string{withoutAccount, services, backend, proxy}, nil,
+			change: account("fetch-sa"), without: []*inventory.Child{inventory.InlineAuthz, inventory.BackendAccount},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := renderServer(t, c.change)
 			var want, got, absent []string
-			for _, part := range c.want {
-				want = append(want, part...)
+			for _, child := range inventory.Children() {
+				if slices.Contains(c.without, child) {
+					continue
+				}
+				object := child.Kind.Kind + " " + child.Name("fetch")
+				if child.ByContent {
+					object += "-DIGEST"
+				}
+				want = append(want, child.Writer+" "+object)
+				if c.replicas && child.Replicas != "" {
+					want = append(want, child.Replicas+" "+object)
+				}
 			}
 			for _, intent := range result.Intents {
 				name := intent.Name
