@@ -55,7 +55,7 @@ func FuzzRenderPodTemplate(f *testing.F) {
 		for _, intent := range result.Intents {
 			if intent.Kind == kindStatefulSet {
 				fieldSet(t, intent)
-				if diff := cmp.Diff(string(jsonOf(t, intent.Config)), string(jsonOf(t, storeAndExtract(t, intent)))); diff != "" {
+				if diff := cmp.Diff(treeOf(t, intent.Config), storeAndExtract(t, intent)); diff != "" {
 					t.Fatalf("what is stored differs from what is applied (-applied +stored):\n%s", diff)
 				}
 			}

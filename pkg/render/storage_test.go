@@ -9,18 +9,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -35,9 +32,8 @@ func TestWhatIsAppliedIsWhatIsStored(t *testing.T) {
 	forEachResult(t, func(t *testing.T, result *Result) {
 		t.Helper()
 		for _, intent := range result.Intents {
-			want := jsonOf(t, intent.Config)
-			got := jsonOf(t, storeAndExtract(t, intent))
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			want, got := treeOf(t, intent.Config), storeAndExtract(t, intent)
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s of %s (-applied +stored):\n%s", intent.Kind, intent.Writer, diff)
 			}
 		}
@@ -58,8 +54,9 @@ func TestStoredByAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, intent := range mustRender(t, fullInput(t), fullOptions).Intents {
-		file := fmt.Sprintf("%02d.%s.%s.json", i, intent.Writer, intent.Kind.Kind)
+	for _, intent := range mustRender(t, fullInput(t), fullOptions).Intents {
+		_, name, _ := strings.Cut(withoutDigest(intent.Kind.Kind+" "+intent.Name), " ")
+		file := fmt.Sprintf("%s.%s.%s.json", intent.Writer, intent.Kind.Kind, name)
 		t.Run(file, func(t *testing.T) {
 			body, err := json.MarshalIndent(intent.Config, "", "  ")
 			if err != nil {
@@ -93,7 +90,7 @@ func TestStoredByAPIServer(t *testing.T) {
 			if err := json.Unmarshal(body, &want); err != nil {
 				t.Fatal(err)
 			}
-			got := treeOf(t, extractFrom(t, intent, stored, object.GetManagedFields()))
+			got := extractFrom(t, intent, stored, object.GetManagedFields())
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("owned on the stored object (-applied +owned):\n%s", diff)
 			}
@@ -189,45 +186,37 @@ func storeAndExtract(t *testing.T, intent Intent) any {
 	}})
 }
 
-// extractFrom returns what an intent's writer owns on an object.
-func extractFrom(t *testing.T, intent Intent, object []byte, managed []metav1.ManagedFieldsEntry) any {
+// extractFrom returns what an intent's writer owns on an object, as the generated ExtractX functions do.
+func extractFrom(t *testing.T, intent Intent, body []byte, managed []metav1.ManagedFieldsEntry) any {
 	t.Helper()
-	writer := intent.Writer
-	switch intent.Kind {
-	case managers.Deployment:
-		return extract(t, object, managed, &appsv1.Deployment{}, writer, appsv1ac.ExtractDeployment)
-	case managers.StatefulSet:
-		return extract(t, object, managed, &appsv1.StatefulSet{}, writer, appsv1ac.ExtractStatefulSet)
-	case managers.ServiceKind:
-		return extract(t, object, managed, &corev1.Service{}, writer, corev1ac.ExtractService)
-	case managers.ConfigMap:
-		return extract(t, object, managed, &corev1.ConfigMap{}, writer, corev1ac.ExtractConfigMap)
-	case managers.ServiceAccount:
-		return extract(t, object, managed, &corev1.ServiceAccount{}, writer, corev1ac.ExtractServiceAccount)
-	case managers.Role:
-		return extract(t, object, managed, &rbacv1.Role{}, writer, rbacv1ac.ExtractRole)
-	case managers.RoleBinding:
-		return extract(t, object, managed, &rbacv1.RoleBinding{}, writer, rbacv1ac.ExtractRoleBinding)
+	object, err := scheme.Scheme.New(intent.Kind.WithVersion(intent.Child.Version))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no object of kind %s was expected", intent.Kind)
-	return nil
-}
-
-func extract[T metav1.Object, C any](
-	t *testing.T, body []byte, managed []metav1.ManagedFieldsEntry, object T, manager string, of func(T, string) (C, error),
-) any {
-	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(object); err != nil {
 		t.Fatal(err)
 	}
-	object.SetManagedFields(managed)
-	extracted, err := of(object, manager)
+	whole, err := typeConverter().ObjectToTyped(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return extracted
+	owned := &fieldpath.Set{}
+	for _, entry := range managed {
+		if entry.Manager != intent.Writer || entry.Operation != metav1.ManagedFieldsOperationApply {
+			continue
+		}
+		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	extracted := whole.ExtractItems(owned.Leaves(), typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
+	found := &unstructured.Unstructured{Object: treeOf(t, extracted).(map[string]any)}
+	found.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	found.SetName(object.(metav1.Object).GetName())
+	found.SetNamespace(object.(metav1.Object).GetNamespace())
+	return found.Object
 }
 
 func jsonOf(tb testing.TB, value any) []byte {
