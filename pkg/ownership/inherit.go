@@ -54,3 +54,29 @@ func Inherit(obj metav1.Object, now time.Time, from func(owner Owner) bool, heir
 	}
 	return d.edit()
 }
+
+// Rename makes what a holder owns another manager's, who writes by the operation, through the same subresource and in the same
+// version: as if that manager had written it now. It returns nil when the holder owns nothing.
+func Rename(obj metav1.Object, holder Holder, to string, operation metav1.ManagedFieldsOperationType, now time.Time) (*Edit, error) {
+	d, err := open(obj)
+	if err != nil {
+		return nil, err
+	}
+	own := d.find(holder)
+	if own < 0 {
+		return nil, nil
+	}
+	entry := metav1.ManagedFieldsEntry{
+		Manager: to, Operation: operation, APIVersion: d.entries[own].APIVersion, Subresource: holder.Subresource,
+	}
+	fields := d.sets[own]
+	for i := range d.entries {
+		e := &d.entries[i]
+		if e.Manager == to && e.Operation == operation && e.APIVersion == entry.APIVersion && e.Subresource == entry.Subresource {
+			fields, d.sets[i] = fields.Union(d.sets[i]), &fieldpath.Set{}
+		}
+	}
+	d.move(own, d.sets[own])
+	d.add(entry, fields, now)
+	return d.edit()
+}

@@ -102,6 +102,60 @@ func TestInherit(t *testing.T) {
 	}
 }
 
+// What one manager applies becomes another's, who writes as it does; what others have stays theirs.
+func TestRename(t *testing.T) {
+	me := ownership.Holder{Manager: "me", APIVersion: "apps/v1"}
+	for name, test := range map[string]struct {
+		before []metav1.ManagedFieldsEntry
+		to     metav1.ManagedFieldsOperationType
+		after  map[string][]string
+	}{
+		"to an update": {
+			before: []metav1.ManagedFieldsEntry{managed("me", apply, "", ofImage), managed("hpa", update, "scale", ofNumber)},
+			to:     update, after: map[string][]string{"you Update": {item, image}, "hpa Update scale": {number}},
+		},
+		"to an apply": {
+			before: []metav1.ManagedFieldsEntry{managed("me", apply, "", ofImage)},
+			to:     apply, after: map[string][]string{"you Apply": {item, image}},
+		},
+		"what the other has is kept": {
+			before: []metav1.ManagedFieldsEntry{managed("you", update, "", ofNumber), managed("me", apply, "", ofImage)},
+			to:     update, after: map[string][]string{"you Update": {number, item, image}},
+		},
+		"another operation or subresource of the other is another claim": {
+			before: []metav1.ManagedFieldsEntry{managed("you", apply, "", ofNumber), managed("you", update, "scale", ofNumber), managed("me", apply, "", ofImage)},
+			to:     update, after: map[string][]string{"you Apply": {number}, "you Update scale": {number}, "you Update": {item, image}},
+		},
+		"who only updates is not meant": {
+			before: []metav1.ManagedFieldsEntry{managed("me", update, "", ofImage), managed("me", apply, "scale", ofNumber)},
+			to:     update, after: map[string][]string{"me Update": {item, image}, "me Apply scale": {number}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := seen(test.before...)
+			edit, err := ownership.Rename(obj, me, "you", test.to, later)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, paths := range test.after {
+				slices.Sort(paths)
+			}
+			after := made(t, obj, edit)
+			if diff := cmp.Diff(test.after, owned(t, after)); diff != "" {
+				t.Errorf("after (-want +got):\n%s", diff)
+			}
+			for _, entry := range after.GetManagedFields() {
+				if edit != nil && entry.Manager == "you" && entry.Operation == test.to && entry.Subresource == "" && !entry.Time.Time.Equal(later) {
+					t.Errorf("the claim is of %v, want %v", entry.Time, later)
+				}
+			}
+		})
+	}
+	if edit, err := ownership.Rename(seen(managed("me", apply, "", unreadable)), me, "you", update, later); err == nil {
+		t.Errorf("it made %v of what it cannot read", edit)
+	}
+}
+
 // An entry that cannot be read is no reason to guess.
 func TestInheritRefusesWhatItCannotRead(t *testing.T) {
 	obj := seen(managed("other", update, "", unreadable), managed("old", update, "", ofImage))

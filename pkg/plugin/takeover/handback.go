@@ -164,7 +164,11 @@ func (r *Return) Config(schema managedfields.TypeConverter, live *unstructured.U
 
 // Pass returns the JSON patch by which the plugin's claim becomes ToolHive's; nil when the plugin owns nothing.
 func (r *Return) Pass(live *unstructured.Unstructured, now time.Time) ([]byte, error) {
-	return pass(live, r.Subresource, r.To, now)
+	edit, err := ownership.Rename(live, ownership.Holder{Manager: managers.Plugin, Subresource: r.Subresource}, r.To, operations[r.To], now)
+	if err != nil || edit == nil {
+		return nil, err
+	}
+	return edit.Patch(live)
 }
 
 // Result returns the object as it will be, and the fields that others hold at another value, which keep it from being
@@ -277,44 +281,6 @@ func dropConditions(config map[string]any) {
 		return
 	}
 	_ = unstructured.SetNestedSlice(config, conditions, "status", "conditions")
-}
-
-// pass returns the JSON patch by which the plugin's claim, of the object or a subresource, becomes that of a manager of
-// ToolHive's, by the operation by which that one writes. It returns nil when the plugin owns nothing.
-func pass(live *unstructured.Unstructured, subresource, to string, now time.Time) ([]byte, error) {
-	claim := ownership.ApplyEntry(live, managers.Plugin, subresource)
-	if claim == nil {
-		return nil, nil
-	}
-	fields, err := ownership.Fields(claim)
-	if err != nil {
-		return nil, err
-	}
-	at := metav1.NewTime(now)
-	passed := metav1.ManagedFieldsEntry{
-		Manager: to, Operation: operations[to], Subresource: subresource, APIVersion: claim.APIVersion,
-		Time: &at, FieldsType: claim.FieldsType, FieldsV1: &metav1.FieldsV1{},
-	}
-	var entries []metav1.ManagedFieldsEntry
-	for _, entry := range live.GetManagedFields() {
-		switch {
-		case entry.Manager == managers.Plugin && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == subresource:
-		case entry.Manager == to && entry.Operation == passed.Operation && entry.Subresource == subresource && entry.APIVersion == passed.APIVersion:
-			more, err := ownership.Fields(&entry)
-			if err != nil {
-				return nil, err
-			}
-			fields = fields.Union(more)
-		default:
-			entries = append(entries, entry)
-		}
-	}
-	text, err := fields.ToJSON()
-	if err != nil {
-		return nil, err
-	}
-	passed.FieldsV1.SetRawBytes(text)
-	return ownership.PatchEntries(live, append(entries, passed))
 }
 
 // operations are those by which ToolHive's managers write.
