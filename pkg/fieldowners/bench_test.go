@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 )
 
 // BenchmarkNew looks at a Deployment with 200 managed fields of 8 managers. The promise is that owners answers in under

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 )
 
 var kubernetes = applyconfigurations.NewTypeConverter(scheme.Scheme)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )

@@ -6,7 +6,7 @@ package printers
 import (
 	"unicode/utf8"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 

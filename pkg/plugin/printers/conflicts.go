@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 )
 
 // Conflicts is the answer of conflicts, for programs as well. Names and meanings of its fields stay; more may come.

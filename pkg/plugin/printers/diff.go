@@ -12,7 +12,7 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 

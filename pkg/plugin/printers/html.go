@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 

@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 )
 
 // Formats for programs.

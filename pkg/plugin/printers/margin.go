@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 

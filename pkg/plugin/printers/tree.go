@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/pkg/plugin/fieldowners"
+	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 

@@ -4,8 +4,8 @@
 package fieldowners
 
 import (
-	_ "k8s.io/client-go/rest" // want depguard:plugin-fieldowners
+	_ "k8s.io/client-go/rest" // want depguard:fieldowners
 
-	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:plugin-fieldowners
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:fieldowners
 	_ "github.com/freehold-dev/freehold/pkg/ownership"
 )
