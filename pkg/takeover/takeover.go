@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover tells who inherits what when Freehold takes an object over from ToolHive. The operator acts upon it, and
-// the kubectl plugin tells beforehand what it will come to.
+// Package takeover tells who inherits what when Freehold takes an object over from ToolHive, and what it takes to hand one back.
+// The operator acts upon the one, and the kubectl plugin tells beforehand what it will come to; the other is the plugin's to do.
 package takeover
 
 import (

@@ -18,7 +18,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -203,7 +204,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 			if after == nil {
 				continue
 			}
-			changes, err := takeover.Changes(schema, r.Live, after)
+			changes, err := plugintakeover.Changes(schema, r.Live, after)
 			if err != nil {
 				return false, err
 			}
@@ -217,7 +218,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 			if r.Subresource == "" {
 				answer.Objects = append(answer.Objects, told)
 			}
-			answer.BackendRestarts = answer.BackendRestarts || takeover.Restarts(changes)
+			answer.BackendRestarts = answer.BackendRestarts || plugintakeover.Restarts(changes)
 		}
 		if err := answer.Print(o.Out, palette); err != nil {
 			return false, err
@@ -228,8 +229,8 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 }
 
 // try lets the API server check what is not only a mark.
-func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructured, changes []takeover.Change) *printers.Blocker {
-	if r.Subresource != "" || !slices.ContainsFunc(changes, func(c takeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
+func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructured, changes []plugintakeover.Change) *printers.Blocker {
+	if r.Subresource != "" || !slices.ContainsFunc(changes, func(c plugintakeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
 		return nil
 	}
 	if _, err := o.client.TryReplace(r.Ref, after); err != nil {

@@ -37,7 +37,7 @@ const (
 func StandingOf(server metav1.Object, children []*unstructured.Unstructured) Standing {
 	ours := ownership.ApplyEntry(server, managers.Finalizer, "") != nil
 	for _, child := range children {
-		ref := refOf(child)
+		ref := takeover.RefOf(child)
 		if takeover.Untaken(ref, child) {
 			return OfToolHive
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 )
 
 // Return is one object, or the status of one, that is handed back to ToolHive. It takes three requests, none of which
@@ -51,7 +50,7 @@ func Handback(server *unstructured.Unstructured, children []*unstructured.Unstru
 	}
 	var all []Return
 	for _, child := range children {
-		r := Return{Ref: refOf(child), Live: child, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
+		r := Return{Ref: RefOf(child), Live: child, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
 		switch {
 		case r.Ref.Kind == managers.StatefulSet:
 			r.To = managers.ToolHiveRunner
@@ -66,16 +65,17 @@ func Handback(server *unstructured.Unstructured, children []*unstructured.Unstru
 	}
 	all = append(all,
 		Return{
-			Ref: refOf(server), Live: server, Subresource: "status", To: managers.ToolHiveOperator, change: dropConditions,
+			Ref: RefOf(server), Live: server, Subresource: "status", To: managers.ToolHiveOperator, change: dropConditions,
 		},
-		Return{Ref: refOf(server), Live: server, To: managers.ToolHiveOperator, change: func(map[string]any) {}},
+		Return{Ref: RefOf(server), Live: server, To: managers.ToolHiveOperator, change: func(map[string]any) {}},
 	)
 	all = slices.DeleteFunc(all, func(r Return) bool { return !r.due(r.Live) })
 	slices.SortStableFunc(all, func(a, b Return) int { return a.place() - b.place() })
 	return all
 }
 
-func refOf(object *unstructured.Unstructured) apply.ObjectRef {
+// RefOf names an object.
+func RefOf(object *unstructured.Unstructured) apply.ObjectRef {
 	ref := apply.ObjectRef{Kind: object.GroupVersionKind().GroupKind()}
 	ref.Namespace, ref.Name = object.GetNamespace(), object.GetName()
 	return ref
@@ -173,7 +173,7 @@ func (r *Return) Pass(live *unstructured.Unstructured, now time.Time) ([]byte, e
 
 // Result returns the object as it will be, and the fields that others hold at another value, which keep it from being
 // handed back.
-func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstructured, []desired.Contested, error) {
+func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstructured, []apply.FieldConflict, error) {
 	patch, err := r.Gather(r.Live, time.Time{})
 	if err != nil {
 		return nil, nil, err
@@ -192,9 +192,20 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 	}
 	merged, err := apply.Merge(schema, gathered, want, managers.Plugin, r.Subresource)
 	if fields := apply.ContestedFields(err, gathered); len(fields) > 0 {
-		return nil, desired.ContestedAt(r.Ref, managers.Plugin, r.Subresource, gathered, want, fields), nil
+		return nil, r.contested(gathered, fields), nil
 	}
 	return merged, nil, err
+}
+
+// contested tells who else than the plugin holds some fields of an object.
+func (r *Return) contested(live *unstructured.Unstructured, fields []fieldpath.Path) (all []apply.FieldConflict) {
+	for _, path := range fields {
+		holders := slices.DeleteFunc(ownership.Owners(live, path.String()), func(o ownership.Owner) bool {
+			return o.Applies(managers.Plugin, r.Subresource)
+		})
+		all = append(all, apply.FieldConflict{Path: path.String(), Owners: holders})
+	}
+	return all
 }
 
 // openGate lets the runners of ToolHive's operator, whose generation is the MCPServer's, write the StatefulSet; not the
