@@ -15,10 +15,10 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -68,7 +68,7 @@ func (w *world) checkPreview(t *testing.T, m *member, said printers.ServerTakeov
 		if component == harness.ServerItself || harness.FormOf(component).Digest {
 			continue // Configuration of another content is another object.
 		}
-		changes, err := takeover.Changes(cluster.Schema(), was, after[component])
+		changes, err := takeover.Changes(writers.Schema(), was, after[component])
 		if err != nil {
 			t.Fatal(err)
 		}
