@@ -12,8 +12,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -23,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // milestone is something that is to become so for every MCPServer.
@@ -38,14 +37,15 @@ const (
 )
 
 // childResources are the kinds of children of which only the existence counts.
-var childResources = map[schema.GroupVersionResource]string{
-	appsv1.SchemeGroupVersion.WithResource("statefulsets"):    managers.StatefulSet.Kind,
-	corev1.SchemeGroupVersion.WithResource("services"):        managers.ServiceKind.Kind,
-	corev1.SchemeGroupVersion.WithResource("configmaps"):      managers.ConfigMap.Kind,
-	corev1.SchemeGroupVersion.WithResource("serviceaccounts"): managers.ServiceAccount.Kind,
-	rbacv1.SchemeGroupVersion.WithResource("roles"):           managers.Role.Kind,
-	rbacv1.SchemeGroupVersion.WithResource("rolebindings"):    managers.RoleBinding.Kind,
-}
+var childResources = func() map[schema.GroupVersionResource]string {
+	resources := map[schema.GroupVersionResource]string{}
+	for _, child := range inventory.Children() {
+		if child.Kind != managers.Deployment {
+			resources[child.GroupVersionResource()] = child.Kind.Kind
+		}
+	}
+	return resources
+}()
 
 // goal is a set of things that are to become so, and the moment at which the last of them did.
 type goal struct {
