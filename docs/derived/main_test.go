@@ -95,7 +95,7 @@ func TestFilesAreUpToDate(t *testing.T) {
 		"README.md", "docs/architecture.md", "deploy/operator/access/clusterrole.yaml",
 		"deploy/policy/field-managers.yaml", "deploy/policy/owned-fields.yaml",
 	} {
-		data, err := os.ReadFile(filepath.Join("../..", file))
+		data, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)
 		}

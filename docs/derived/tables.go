@@ -62,14 +62,11 @@ func childrenTable(children []*inventory.Child) string {
 	var text strings.Builder
 	text.WriteString("| Child | Name | Field manager | Depends on |\n|---|---|---|---|\n")
 	for _, child := range children {
-		dependencies := ""
-		for i, d := range child.DependsOn {
-			if i > 0 {
-				dependencies += ","
-			}
-			dependencies += " " + d.Kind.Kind + " " + name(d)
+		var dependencies []string
+		for _, d := range child.DependsOn {
+			dependencies = append(dependencies, " "+d.Kind.Kind+" "+name(d))
 		}
-		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, name(child), child.Writer, dependencies)
+		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ","))
 	}
 	return text.String()
 }

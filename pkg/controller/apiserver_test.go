@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -328,31 +327,6 @@ func get[L runtime.Object](s *apiServer, name string) (found L, ok bool) {
 		return found, false
 	}
 	return obj.(L), true
-}
-
-// configNamed returns the name of the one ConfigMap that has this name and, after it, a digest of its content.
-func (s *apiServer) configNamed(base string) string {
-	s.t.Helper()
-	var found []string
-	for _, config := range s.configs() {
-		if strings.HasPrefix(config.Name, base+"-") {
-			found = append(found, config.Name)
-		}
-	}
-	if len(found) != 1 {
-		s.t.Fatalf("ConfigMaps %s-*: %v", base, found)
-	}
-	return found[0]
-}
-
-// configs returns all ConfigMaps.
-func (s *apiServer) configs() []corev1.ConfigMap {
-	s.t.Helper()
-	list, err := s.tracker.List(resourceOf[*corev1.ConfigMap](s), corev1.SchemeGroupVersion.WithKind("ConfigMap"), "shop")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return list.(*corev1.ConfigMapList).Items
 }
 
 // change writes an object as another controller, or a user who edits it, would: what it changes it owns.

@@ -157,11 +157,11 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	plan.Objects = slices.DeleteFunc(plan.Objects, func(object takeover.Object) bool {
 		return slices.Contains(children.Unreadable, object.Ref) || slices.Contains(children.Foreign, object.Ref)
 	})
-	return found, o.objects(found, server, plan, in)
+	return found, o.objects(found, server, plan)
 }
 
 // objects asks the API server what becomes of each object, and tells it.
-func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta1.MCPServer, plan *takeover.Plan, in desired.Input) error {
+func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta1.MCPServer, plan *takeover.Plan) error {
 	after := make([]*unstructured.Unstructured, len(plan.Objects))
 	refusals := make([]error, len(plan.Objects))
 	var group errgroup.Group
@@ -189,7 +189,7 @@ func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta
 		return err
 	}
 	for i := range plan.Objects {
-		if err := o.object(found, server, &plan.Objects[i], after[i], refusals[i], in); err != nil {
+		if err := o.object(found, server, &plan.Objects[i], after[i], refusals[i]); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta
 }
 
 func (o *takeoverOptions) object(
-	found *printers.ServerTakeover, server *v1beta1.MCPServer, object *takeover.Object, after *unstructured.Unstructured, refusal error, in desired.Input,
+	found *printers.ServerTakeover, server *v1beta1.MCPServer, object *takeover.Object, after *unstructured.Unstructured, refusal error,
 ) error {
 	told := printers.ObjectTakeover{Object: object.Ref.String(), When: string(object.When), Action: printers.ActionNone}
 	switch {
