@@ -9,6 +9,8 @@ SHELL := bash
 OUTPUT ?= _output
 # What the pods of make run run on: fake, or real (Linux and root only).
 NODE ?= fake
+# The release of ToolHive whose programs make e2e runs; empty for the usual one.
+TOOLHIVE ?=
 # How many MCPServers make bench creates.
 N ?= 200
 
@@ -38,8 +40,8 @@ test-cluster: ## Run the suites on a real API server
 	@hack/test.sh cluster
 
 .PHONY: e2e
-e2e: ## Run the suites with ToolHive's proxyrunner and real MCP traffic on a real node (Linux and root only)
-	@hack/test.sh node
+e2e: ## Run the suites with ToolHive's proxyrunner and real MCP traffic on a real node (Linux and root only; TOOLHIVE=v0.44.0 for another release)
+	@FREEHOLD_TOOLHIVE="$(TOOLHIVE)" hack/test.sh node
 
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator

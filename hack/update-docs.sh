@@ -15,7 +15,7 @@ go -C "${ROOT}" run ./docs/metricslist "${OUT}/docs/metrics.md"
 
 REFERENCE="${OUT}/docs/api-reference.md"
 TOOL="${ROOT}/hack/tools/apireference"
-(cd "${TOOL}" && go tool crd-ref-docs --log-level=WARN --renderer=markdown \
+(cd "${TOOL}" && go tool crd-ref-docs --log-level=WARN --max-depth=20 --renderer=markdown \
 	--config=config.yaml --templates-dir=templates --source-path="${ROOT}/apis" --output-path="${REFERENCE}.types")
 # Its templates leave spaces at the ends of lines, and more empty lines than one.
 sed 's/[[:space:]]*$//' "${REFERENCE}.types" | cat -s >"${REFERENCE}"

@@ -37,7 +37,7 @@ func parse(t *testing.T, env environment, args ...string) *options {
 func defaults() options {
 	return options{
 		rendering: settings.Rendering{
-			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:latest", RedisSecretKey: "redis-password", OpenShift: "auto",
+			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto",
 		},
 		workers: 8, takeover: "auto", takeovers: 3, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
@@ -57,10 +57,12 @@ func TestOptions(t *testing.T) {
 				"WATCH_NAMESPACE": "a, b,,", "TOOLHIVE_RUNNER_IMAGE": "runner", "TOOLHIVE_PROXY_HOST": "127.0.0.1",
 				"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "x,y", "TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379",
 				"TOOLHIVE_DEFAULT_REDIS_SECRET_NAME": "s", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": "k", "POD_NAMESPACE": "home",
+				"TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED": "true", "TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME": "c", "TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY": "a",
 			},
 			want: func(o *options) {
 				o.namespaces, o.rendering.RunnerImage, o.rendering.ProxyHost, o.rendering.PullSecrets = []string{"a", "b"}, "runner", "127.0.0.1", []string{"x", "y"}
 				o.rendering.RedisAddress, o.rendering.RedisSecret, o.rendering.RedisSecretKey, o.leaseNamespace = "redis:6379", "s", "k", "home"
+				o.rendering.RedisTLS, o.rendering.RedisCASecret, o.rendering.RedisCAKey = "true", "c", "a"
 			},
 		},
 		"an empty variable is none": {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,12 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// upstreamEnv names the directory with ToolHive's own files; defaultUpstream is where it lies when the
-// variable is not set.
-const (
-	upstreamEnv     = "FREEHOLD_UPSTREAM"
-	defaultUpstream = "../../../shared/upstream"
-)
+// toolHiveVersion is the release whose CustomResourceDefinitions ours agree with.
+const toolHiveVersion = "v0.62.0"
 
 // knownDifference is an entry of differences.yaml.
 type knownDifference struct {
@@ -40,18 +35,7 @@ func TestParityWithUpstream(t *testing.T) {
 	known := readKnownDifferences(t)
 	const name = "mcpservers.toolhive.stacklok.dev"
 
-	upstream := os.Getenv(upstreamEnv)
-	if upstream == "" {
-		upstream = filepath.FromSlash(defaultUpstream)
-	}
-	file := filepath.Join(upstream, "crds", "toolhive.stacklok.dev_mcpservers.yaml")
-	theirs, err := os.ReadFile(file)
-	if os.IsNotExist(err) && os.Getenv(upstreamEnv) == "" {
-		t.Skipf("ToolHive's definitions are not here (%s); set %s to the directory that holds crds/", file, upstreamEnv)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := toolHiveFile(t, "deploy/charts/operator-crds/files/crds/toolhive.stacklok.dev_mcpservers.yaml")
 
 	differences := compareCRDs(t, []byte(MCPServers), theirs)
 	for _, problem := range judge(differences, known[name]) {
@@ -59,7 +43,7 @@ func TestParityWithUpstream(t *testing.T) {
 	}
 }
 
-// TestKnownDifferencesAreExplained holds differences.yaml to its form even where ToolHive's files are absent.
+// TestKnownDifferencesAreExplained holds differences.yaml to its form even where ToolHive's module cannot be had.
 func TestKnownDifferencesAreExplained(t *testing.T) {
 	for name, entries := range readKnownDifferences(t) {
 		seen := map[string]bool{}
@@ -113,8 +97,8 @@ func TestParityNotices(t *testing.T) {
 			},
 		},
 		{
-			name: "short name", old: "    - mcpserver\n", new: "",
-			want: []string{"spec/names/shortNames/[0]", "spec/names/shortNames/[1]"},
+			name: "category", old: "    - toolhive\n", new: "    - toolhive\n    - all\n",
+			want: []string{"spec/names/categories/[1]"},
 		},
 		{
 			name: "label", old: "auto-migrate-storage-version: \"true\"", new: "auto-migrate-storage-version: \"false\"",

@@ -25,6 +25,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1alpha1.MCPServerApplyConfiguration{}
 
 		// Group=toolhive.stacklok.dev, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithKind("Affinity"):
+		return &toolhivev1beta1.AffinityApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("AuditConfig"):
 		return &toolhivev1beta1.AuditConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("AuthServerRef"):
@@ -55,14 +57,32 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.MCPServerStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPTelemetryConfigReference"):
 		return &toolhivev1beta1.MCPTelemetryConfigReferenceApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeAffinity"):
+		return &toolhivev1beta1.NodeAffinityApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeSelector"):
+		return &toolhivev1beta1.NodeSelectorApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeSelectorRequirement"):
+		return &toolhivev1beta1.NodeSelectorRequirementApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeSelectorTerm"):
+		return &toolhivev1beta1.NodeSelectorTermApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PermissionProfileRef"):
 		return &toolhivev1beta1.PermissionProfileRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("PodAffinity"):
+		return &toolhivev1beta1.PodAffinityApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("PodAffinityTerm"):
+		return &toolhivev1beta1.PodAffinityTermApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("PodAntiAffinity"):
+		return &toolhivev1beta1.PodAntiAffinityApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("PreferredSchedulingTerm"):
+		return &toolhivev1beta1.PreferredSchedulingTermApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ProxyDeploymentOverrides"):
 		return &toolhivev1beta1.ProxyDeploymentOverridesApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RateLimitBucket"):
 		return &toolhivev1beta1.RateLimitBucketApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RateLimitConfig"):
 		return &toolhivev1beta1.RateLimitConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RedisTLSConfig"):
+		return &toolhivev1beta1.RedisTLSConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ResourceList"):
 		return &toolhivev1beta1.ResourceListApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ResourceMetadataOverrides"):
@@ -77,6 +97,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.SecretRefApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("SessionStorageConfig"):
 		return &toolhivev1beta1.SessionStorageConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("Toleration"):
+		return &toolhivev1beta1.TolerationApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ToolConfigRef"):
 		return &toolhivev1beta1.ToolConfigRefApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ToolRateLimitConfig"):
@@ -85,6 +107,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.VolumeApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("WebhookConfigRef"):
 		return &toolhivev1beta1.WebhookConfigRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("WeightedPodAffinityTerm"):
+		return &toolhivev1beta1.WeightedPodAffinityTermApplyConfiguration{}
 
 	}
 	return nil

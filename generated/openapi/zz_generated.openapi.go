@@ -21,6 +21,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return map[string]common.OpenAPIDefinition{
 		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServer":                  schema_freehold_apis_toolhive_v1alpha1_MCPServer(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServerList":              schema_freehold_apis_toolhive_v1alpha1_MCPServerList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Affinity":                    schema_freehold_apis_toolhive_v1beta1_Affinity(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuditConfig":                 schema_freehold_apis_toolhive_v1beta1_AuditConfig(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerRef":               schema_freehold_apis_toolhive_v1beta1_AuthServerRef(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthzConfigRef":              schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref),
@@ -37,10 +38,19 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerSpec":               schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerStatus":             schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigReference": schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeAffinity":                schema_freehold_apis_toolhive_v1beta1_NodeAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelector":                schema_freehold_apis_toolhive_v1beta1_NodeSelector(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement":     schema_freehold_apis_toolhive_v1beta1_NodeSelectorRequirement(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm":            schema_freehold_apis_toolhive_v1beta1_NodeSelectorTerm(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PermissionProfileRef":        schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinity":                 schema_freehold_apis_toolhive_v1beta1_PodAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm":             schema_freehold_apis_toolhive_v1beta1_PodAffinityTerm(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAntiAffinity":             schema_freehold_apis_toolhive_v1beta1_PodAntiAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PreferredSchedulingTerm":     schema_freehold_apis_toolhive_v1beta1_PreferredSchedulingTerm(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ProxyDeploymentOverrides":    schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket":             schema_freehold_apis_toolhive_v1beta1_RateLimitBucket(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitConfig":             schema_freehold_apis_toolhive_v1beta1_RateLimitConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig":              schema_freehold_apis_toolhive_v1beta1_RedisTLSConfig(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceList":                schema_freehold_apis_toolhive_v1beta1_ResourceList(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceMetadataOverrides":   schema_freehold_apis_toolhive_v1beta1_ResourceMetadataOverrides(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceOverrides":           schema_freehold_apis_toolhive_v1beta1_ResourceOverrides(ref),
@@ -48,10 +58,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef":                schema_freehold_apis_toolhive_v1beta1_SecretKeyRef(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretRef":                   schema_freehold_apis_toolhive_v1beta1_SecretRef(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SessionStorageConfig":        schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Toleration":                  schema_freehold_apis_toolhive_v1beta1_Toleration(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolConfigRef":               schema_freehold_apis_toolhive_v1beta1_ToolConfigRef(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolRateLimitConfig":         schema_freehold_apis_toolhive_v1beta1_ToolRateLimitConfig(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Volume":                      schema_freehold_apis_toolhive_v1beta1_Volume(ref),
 		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookConfigRef":            schema_freehold_apis_toolhive_v1beta1_WebhookConfigRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm":     schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref),
 		resource.Quantity{}.OpenAPIModelName():                                               schema_apimachinery_pkg_api_resource_Quantity(ref),
 		v1.APIGroup{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -204,6 +216,39 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPServerList(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServer", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_Affinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Affinity are scheduling constraints of a pod.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"nodeAffinity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodeAffinity chooses nodes by their labels.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeAffinity"),
+						},
+					},
+					"podAffinity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podAffinity places the pod near other pods.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinity"),
+						},
+					},
+					"podAntiAffinity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podAntiAffinity keeps the pod away from other pods.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAntiAffinity"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeAffinity", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinity", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAntiAffinity"},
 	}
 }
 
@@ -780,6 +825,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 							Extensions: spec.Extensions{
 								"x-kubernetes-list-map-keys": []interface{}{
 									"name",
+									"key",
 								},
 								"x-kubernetes-list-type": "map",
 							},
@@ -879,6 +925,20 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "trustProxyHeaders makes the proxy honour X-Forwarded-* headers.",
 							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"maxRequestBodySize": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxRequestBodySize is the largest request body that the proxy accepts, in bytes; 8 MiB when unset or 0. The proxy answers a larger one with 413.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"proxyReadTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "proxyReadTimeout is how long the proxy waits for a whole request, as a duration such as 1m30s; 30 seconds when unset or 0. It is a string here, since the API server also accepts durations that Go does not parse, such as 2d, and one bad value must not make a whole list of MCPServers undecodable.",
+							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
@@ -1086,6 +1146,189 @@ func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref commo
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_NodeAffinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeAffinity chooses nodes by their labels.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requiredDuringSchedulingIgnoredDuringExecution": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requiredDuringSchedulingIgnoredDuringExecution must hold when the pod is scheduled.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelector"),
+						},
+					},
+					"preferredDuringSchedulingIgnoredDuringExecution": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "preferredDuringSchedulingIgnoredDuringExecution are preferences with weights.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PreferredSchedulingTerm"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelector", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PreferredSchedulingTerm"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_NodeSelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeSelector matches a node that matches any of its terms.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"nodeSelectorTerms": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "nodeSelectorTerms, of which one must match.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"nodeSelectorTerms"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_NodeSelectorRequirement(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeSelectorRequirement is one requirement of a node.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key of the label or the field.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"operator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operator is In, NotIn, Exists, DoesNotExist, Gt or Lt.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"values": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "values to compare with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"key", "operator"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_NodeSelectorTerm(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeSelectorTerm matches a node that meets all of its requirements; without any it matches none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"matchExpressions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "matchExpressions are about labels of the node.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement"),
+									},
+								},
+							},
+						},
+					},
+					"matchFields": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "matchFields are about fields of the node.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1120,6 +1363,232 @@ func schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref common.Refer
 				Required: []string{"type", "name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_PodAffinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PodAffinity places a pod near other pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requiredDuringSchedulingIgnoredDuringExecution": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requiredDuringSchedulingIgnoredDuringExecution must all hold when the pod is scheduled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm"),
+									},
+								},
+							},
+						},
+					},
+					"preferredDuringSchedulingIgnoredDuringExecution": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "preferredDuringSchedulingIgnoredDuringExecution are preferences with weights.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_PodAffinityTerm(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PodAffinityTerm selects pods, and a topology in which they count as near.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector selects the pods.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"namespaces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaces of the pods; the pod's own when neither these nor a namespaceSelector are set.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"topologyKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "topologyKey is the label of nodes by whose value they count as one place.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespaceSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceSelector selects namespaces of the pods.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"matchLabelKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "matchLabelKeys are labels of the pod itself whose values the other pods must have.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"mismatchLabelKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "mismatchLabelKeys are labels of the pod itself whose values the other pods must not have.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"topologyKey"},
+			},
+		},
+		Dependencies: []string{
+			v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_PodAntiAffinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PodAntiAffinity keeps a pod away from other pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requiredDuringSchedulingIgnoredDuringExecution": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requiredDuringSchedulingIgnoredDuringExecution must all hold when the pod is scheduled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm"),
+									},
+								},
+							},
+						},
+					},
+					"preferredDuringSchedulingIgnoredDuringExecution": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "preferredDuringSchedulingIgnoredDuringExecution are preferences with weights.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_PreferredSchedulingTerm(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PreferredSchedulingTerm is a preference for nodes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight of the preference, from 1 to 100.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"preference": {
+						SchemaProps: spec.SchemaProps{
+							Description: "preference that a node meets.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm"),
+						},
+					},
+				},
+				Required: []string{"weight", "preference"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm"},
 	}
 }
 
@@ -1205,11 +1674,50 @@ func schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref common.R
 							},
 						},
 					},
+					"nodeSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodeSelector are labels that the node of a proxy pod must have.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"tolerations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerations of the proxy's pods.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Toleration"),
+									},
+								},
+							},
+						},
+					},
+					"affinity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "affinity of the proxy's pods.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Affinity"),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EnvVar", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.LocalObjectReference", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceMetadataOverrides"},
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Affinity", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EnvVar", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.LocalObjectReference", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceMetadataOverrides", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Toleration"},
 	}
 }
 
@@ -1288,6 +1796,34 @@ func schema_freehold_apis_toolhive_v1beta1_RateLimitConfig(ref common.ReferenceC
 		},
 		Dependencies: []string{
 			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolRateLimitConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_RedisTLSConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RedisTLSConfig is how the proxy checks the certificate of Redis.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"insecureSkipVerify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureSkipVerify turns the check off. It excludes caCertSecretRef.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"caCertSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caCertSecretRef is the key of a Secret that holds the certificates, in PEM, of the authorities to trust.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
 	}
 }
 
@@ -1526,12 +2062,66 @@ func schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref common.Refer
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
 						},
 					},
+					"tls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tls makes the proxy speak TLS with Redis; {} trusts the certificate authorities of the proxy's image.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig"),
+						},
+					},
 				},
 				Required: []string{"provider"},
 			},
 		},
 		Dependencies: []string{
-			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_Toleration(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Toleration lets a pod run on nodes with a taint.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key of the taint; with operator Exists an empty key matches every taint.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"operator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operator compares the value: Exists or Equal (the default).",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "value of the taint, with operator Equal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "effect of the taint: NoSchedule, PreferNoSchedule or NoExecute; empty matches all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tolerationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerationSeconds is how long a taint with effect NoExecute is tolerated; for ever when unset.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -1657,6 +2247,37 @@ func schema_freehold_apis_toolhive_v1beta1_WebhookConfigRef(ref common.Reference
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WeightedPodAffinityTerm is a preference about other pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight of the preference, from 1 to 100.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"podAffinityTerm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podAffinityTerm selects the other pods.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm"),
+						},
+					},
+				},
+				Required: []string{"weight", "podAffinityTerm"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm"},
 	}
 }
 

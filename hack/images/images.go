@@ -19,14 +19,23 @@ import (
 const (
 	// Pause holds the namespaces of every pod.
 	Pause = "freehold.invalid/pause:1"
-	// ProxyRunner is ToolHive's, as it is published.
-	ProxyRunner = "freehold.invalid/proxyrunner:v0.44.0"
 	// Server is an MCP server for all transports, and NextServer is the same with another version.
 	Server     = "freehold.invalid/mcp-server:1"
 	NextServer = "freehold.invalid/mcp-server:2"
 	// Client is an MCP client; its arguments say what it does.
 	Client = "freehold.invalid/mcp-client:1"
 )
+
+// ProxyRunner is ToolHive's, as it is published, of the release that binaries.ToolHiveEnv names.
+var ProxyRunner = proxyRunner()
+
+func proxyRunner() string {
+	version, err := binaries.Version(binaries.ProxyRunner)
+	if err != nil {
+		panic(err) // The environment names a release that there is none of.
+	}
+	return "freehold.invalid/proxyrunner:" + version
+}
 
 // ForMCP lists the images for MCPServers and their clients. A node brings Pause itself.
 func ForMCP() []string { return []string{ProxyRunner, Server, NextServer, Client} }

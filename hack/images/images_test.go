@@ -15,8 +15,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-
-	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 )
 
 func TestArchive(t *testing.T) {
@@ -102,10 +100,6 @@ func TestNamesNeedNoPull(t *testing.T) {
 		if !strings.HasSuffix(tag.RegistryStr(), ".invalid") || tag.TagStr() == "latest" {
 			t.Errorf("%s: a kubelet might look for it elsewhere", image)
 		}
-	}
-	version, err := binaries.Version(binaries.ProxyRunner)
-	if err != nil || !strings.HasSuffix(ProxyRunner, ":"+version) {
-		t.Errorf("%s is of version %s (%v)", ProxyRunner, version, err)
 	}
 }
 

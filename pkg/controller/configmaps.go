@@ -41,15 +41,12 @@ func newConfigMaps(client kubernetes.Interface, wake func(cache.ObjectName)) *co
 	return &configMaps{client: client, wake: wake, watches: map[cache.ObjectName]*configMapWatch{}}
 }
 
-// references returns the ConfigMaps that an MCPServer refers to.
-func references(server *v1beta1.MCPServer) (authz, profile string) {
+// authzReference returns the ConfigMap that an MCPServer's authorization policy is in; empty for none.
+func authzReference(server *v1beta1.MCPServer) string {
 	if a := server.Spec.AuthzConfig; a != nil && a.ConfigMap != nil {
-		authz = a.ConfigMap.Name
+		return a.ConfigMap.Name
 	}
-	if p := server.Spec.PermissionProfile; p != nil && p.Type == v1beta1.PermissionProfileTypeConfigMap {
-		profile = p.Name
-	}
-	return authz, profile
+	return ""
 }
 
 // use declares which ConfigMaps, all in its namespace, an MCPServer refers to: the watches of new ones are
@@ -140,11 +137,9 @@ func (c *configMaps) shutdown() { c.running.Wait() }
 // input is what the children are rendered from. known is false when a ConfigMap that the MCPServer refers to has not
 // been read yet, and nothing can be said.
 func (c *Controller) input(ctx context.Context, v *view) (input render.Input, known bool) {
-	authz, profile := references(v.server)
-	c.configMaps.use(ctx, v.key, authz, profile)
+	authz := authzReference(v.server)
+	c.configMaps.use(ctx, v.key, authz)
 	input = render.Input{Server: v.server, BackendProcess: v.backendProcess()}
-	var knowAuthz, knowProfile bool
-	input.AuthzConfigMap, knowAuthz = c.configMaps.get(v.key.Namespace, authz)
-	input.PermissionProfileConfigMap, knowProfile = c.configMaps.get(v.key.Namespace, profile)
-	return input, knowAuthz && knowProfile
+	input.AuthzConfigMap, known = c.configMaps.get(v.key.Namespace, authz)
+	return input, known
 }

@@ -197,34 +197,22 @@ func TestConfigMapsAreSelectedByName(t *testing.T) {
 	})
 }
 
-func TestReferences(t *testing.T) {
+func TestAuthzReference(t *testing.T) {
 	for name, test := range map[string]struct {
-		spec           v1beta1.MCPServerSpec
-		authz, profile string
+		spec v1beta1.MCPServerSpec
+		want string
 	}{
 		"none": {},
 		"authorization in a ConfigMap": {
-			spec:  v1beta1.MCPServerSpec{AuthzConfig: &v1beta1.AuthzConfigRef{ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "rules"}}},
-			authz: "rules",
+			spec: v1beta1.MCPServerSpec{AuthzConfig: &v1beta1.AuthzConfigRef{ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "rules"}}},
+			want: "rules",
 		},
 		"inline authorization": {
 			spec: v1beta1.MCPServerSpec{AuthzConfig: &v1beta1.AuthzConfigRef{Inline: &v1beta1.InlineAuthzConfig{}}},
 		},
-		"a profile in a ConfigMap": {
-			spec: v1beta1.MCPServerSpec{PermissionProfile: &v1beta1.PermissionProfileRef{
-				Type: v1beta1.PermissionProfileTypeConfigMap, Name: "profiles",
-			}},
-			profile: "profiles",
-		},
-		"a profile that ToolHive knows": {
-			spec: v1beta1.MCPServerSpec{PermissionProfile: &v1beta1.PermissionProfileRef{
-				Type: v1beta1.PermissionProfileTypeBuiltin, Name: "network",
-			}},
-		},
 	} {
-		authz, profile := references(&v1beta1.MCPServer{Spec: test.spec})
-		if authz != test.authz || profile != test.profile {
-			t.Errorf("%s: references %q and %q, want %q and %q", name, authz, profile, test.authz, test.profile)
+		if got := authzReference(&v1beta1.MCPServer{Spec: test.spec}); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

@@ -33,18 +33,16 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 		ContainerLabels:   containerLabels(r.server),
 		Authz:             r.authz(),
 		TrustProxyHeaders: spec.TrustProxyHeaders,
-		ProxyMode:         r.proxyMode,
-		EndpointPrefix:    spec.EndpointPrefix,
-		Scaling:           r.scaling(),
+
+		MaxRequestBodySize: spec.MaxRequestBodySize,
+		ProxyReadTimeout:   r.readTimeout(),
+
+		ProxyMode:      r.proxyMode,
+		EndpointPrefix: spec.EndpointPrefix,
+		Scaling:        r.scaling(),
 	}
 	if !r.stdio() {
 		document.TargetHost = inventory.BackendService.Name(r.name)
-	}
-	if profile := spec.PermissionProfile; profile != nil {
-		document.PermissionProfileNameOrPath = profile.Name
-		if profile.Type == v1beta1.PermissionProfileTypeConfigMap {
-			document.PermissionProfileNameOrPath = pathPermissionProfile + "/" + profile.Key
-		}
 	}
 	for _, v := range spec.Env {
 		document.EnvVars[v.Name] = v.Value
@@ -84,12 +82,45 @@ func (r *renderer) sessionRedis() *runconfig.SessionRedis {
 		if storage.Provider != v1beta1.SessionStorageRedis {
 			return nil
 		}
-		return &runconfig.SessionRedis{Address: storage.Address, DB: storage.DB, KeyPrefix: storage.KeyPrefix}
+		return &runconfig.SessionRedis{
+			Address: storage.Address, DB: storage.DB, KeyPrefix: storage.KeyPrefix, TLS: r.redisTLS(),
+		}
 	}
 	if redis := r.opts.DefaultRedis; redis != nil {
-		return &runconfig.SessionRedis{Address: redis.Address}
+		return &runconfig.SessionRedis{Address: redis.Address, TLS: r.redisTLS()}
 	}
 	return nil
+}
+
+// redisTLS is how the proxy speaks TLS with the session store; nil where it does not.
+func (r *renderer) redisTLS() *runconfig.RedisTLS {
+	tls := &runconfig.RedisTLS{}
+	switch storage, redis := r.server.Spec.SessionStorage, r.opts.DefaultRedis; {
+	case storage != nil && storage.TLS != nil:
+		tls.InsecureSkipVerify = storage.TLS.InsecureSkipVerify
+	case storage == nil && redis != nil && redis.TLS:
+	default:
+		return nil
+	}
+	if secret, _ := r.redisCA(); secret != "" {
+		tls.CACertFile = pathRedisCA
+	}
+	return tls
+}
+
+// redisCA is the Secret, and the key in it, of the certificate authorities of the session store; empty for those of the
+// proxy's image.
+func (r *renderer) redisCA() (secret, key string) {
+	if storage := r.server.Spec.SessionStorage; storage != nil {
+		if storage.TLS != nil && storage.TLS.CACertSecretRef != nil {
+			return storage.TLS.CACertSecretRef.Name, storage.TLS.CACertSecretRef.Key
+		}
+		return "", ""
+	}
+	if redis := r.opts.DefaultRedis; redis != nil && redis.TLS {
+		return redis.CASecret, redis.CAKey
+	}
+	return "", ""
 }
 
 // redisPassword is the Secret, and the key in it, of the session store's password; empty when it has none.

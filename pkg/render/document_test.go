@@ -26,7 +26,7 @@ func TestRunConfig(t *testing.T) {
 	}{
 		"http": {want: map[string]string{
 			"target_host": `"mcp-fetch"`, "target_port": "9000", "host": `"0.0.0.0"`, "mcpserver_generation": "1",
-			"proxy_mode": `"streamable-http"`, "scaling_config": "", "middleware_configs": "", "permission_profile_name_or_path": "",
+			"proxy_mode": `"streamable-http"`, "scaling_config": "", "middleware_configs": "", "max_request_body_size": "", "proxy_read_timeout": "",
 		}},
 		"stdio": {
 			change: func(s *v1beta1.MCPServer) { s.Spec.Transport, s.Spec.ProxyMode = "stdio", "sse" },
@@ -50,26 +50,11 @@ func TestRunConfig(t *testing.T) {
 		},
 		"volumes": {
 			change: func(s *v1beta1.MCPServer) {
-				s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "builtin", Name: "stdio"}
 				s.Spec.Volumes = []v1beta1.Volume{{Name: "b", HostPath: "/b", MountPath: "/m"}, {Name: "a", HostPath: "/a", MountPath: "/n", ReadOnly: true}}
 			},
 			want: map[string]string{
-				"volumes":                         `["/b:/m","/a:/n:ro"]`,
-				"permission_profile_name_or_path": `"stdio"`,
-				"permission_profile":              `{"name":"none","read":["/a:/n"],"write":["/b:/m"],"network":{"outbound":{},"inbound":{}}}`,
-			},
-		},
-		"permission profile of a ConfigMap": {
-			change: func(s *v1beta1.MCPServer) {
-				s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm", Key: "p.json"}
-				s.Spec.Volumes = []v1beta1.Volume{{Name: "a", HostPath: "/a", MountPath: "/n", ReadOnly: true}}
-			},
-			in: Input{PermissionProfileConfigMap: &corev1.ConfigMap{Data: map[string]string{
-				"p.json": `{"name":"mine","read":["/r"],"unknown":1,"network":{"mode":"host","outbound":{"allow_host":["h"],"allow_port":[443]}},"privileged":true}`,
-			}}},
-			want: map[string]string{
-				"permission_profile_name_or_path": `"/etc/toolhive/profiles/p.json"`,
-				"permission_profile":              `{"name":"mine","read":["/r","/a:/n"],"network":{"mode":"host","outbound":{"allow_host":["h"],"allow_port":[443]}},"privileged":true}`,
+				"volumes":            `["/b:/m","/a:/n:ro"]`,
+				"permission_profile": `{"name":"network","read":["/a:/n"],"write":["/b:/m"],"network":{"outbound":{"insecure_allow_all":true},"inbound":{}}}`,
 			},
 		},
 		"authorization of a ConfigMap": {

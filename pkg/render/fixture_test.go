@@ -75,7 +75,6 @@ func fullServer(tb testing.TB) *v1beta1.MCPServer {
 				Limits: v1beta1.ResourceList{CPU: "0.5", Memory: "1024Mi"}, Requests: v1beta1.ResourceList{CPU: "0.0001"},
 			}
 			spec.Replicas, spec.BackendReplicas = &replicas, &backendReplicas
-			spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "configmap", Name: "profiles", Key: "p.json"}
 			spec.AuthzConfig = &v1beta1.AuthzConfigRef{
 				Type: v1beta1.AuthzConfigTypeInline, GroupClaimName: "g",
 				Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"permit(principal, action, resource);"}},
@@ -113,8 +112,7 @@ func fullServer(tb testing.TB) *v1beta1.MCPServer {
 func fullInput(tb testing.TB) Input {
 	tb.Helper()
 	return Input{
-		Server:                     fullServer(tb),
-		PermissionProfileConfigMap: &corev1.ConfigMap{Data: map[string]string{"p.json": `{"name":"mine"}`}},
+		Server: fullServer(tb),
 	}
 }
 

@@ -127,59 +127,28 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestPermissionProfile: where the profile comes from, and what happens when it does not come.
-func TestPermissionProfile(t *testing.T) {
-	in := func(ref v1beta1.PermissionProfileRef, data map[string]string) Input {
-		input := Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.PermissionProfile = &ref })}
-		if data != nil {
-			input.PermissionProfileConfigMap = &corev1.ConfigMap{Data: data}
-		}
-		return input
-	}
-	configMap := v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm", Key: "p.json"}
-	for name, c := range map[string]struct {
-		in              Input
-		reason, message string
-	}{
-		"none":    {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "none"}, nil)},
-		"network": {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "network"}, nil)},
-		"stdio":   {in: in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "stdio"}, nil)},
-		"unknown": {
-			in(v1beta1.PermissionProfileRef{Type: "builtin", Name: "web"}, nil), "UnknownPermissionProfile",
-			`spec.permissionProfile.name "web" is not a built-in profile; there are none, network and stdio.`,
-		},
-		"unknown type": {
-			in(v1beta1.PermissionProfileRef{Type: "file", Name: "web"}, nil), "UnknownPermissionProfile",
-			`spec.permissionProfile.type is "file"; it must be builtin or configmap.`,
-		},
-		"no key": {
-			in(v1beta1.PermissionProfileRef{Type: "configmap", Name: "cm"}, map[string]string{}), "InvalidPermissionProfile",
-			`spec.permissionProfile.key "" is not a key of a ConfigMap: ` + notKey,
-		},
-		"no ConfigMap": {
-			in(configMap, nil), "PermissionProfileNotFound",
-			`The ConfigMap "cm" of spec.permissionProfile does not exist.`,
-		},
-		"no such key": {
-			in(configMap, map[string]string{"q": "{}"}), "PermissionProfileNotFound",
-			`The ConfigMap "cm" of spec.permissionProfile has no key "p.json".`,
-		},
-		"no JSON": {
-			in(configMap, map[string]string{"p.json": "name: x"}), "InvalidPermissionProfile",
-			`The key "p.json" of ConfigMap "cm" is not a permission profile: not a JSON object.`,
-		},
-		"wrong JSON": {
-			in(configMap, map[string]string{"p.json": `{"read":1}`}), "InvalidPermissionProfile",
-			`The key "p.json" of ConfigMap "cm" is not a permission profile: json: cannot unmarshal number into Go struct field PermissionProfile.read of type []string.`,
-		},
-		"ConfigMap": {in: in(configMap, map[string]string{"p.json": `{"name":"x","read":["/a"]}`})},
+// TestPermissionProfileHasNoEffect: whatever it says, and whether or not what it names exists, the RunConfig is the same,
+// and the user is told.
+func TestPermissionProfileHasNoEffect(t *testing.T) {
+	plain := jsonOf(t, mustRender(t, Input{Server: newServer()}, Options{}))
+	for _, ref := range []v1beta1.PermissionProfileRef{
+		{Type: "builtin", Name: "none"},
+		{Type: "builtin", Name: "web"},
+		{Type: "configmap", Name: "cm", Key: "../../etc/passwd"},
+		{Type: "file", Name: "/etc/passwd"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var want []string
-			if c.message != "" {
-				want = []string{c.message}
+		t.Run(ref.Type+" "+ref.Name, func(t *testing.T) {
+			result, err := Render(Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.PermissionProfile = &ref })}, Options{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			checkProblems(t, c.in, v1beta1.ConditionSpecValid, c.reason, want)
+			if len(result.Notices) != 1 || result.Notices[0].Reason != v1beta1.ReasonPermissionProfileUnsupported {
+				t.Errorf("got notices %+v, want one with reason %s", result.Notices, v1beta1.ReasonPermissionProfileUnsupported)
+			}
+			result.Notices = nil
+			if diff := cmp.Diff(string(plain), string(jsonOf(t, result))); diff != "" {
+				t.Errorf("what is rendered (-without +with a profile):\n%s", diff)
+			}
 		})
 	}
 }

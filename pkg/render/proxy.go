@@ -89,16 +89,18 @@ func (r *renderer) proxyTemplate(
 		annotations[v1beta1.AnnotationAttachedTo] = process
 	}
 	volumes, mounts := r.proxyVolumes(config)
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(inventory.RunnerAccount.Name(r.name)).
+		WithImagePullSecrets(r.imagePullSecrets()...).
+		WithSecurityContext(r.podSecurity(nil)).
+		WithTerminationGracePeriodSeconds(terminationGraceSeconds).
+		WithVolumes(volumes...).
+		WithContainers(r.proxyContainer(mounts))
+	r.schedule(pod)
 	return corev1ac.PodTemplateSpec().
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(withOperatorKeys(overrides.Annotations, annotations)).
-		WithSpec(corev1ac.PodSpec().
-			WithServiceAccountName(inventory.RunnerAccount.Name(r.name)).
-			WithImagePullSecrets(r.imagePullSecrets()...).
-			WithSecurityContext(r.podSecurity(nil)).
-			WithTerminationGracePeriodSeconds(terminationGraceSeconds).
-			WithVolumes(volumes...).
-			WithContainers(r.proxyContainer(mounts)))
+		WithSpec(pod)
 }
 
 func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfiguration) *corev1ac.ContainerApplyConfiguration {

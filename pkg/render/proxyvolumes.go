@@ -14,13 +14,18 @@ import (
 
 // Volumes of the proxy's pod that the operator adds, and where the proxyrunner looks for them.
 const (
-	volumeRunConfig         = "runconfig"
-	volumePermissionProfile = "permission-profile"
-	volumeAuthz             = "authz-config"
+	volumeRunConfig = "runconfig"
+	volumeAuthz     = "authz-config"
+	volumeRedisCA   = "session-redis-tls-ca"
 
-	pathRunConfig         = "/etc/runconfig"
-	pathPermissionProfile = "/etc/toolhive/profiles"
-	pathAuthz             = "/etc/toolhive/authz"
+	pathRunConfig = "/etc/runconfig"
+	pathAuthz     = "/etc/toolhive/authz"
+	pathRedisCA   = "/etc/toolhive/session-redis-tls/" + fileRedisCA
+
+	// fileRedisCA is a file of its own in its directory, mounted as such: ToolHive does so.
+	fileRedisCA = "ca.crt"
+	// modeRedisCA lets the proxy's user alone read the file.
+	modeRedisCA = 0o400
 )
 
 // proxyVolumes are the volumes of the proxy's pod and their mounts, in the same order. The user's host paths
@@ -42,17 +47,18 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 		mounts = append(mounts, mount)
 	}
 
-	if profile := r.server.Spec.PermissionProfile; profile != nil && profile.Type == v1beta1.PermissionProfileTypeConfigMap {
-		volumes = append(volumes, corev1ac.Volume().WithName(volumePermissionProfile).
-			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(profile.Name)))
-		mounts = append(mounts, readOnlyMount(volumePermissionProfile, pathPermissionProfile))
-	}
-
 	if configMap, key := r.authzSource(config); configMap != "" {
 		volumes = append(volumes, corev1ac.Volume().WithName(volumeAuthz).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).
 				WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(runconfig.AuthzKey))))
 		mounts = append(mounts, readOnlyMount(volumeAuthz, pathAuthz))
+	}
+
+	if secret, key := r.redisCA(); secret != "" {
+		volumes = append(volumes, corev1ac.Volume().WithName(volumeRedisCA).
+			WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(modeRedisCA).
+				WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(fileRedisCA))))
+		mounts = append(mounts, readOnlyMount(volumeRedisCA, pathRedisCA).WithSubPath(fileRedisCA))
 	}
 	return volumes, mounts
 }

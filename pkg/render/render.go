@@ -52,6 +52,7 @@ func Render(in Input, opts Options) (*Result, error) {
 	template := r.userPodTemplate()
 	r.noteGroup()
 	r.noteRestart()
+	r.notePermissionProfile()
 
 	r.access()
 	config := r.configMaps(document)

@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// DefaultRunnerImage is the proxyrunner image when Options name none; it is ToolHive's own default.
-const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:latest"
+// DefaultRunnerImage is the proxyrunner image when Options name none: the one that ToolHive's chart of that release names.
+const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"
 
 // Options are the operator's settings that have a part in what is rendered.
 type Options struct {
@@ -39,6 +39,11 @@ type Redis struct {
 	// PasswordSecret and PasswordKey name the Secret key of the password, in each MCPServer's namespace.
 	// Both are empty when there is no password.
 	PasswordSecret, PasswordKey string
+	// TLS makes the proxies speak TLS with the store.
+	TLS bool
+	// CASecret and CAKey name the Secret key, in each MCPServer's namespace, of the certificate authorities to trust.
+	// Both are empty for those of the proxy's image.
+	CASecret, CAKey string
 }
 
 // Input is everything that one MCPServer's children are rendered from.
@@ -47,9 +52,6 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// AuthzConfigMap is the ConfigMap that spec.authzConfig.configMap names; nil when it does not exist.
 	AuthzConfigMap *corev1.ConfigMap
-	// PermissionProfileConfigMap is the ConfigMap that spec.permissionProfile names; nil when it does not
-	// exist.
-	PermissionProfileConfigMap *corev1.ConfigMap
 	// BackendProcess is what a runner for transport stdio is to be attached to, see ProcessOf; empty when that is not
 	// known. It has no meaning for other transports.
 	BackendProcess string

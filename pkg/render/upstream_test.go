@@ -22,11 +22,11 @@ const (
 )
 
 // upstreamRunnerImage is the image with which ToolHive's operator rendered its files.
-const upstreamRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0"
+const upstreamRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"
 
 // upstreamCase is an MCPServer and what ToolHive made of it.
 type upstreamCase struct {
-	// name is the directory below golden.
+	// name is the directory below golden-0.62.
 	name   string
 	server *v1beta1.MCPServer
 	// options that stand for the settings of ToolHive's operator.
@@ -50,11 +50,11 @@ func readUpstream(tb testing.TB) []upstreamCase {
 	if root == "" {
 		root = filepath.FromSlash(defaultUpstream)
 		if _, err := os.Stat(root); os.IsNotExist(err) {
-			tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds golden/",
+			tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds golden-0.62/",
 				root, upstreamEnv)
 		}
 	}
-	golden := filepath.Join(root, "golden")
+	golden := filepath.Join(root, "golden-0.62")
 	var cases []upstreamCase
 	err := filepath.WalkDir(golden, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "mcpserver.defaulted.yaml" {

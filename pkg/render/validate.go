@@ -34,6 +34,8 @@ func (r *renderer) validate() {
 	r.validateVolumes()
 	r.validateOverrides()
 	r.validateSessionStorage()
+	r.validateLimits()
+	r.validateRunner()
 }
 
 // namedFields is how many unknown fields a message names.
@@ -165,8 +167,27 @@ func (r *renderer) validateSessionStorage() {
 		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.provider is %s; it must be memory or redis.",
 			quote(storage.Provider))
 	}
+	r.validateRedisTLS(storage)
 	if storage.DB < 0 {
 		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.db is %d; it must not be negative.", storage.DB)
+	}
+}
+
+// validateRedisTLS checks how the MCPServer wants the proxy to speak TLS with the session store.
+func (r *renderer) validateRedisTLS(storage *v1beta1.SessionStorageConfig) {
+	tls := storage.TLS
+	if tls == nil {
+		return
+	}
+	const field = "spec.sessionStorage.tls"
+	if storage.Provider != v1beta1.SessionStorageRedis {
+		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "%s needs provider redis.", field)
+	}
+	if ref := tls.CACertSecretRef; ref != nil {
+		r.validateSecretKey(field+".caCertSecretRef", ref.Name, ref.Key)
+		if tls.InsecureSkipVerify {
+			r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "%s sets both insecureSkipVerify and caCertSecretRef; set only one.", field)
+		}
 	}
 }
 

@@ -20,14 +20,14 @@ const refusedInPaths = ":$&;|`\\\x00"
 func (r *renderer) validateVolumes() {
 	const field = "spec.volumes"
 	names := map[string]string{
-		volumeRunConfig:         "the operator",
-		volumePermissionProfile: "the operator",
-		volumeAuthz:             "the operator",
+		volumeRunConfig: "the operator",
+		volumeAuthz:     "the operator",
+		volumeRedisCA:   "the operator",
 	}
 	mounts := map[string]string{
-		pathRunConfig:         "the operator",
-		pathPermissionProfile: "the operator",
-		pathAuthz:             "the operator",
+		pathRunConfig: "the operator",
+		pathAuthz:     "the operator",
+		pathRedisCA:   "the operator",
 	}
 	for i, v := range r.server.Spec.Volumes {
 		at := indexed(field, i)

@@ -3,20 +3,6 @@
 
 package runconfig
 
-import (
-	"encoding/json"
-	"fmt"
-	"strings"
-)
-
-// Names of the permission profiles that ToolHive builds in.
-const (
-	ProfileNone    = "none"
-	ProfileNetwork = "network"
-	// ProfileStdio is an old name of ProfileNone.
-	ProfileStdio = "stdio"
-)
-
 // PermissionProfile is what the MCP server may reach. On Kubernetes it is recorded, not enforced.
 type PermissionProfile struct {
 	Name string `json:"name,omitempty"`
@@ -46,34 +32,12 @@ type InboundPermissions struct {
 	AllowHost []string `json:"allow_host,omitempty"`
 }
 
-// BuiltinProfile returns a new copy of a built-in profile, and whether there is one of that name.
-func BuiltinProfile(name string) (*PermissionProfile, bool) {
-	switch name {
-	case ProfileNetwork:
-		return builtin(ProfileNetwork, true), true
-	case ProfileNone, ProfileStdio:
-		return builtin(ProfileNone, false), true
-	}
-	return nil, false
-}
-
-// ParseProfile reads a profile from JSON, as the proxyrunner would: unknown keys are ignored.
-func ParseProfile(text string) (*PermissionProfile, error) {
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return nil, fmt.Errorf("not a JSON object")
-	}
-	profile := &PermissionProfile{}
-	if err := json.Unmarshal([]byte(text), profile); err != nil {
-		return nil, err
-	}
-	return profile, nil
-}
-
-func builtin(name string, allowAll bool) *PermissionProfile {
+// NetworkProfile returns a new copy of the profile that ToolHive calls network: the MCP server may connect to everything.
+func NetworkProfile() *PermissionProfile {
 	return &PermissionProfile{
-		Name: name,
+		Name: "network",
 		Network: &NetworkPermissions{
-			Outbound: &OutboundPermissions{InsecureAllowAll: allowAll},
+			Outbound: &OutboundPermissions{InsecureAllowAll: true},
 			Inbound:  &InboundPermissions{},
 		},
 	}

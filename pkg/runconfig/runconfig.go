@@ -39,10 +39,9 @@ type RunConfig struct {
 	TargetPort int32 `json:"target_port,omitempty"`
 	// TargetHost is the host of the MCP server. Without it a runner that leaves the StatefulSet alone does
 	// not know where to send requests to. Stdio needs none.
-	TargetHost                  string             `json:"target_host,omitempty"`
-	PermissionProfileNameOrPath string             `json:"permission_profile_name_or_path,omitempty"`
-	PermissionProfile           *PermissionProfile `json:"permission_profile"`
-	EnvVars                     map[string]string  `json:"env_vars,omitempty"`
+	TargetHost        string             `json:"target_host,omitempty"`
+	PermissionProfile *PermissionProfile `json:"permission_profile"`
+	EnvVars           map[string]string  `json:"env_vars,omitempty"`
 	// Volumes as host-path:container-path[:ro].
 	Volumes         []string          `json:"volumes,omitempty"`
 	ContainerLabels map[string]string `json:"container_labels,omitempty"`
@@ -53,6 +52,10 @@ type RunConfig struct {
 	// RateLimitNamespace keeps buckets of MCPServers of one name apart.
 	RateLimitNamespace string `json:"rate_limit_namespace,omitempty"`
 	TrustProxyHeaders  bool   `json:"trust_proxy_headers,omitempty"`
+	// MaxRequestBodySize is in bytes; 0 leaves the runner its default of 8 MiB.
+	MaxRequestBodySize int64 `json:"max_request_body_size,omitempty"`
+	// ProxyReadTimeout is a duration as Go writes it; empty leaves the runner its default of 30 seconds.
+	ProxyReadTimeout string `json:"proxy_read_timeout,omitempty"`
 	// ProxyMode is the protocol that clients speak with the proxy.
 	ProxyMode      v1beta1.Transport `json:"proxy_mode,omitempty"`
 	EndpointPrefix string            `json:"endpoint_prefix,omitempty"`
@@ -81,6 +84,16 @@ type SessionRedis struct {
 	Address   string `json:"address,omitempty"`
 	DB        int32  `json:"db,omitempty"`
 	KeyPrefix string `json:"key_prefix,omitempty"`
+	// TLS is nil where the proxy speaks plain text with the store.
+	TLS *RedisTLS `json:"tls,omitempty"`
+}
+
+// RedisTLS is how the proxy checks the certificate of the session store. The zero value trusts the certificate
+// authorities of the proxy's image.
+type RedisTLS struct {
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	// CACertFile is a file in the proxy's container.
+	CACertFile string `json:"caCertFile,omitempty"`
 }
 
 // JSON returns the document as it is stored: two spaces of indentation and no line break at the end.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,6 +38,10 @@ type Rendering struct {
 	// RedisAddress is that of the Redis for MCPServers that name no store, as host:port; empty for none. RedisSecret and
 	// RedisSecretKey tell where its password is; an empty RedisSecret means that it has none.
 	RedisAddress, RedisSecret, RedisSecretKey string
+	// RedisTLS is true or false, as strconv.ParseBool reads it: whether the proxies speak TLS with that Redis. RedisCASecret
+	// and RedisCAKey name where the certificates of the authorities to trust are; both are empty for those of the proxy's
+	// image.
+	RedisTLS, RedisCASecret, RedisCAKey string
 	// OpenShift is auto, true or false.
 	OpenShift string
 }
@@ -61,6 +66,9 @@ func New(env Environment) *Rendering {
 		RedisAddress:   env.Get("TOOLHIVE_DEFAULT_REDIS_ADDR", ""),
 		RedisSecret:    env.Get("TOOLHIVE_DEFAULT_REDIS_SECRET_NAME", ""),
 		RedisSecretKey: env.Get("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY", "redis-password"),
+		RedisTLS:       env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED", "false"),
+		RedisCASecret:  env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME", ""),
+		RedisCAKey:     env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY", ""),
 		OpenShift:      platformAuto,
 	}
 	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
@@ -87,6 +95,14 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 		"Secret, in each MCPServer's namespace, with the password of that Redis. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_NAME.")
 	flags.StringVar(&r.RedisSecretKey, "default-redis-secret-key", r.RedisSecretKey,
 		"Key of the password in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_KEY.")
+	flags.StringVar(&r.RedisTLS, "default-redis-tls", r.RedisTLS,
+		"Whether the proxies speak TLS with that Redis: true or false. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED.")
+	flags.Lookup("default-redis-tls").NoOptDefVal = "true"
+	flags.StringVar(&r.RedisCASecret, "default-redis-tls-ca-secret-name", r.RedisCASecret,
+		"Secret, in each MCPServer's namespace, with the certificate authorities of that Redis; empty trusts those of the proxy's "+
+			"image. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME.")
+	flags.StringVar(&r.RedisCAKey, "default-redis-tls-ca-secret-key", r.RedisCAKey,
+		"Key of the certificates in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY.")
 	flags.StringVar(&r.OpenShift, "openshift", r.OpenShift,
 		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
 }
@@ -104,16 +120,33 @@ func (r *Rendering) Validate() error {
 			errs = append(errs, fmt.Errorf("--default-redis-address: %w; give host:port", err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.validateRedisTLS())...)
 }
 
-// Options returns the settings as the renderer takes them.
+// validateRedisTLS refuses what ToolHive's operator refuses to start with.
+func (r *Rendering) validateRedisTLS() error {
+	tls, err := strconv.ParseBool(r.RedisTLS)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--default-redis-tls: %q is neither true nor false", r.RedisTLS)
+	case (r.RedisCASecret == "") != (r.RedisCAKey == ""):
+		return errors.New("--default-redis-tls-ca-secret-name and --default-redis-tls-ca-secret-key need each other")
+	case r.RedisCASecret != "" && !tls:
+		return errors.New("--default-redis-tls-ca-secret-name needs --default-redis-tls")
+	case tls && r.RedisAddress == "":
+		return errors.New("--default-redis-tls needs --default-redis-address")
+	}
+	return nil
+}
+
+// Options returns the settings, which are valid, as the renderer takes them.
 func (r *Rendering) Options(openshift bool) render.Options {
 	options := render.Options{
 		RunnerImage: r.RunnerImage, ProxyHost: r.ProxyHost, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
 	}
 	if r.RedisAddress != "" {
-		options.DefaultRedis = &render.Redis{Address: r.RedisAddress}
+		options.DefaultRedis = &render.Redis{Address: r.RedisAddress, CASecret: r.RedisCASecret, CAKey: r.RedisCAKey}
+		options.DefaultRedis.TLS, _ = strconv.ParseBool(r.RedisTLS)
 		if r.RedisSecret != "" {
 			options.DefaultRedis.PasswordSecret, options.DefaultRedis.PasswordKey = r.RedisSecret, r.RedisSecretKey
 		}

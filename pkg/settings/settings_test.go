@@ -55,6 +55,18 @@ func TestOptions(t *testing.T) {
 	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
 		t.Errorf("with a password (-want +got):\n%s", diff)
 	}
+	env["TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED"] = "1"
+	env["TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME"], env["TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY"] = "ca", "root.pem"
+	want.DefaultRedis.TLS, want.DefaultRedis.CASecret, want.DefaultRedis.CAKey = true, "ca", "root.pem"
+	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
+		t.Errorf("with TLS (-want +got):\n%s", diff)
+	}
+	want.DefaultRedis.CASecret, want.DefaultRedis.CAKey = "other", "ca.crt"
+	env["TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED"] = ""
+	args = append(args, "--default-redis-tls", "--default-redis-tls-ca-secret-name=other", "--default-redis-tls-ca-secret-key=ca.crt")
+	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
+		t.Errorf("with TLS by flags (-want +got):\n%s", diff)
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -66,6 +78,26 @@ func TestValidate(t *testing.T) {
 		"a Redis":                {args: []string{"--default-redis-address=redis:6379", "--openshift=true"}},
 		"a bad platform":         {[]string{"--openshift=maybe"}, []string{"--openshift", `"maybe"`, "auto, true, false"}},
 		"a Redis without a port": {[]string{"--default-redis-address=redis"}, []string{"--default-redis-address", "host:port"}},
+		"a Redis with TLS":       {args: []string{"--default-redis-address=redis:6379", "--default-redis-tls"}},
+		"a Redis with TLS and its authorities": {args: []string{
+			"--default-redis-address=redis:6379", "--default-redis-tls=true", "--default-redis-tls-ca-secret-name=s", "--default-redis-tls-ca-secret-key=k",
+		}},
+		"neither TLS nor not": {
+			[]string{"--default-redis-address=redis:6379", "--default-redis-tls=yes"}, []string{"--default-redis-tls", `"yes"`, "neither true nor false"},
+		},
+		"TLS without a Redis": {[]string{"--default-redis-tls"}, []string{"--default-redis-tls needs --default-redis-address"}},
+		"authorities without TLS": {
+			[]string{"--default-redis-address=redis:6379", "--default-redis-tls-ca-secret-name=s", "--default-redis-tls-ca-secret-key=k"},
+			[]string{"--default-redis-tls-ca-secret-name needs --default-redis-tls"},
+		},
+		"authorities without a key": {
+			[]string{"--default-redis-address=redis:6379", "--default-redis-tls", "--default-redis-tls-ca-secret-name=s"},
+			[]string{"--default-redis-tls-ca-secret-key", "need each other"},
+		},
+		"a key without authorities": {
+			[]string{"--default-redis-address=redis:6379", "--default-redis-tls", "--default-redis-tls-ca-secret-key=k"},
+			[]string{"--default-redis-tls-ca-secret-name", "need each other"},
+		},
 		"both":                   {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,9 +83,6 @@ var fleetFeatures = []Change{
 			Type: v1beta1.AuthzConfigTypeConfigMap, ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "fleet-policy"},
 			GroupClaimName: "groups",
 		}
-		s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{
-			Type: v1beta1.PermissionProfileTypeConfigMap, Name: "fleet-profile", Key: "profile.json",
-		}
 	},
 	func(s *v1beta1.MCPServer) {
 		s.Spec.TrustProxyHeaders, s.Spec.EndpointPrefix, s.Spec.SessionAffinity = true, "/prefix", "None"
@@ -103,10 +100,6 @@ var fleetConfigMaps = []*corev1.ConfigMap{
 		Data: map[string]string{
 			"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource);"],"entities_json":"[]"}}`,
 		},
-	},
-	{
-		ObjectMeta: metav1.ObjectMeta{Name: "fleet-profile"},
-		Data:       map[string]string{"profile.json": `{"network":{"outbound":{"allow_host":["example.com"],"allow_port":[443]}}}`},
 	},
 }
 

@@ -15,7 +15,7 @@ import (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=mcpservers,singular=mcpserver,scope=Namespaced,shortName=mcpserver;mcpservers,categories=toolhive
+// +kubebuilder:resource:path=mcpservers,singular=mcpserver,scope=Namespaced,categories=toolhive
 // +kubebuilder:metadata:labels="toolhive.stacklok.dev/auto-migrate-storage-version=true"
 // +kubebuilder:deprecatedversion:warning="toolhive.stacklok.dev/v1alpha1 is deprecated; use v1beta1"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.phase"

@@ -16,7 +16,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +kubebuilder:resource:path=mcpservers,singular=mcpserver,scope=Namespaced,shortName=mcpserver;mcpservers,categories=toolhive
+// +kubebuilder:resource:path=mcpservers,singular=mcpserver,scope=Namespaced,categories=toolhive
 // +kubebuilder:metadata:labels="toolhive.stacklok.dev/auto-migrate-storage-version=true"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.phase"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
@@ -122,6 +122,7 @@ type MCPServerSpec struct {
 	// secrets are keys of Secrets given to the MCP server's container as environment variables.
 	// +listType=map
 	// +listMapKey=name
+	// +listMapKey=key
 	// +optional
 	Secrets []SecretRef `json:"secrets,omitempty"`
 
@@ -187,6 +188,20 @@ type MCPServerSpec struct {
 	// +kubebuilder:default=false
 	// +optional
 	TrustProxyHeaders bool `json:"trustProxyHeaders,omitempty"`
+
+	// maxRequestBodySize is the largest request body that the proxy accepts, in bytes; 8 MiB when unset or 0. The proxy
+	// answers a larger one with 413.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxRequestBodySize int64 `json:"maxRequestBodySize,omitempty"`
+
+	// proxyReadTimeout is how long the proxy waits for a whole request, as a duration such as 1m30s; 30 seconds when unset
+	// or 0. It is a string here, since the API server also accepts durations that Go does not parse, such as 2d, and one bad
+	// value must not make a whole list of MCPServers undecodable.
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="proxyReadTimeout must be non-negative"
+	// +optional
+	ProxyReadTimeout string `json:"proxyReadTimeout,omitempty"`
 
 	// endpointPrefix is a path prefix in the endpoint URLs that the SSE transport announces.
 	// +optional
@@ -341,6 +356,16 @@ type ProxyDeploymentOverrides struct {
 	// +listType=atomic
 	// +optional
 	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// nodeSelector are labels that the node of a proxy pod must have.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// tolerations of the proxy's pods.
+	// +listType=atomic
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	// affinity of the proxy's pods.
+	// +optional
+	Affinity *Affinity `json:"affinity,omitempty"`
 }
 
 // ResourceMetadataOverrides are labels and annotations to add.
@@ -530,6 +555,9 @@ const (
 // SessionStorageConfig is where the proxy keeps sessions.
 //
 // +kubebuilder:validation:XValidation:rule="self.provider == 'redis' ? has(self.address) : true",message="address is required"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || self.provider == 'redis'",message="tls is only supported when provider is redis"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.tls.caCertSecretRef) || !has(self.tls.insecureSkipVerify) || !self.tls.insecureSkipVerify",message="tls.insecureSkipVerify disables certificate verification, so tls.caCertSecretRef would be ignored; set only one"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.tls.caCertSecretRef) || (size(self.tls.caCertSecretRef.name) > 0 && size(self.tls.caCertSecretRef.key) > 0)",message="tls.caCertSecretRef requires a non-empty name and key"
 type SessionStorageConfig struct {
 	// provider is the kind of store.
 	// +kubebuilder:validation:Enum=memory;redis
@@ -550,6 +578,19 @@ type SessionStorageConfig struct {
 	// passwordRef is the key of a Secret that holds the password of Redis.
 	// +optional
 	PasswordRef *SecretKeyRef `json:"passwordRef,omitempty"`
+	// tls makes the proxy speak TLS with Redis; {} trusts the certificate authorities of the proxy's image.
+	// +optional
+	TLS *RedisTLSConfig `json:"tls,omitempty"`
+}
+
+// RedisTLSConfig is how the proxy checks the certificate of Redis.
+type RedisTLSConfig struct {
+	// insecureSkipVerify turns the check off. It excludes caCertSecretRef.
+	// +optional
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	// caCertSecretRef is the key of a Secret that holds the certificates, in PEM, of the authorities to trust.
+	// +optional
+	CACertSecretRef *SecretKeyRef `json:"caCertSecretRef,omitempty"`
 }
 
 // SecretKeyRef names one key of a Secret.

@@ -38,18 +38,14 @@ const (
 	ReasonInvalidServiceAccount = "InvalidServiceAccount"
 	// ReasonInvalidMetadata is a label or annotation that Kubernetes does not accept. On SpecValid=False.
 	ReasonInvalidMetadata = "InvalidMetadata"
+	// ReasonInvalidLimit is a limit of the proxy that cannot be used. On SpecValid=False.
+	ReasonInvalidLimit = "InvalidLimit"
 	// ReasonInvalidSessionStorage is a session store without the settings it needs. On SpecValid=False.
 	ReasonInvalidSessionStorage = "InvalidSessionStorage"
 	// ReasonInvalidAnnotation is an annotation of Freehold's with a value that it cannot have. On SpecValid=False.
 	ReasonInvalidAnnotation = "InvalidAnnotation"
 	// ReasonInvalidCharacter is a character that an apply cannot carry. On SpecValid=False.
 	ReasonInvalidCharacter = "InvalidCharacter"
-	// ReasonUnknownPermissionProfile is a built-in permission profile that ToolHive does not have. On SpecValid=False.
-	ReasonUnknownPermissionProfile = "UnknownPermissionProfile"
-	// ReasonPermissionProfileNotFound is a ConfigMap, or a key of it, that does not exist. On SpecValid=False.
-	ReasonPermissionProfileNotFound = "PermissionProfileNotFound"
-	// ReasonInvalidPermissionProfile is a permission profile that cannot be read. On SpecValid=False.
-	ReasonInvalidPermissionProfile = "InvalidPermissionProfile"
 	// ReasonInvalidPodTemplateSpec is a podTemplateSpec that is no pod template, or that no API server would accept. On
 	// PodTemplateValid=False.
 	ReasonInvalidPodTemplateSpec = "InvalidPodTemplateSpec"
@@ -87,6 +83,14 @@ const (
 	ReasonDuplicatesMerged = "DuplicatesMerged"
 	// ReasonFieldsIgnored are fields of podTemplateSpec or authzConfig that have no effect. On SpecValid=True.
 	ReasonFieldsIgnored = "FieldsIgnored"
+	// ReasonRunnerTooOld is a field that the proxyrunner in use ignores. On SpecValid=False, and nothing is written, where the
+	// MCPServer would have less protection than it asks for; on SpecValid=True otherwise.
+	ReasonRunnerTooOld = "RunnerTooOld"
+	// ReasonRunnerVersionUnknown is a proxyrunner's image whose tag does not tell whether it honours a field that protects.
+	// On SpecValid=True.
+	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
+	// ReasonPermissionProfileUnsupported is a permission profile, which has no effect. On SpecValid=True.
+	ReasonPermissionProfileUnsupported = "PermissionProfileUnsupported"
 	// ReasonRestartRequestIgnored is a restart request that is not an RFC 3339 time. On SpecValid=True.
 	ReasonRestartRequestIgnored = "RestartRequestIgnored"
 	// ReasonNotPaused is a request to pause a rollout that goes on, since Kubernetes drives it. On SpecValid=True.

@@ -46,6 +46,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus
       default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Affinity
+  map:
+    fields:
+    - name: nodeAffinity
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeAffinity
+    - name: podAffinity
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinity
+    - name: podAntiAffinity
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAntiAffinity
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AuditConfig
   map:
     fields:
@@ -234,6 +246,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: maxRequestBodySize
+      type:
+        scalar: numeric
     - name: mcpPort
       type:
         scalar: numeric
@@ -252,6 +267,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: proxyPort
       type:
         scalar: numeric
+    - name: proxyReadTimeout
+      type:
+        scalar: string
     - name: rateLimiting
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RateLimitConfig
@@ -273,6 +291,7 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+          - key
     - name: serviceAccount
       type:
         scalar: string
@@ -362,6 +381,61 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: serviceName
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeAffinity
+  map:
+    fields:
+    - name: preferredDuringSchedulingIgnoredDuringExecution
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PreferredSchedulingTerm
+          elementRelationship: atomic
+    - name: requiredDuringSchedulingIgnoredDuringExecution
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelector
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelector
+  map:
+    fields:
+    - name: nodeSelectorTerms
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorTerm
+          elementRelationship: atomic
+    elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: operator
+      type:
+        scalar: string
+      default: ""
+    - name: values
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorTerm
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorRequirement
+          elementRelationship: atomic
+    - name: matchFields
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorRequirement
+          elementRelationship: atomic
+    elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PermissionProfileRef
   map:
     fields:
@@ -376,9 +450,84 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinity
+  map:
+    fields:
+    - name: preferredDuringSchedulingIgnoredDuringExecution
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WeightedPodAffinityTerm
+          elementRelationship: atomic
+    - name: requiredDuringSchedulingIgnoredDuringExecution
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinityTerm
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinityTerm
+  map:
+    fields:
+    - name: labelSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: matchLabelKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: mismatchLabelKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: topologyKey
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAntiAffinity
+  map:
+    fields:
+    - name: preferredDuringSchedulingIgnoredDuringExecution
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WeightedPodAffinityTerm
+          elementRelationship: atomic
+    - name: requiredDuringSchedulingIgnoredDuringExecution
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinityTerm
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PreferredSchedulingTerm
+  map:
+    fields:
+    - name: preference
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorTerm
+      default: {}
+    - name: weight
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ProxyDeploymentOverrides
   map:
     fields:
+    - name: affinity
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Affinity
     - name: annotations
       type:
         map:
@@ -403,9 +552,20 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: podTemplateMetadataOverrides
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ResourceMetadataOverrides
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Toleration
+          elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RateLimitBucket
   map:
     fields:
@@ -434,6 +594,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
+  map:
+    fields:
+    - name: caCertSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: insecureSkipVerify
+      type:
+        scalar: boolean
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ResourceList
   map:
     fields:
@@ -520,6 +689,27 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: tls
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolConfigRef
   map:
     fields:
@@ -565,6 +755,17 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WeightedPodAffinityTerm
+  map:
+    fields:
+    - name: podAffinityTerm
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PodAffinityTerm
+      default: {}
+    - name: weight
+      type:
+        scalar: numeric
+      default: 0
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:
@@ -602,6 +803,38 @@ var schemaYAML = typed.YAMLObject(`types:
         elementType:
           namedType: __untyped_deduced_
         elementRelationship: separable
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    elementRelationship: atomic
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: operator
+      type:
+        scalar: string
+      default: ""
+    - name: values
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
   map:
     fields:

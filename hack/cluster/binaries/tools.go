@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -96,6 +97,12 @@ var toolhiveMod []byte
 //go:embed modules/toolhive.sum
 var toolhiveSum []byte
 
+//go:embed modules/toolhive-v0.44.0.mod
+var toolhive0440Mod []byte
+
+//go:embed modules/toolhive-v0.44.0.sum
+var toolhive0440Sum []byte
+
 // buildModule is a Go module that requires the programs it builds, and nothing else.
 type buildModule struct {
 	name     string
@@ -118,8 +125,40 @@ var (
 	earlierModule    = buildModule{name: "earlier", mod: earlierMod, sum: earlierSum}
 	kwokModule       = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
 	corednsModule    = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
-	toolhiveModule   = buildModule{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum}
+
+	// toolhiveModules are the releases of ToolHive that can be built, the usual one first.
+	toolhiveModules = []buildModule{
+		{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum},
+		{name: "toolhive-v0.44.0", mod: toolhive0440Mod, sum: toolhive0440Sum},
+	}
 )
+
+const (
+	// ToolHiveEnv names the release of ToolHive whose programs are used, such as v0.44.0, for suites that are run with
+	// several of them.
+	ToolHiveEnv = "FREEHOLD_TOOLHIVE"
+	toolHive    = "github.com/stacklok/toolhive"
+)
+
+// toolhiveModule is the one that ToolHiveEnv names.
+func toolhiveModule() (buildModule, error) {
+	wanted := os.Getenv(ToolHiveEnv)
+	if wanted == "" {
+		return toolhiveModules[0], nil
+	}
+	var versions []string
+	for _, module := range toolhiveModules {
+		version, err := recipe{module: module, versionOf: toolHive}.version()
+		if err != nil {
+			return buildModule{}, err
+		}
+		if version == wanted {
+			return module, nil
+		}
+		versions = append(versions, version)
+	}
+	return buildModule{}, fmt.Errorf("%s is %q, and there are %s", ToolHiveEnv, wanted, strings.Join(versions, ", "))
+}
 
 // recipe says how one program is built.
 type recipe struct {
@@ -161,11 +200,8 @@ func recipeFor(tool Tool) (recipe, error) {
 	case CoreDNS:
 		return recipe{module: corednsModule, pkg: ".", versionOf: "github.com/coredns/coredns"}, nil
 	case ProxyRunner, ToolHiveOperator:
-		return recipe{
-			module:    toolhiveModule,
-			pkg:       "github.com/stacklok/toolhive/cmd/" + string(tool),
-			versionOf: "github.com/stacklok/toolhive",
-		}, nil
+		module, err := toolhiveModule()
+		return recipe{module: module, pkg: toolHive + "/cmd/" + string(tool), versionOf: toolHive}, err
 	default:
 		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, everything())
 	}

@@ -157,3 +157,24 @@ func TestBuildStatus(t *testing.T) {
 		t.Errorf("%d messages are kept, want %d", got, keptMessages)
 	}
 }
+
+// TestToolHiveReleasesAreChosenByTheEnvironment: each release that there is a module for, and no other.
+func TestToolHiveReleasesAreChosenByTheEnvironment(t *testing.T) {
+	t.Setenv(ToolHiveEnv, "")
+	usual, err := Version(ProxyRunner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wanted, want := range map[string]string{"": usual, usual: usual, "v0.44.0": "v0.44.0"} {
+		t.Setenv(ToolHiveEnv, wanted)
+		for _, tool := range []Tool{ProxyRunner, ToolHiveOperator} {
+			if got, err := Version(tool); err != nil || got != want {
+				t.Errorf("%s=%s: %s is of version %q (%v), want %s", ToolHiveEnv, wanted, tool, got, err, want)
+			}
+		}
+	}
+	t.Setenv(ToolHiveEnv, "v0.1.0")
+	if _, err := Version(ProxyRunner); err == nil || !strings.Contains(err.Error(), usual) {
+		t.Errorf("v0.1.0: got error %v, want one that names %s", err, usual)
+	}
+}

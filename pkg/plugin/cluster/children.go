@@ -181,11 +181,6 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 			return in, nil, err
 		}
 	}
-	if profile := server.Spec.PermissionProfile; profile != nil && profile.Type == v1beta1.PermissionProfileTypeConfigMap {
-		if in.PermissionProfileConfigMap, err = c.configMap(server.Namespace, profile.Name); err != nil {
-			return in, nil, err
-		}
-	}
 	return in, children, nil
 }
 

@@ -31,8 +31,8 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// Child returns a child as it is; nil when it does not exist, or is not known.
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
-	// AuthzConfigMap and PermissionProfileConfigMap are those that the MCPServer refers to; nil for none.
-	AuthzConfigMap, PermissionProfileConfigMap *corev1.ConfigMap
+	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
+	AuthzConfigMap *corev1.ConfigMap
 	// Options of the operator.
 	Options render.Options
 	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
@@ -141,8 +141,7 @@ func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructure
 // Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.
 func Render(in Input) (*render.Result, error) {
 	rendering := render.Input{
-		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, PermissionProfileConfigMap: in.PermissionProfileConfigMap,
-		BackendProcess: in.Process,
+		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, BackendProcess: in.Process,
 	}
 	proxy := in.Child(inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name))
 	if proxy != nil && in.Process == "" {

@@ -119,12 +119,6 @@ var badFields = []badInput{
 		spoil: overriding(func(d *v1beta1.ProxyDeploymentOverrides) { d.Env = []v1beta1.EnvVar{{Name: "", Value: "x"}} }),
 	},
 	{
-		name: "profile", expect: invalidSpec("UnknownPermissionProfile", "spec.permissionProfile.name", "everything", "network"),
-		spoil: func(server *v1beta1.MCPServer) {
-			server.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "builtin", Name: "everything"}
-		},
-	},
-	{
 		name: "image", expect: invalidSpec("InvalidImage", "spec.image"),
 		spoil: func(server *v1beta1.MCPServer) { server.Spec.Image = "" },
 	},

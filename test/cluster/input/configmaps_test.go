@@ -54,19 +54,6 @@ var configMapReferences = map[string]reference{
 		keyless: authzProblem("AuthzConfigMapNotFound", `no key "policy.json"`),
 		invalid: authzProblem("InvalidAuthzConfig", `"policy.json"`),
 	},
-	"permissionProfile": {
-		refer: func(server *v1beta1.MCPServer) {
-			server.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{
-				Type: "configmap", Name: userConfigMap, Key: "profile.json",
-			}
-		},
-		key: "profile.json", bad: `{"network":`,
-		good: `{"network":{"outbound":{"allow_host":["one.example.com"]}}}`, goodShows: "one.example.com",
-		better: `{"network":{"outbound":{"allow_host":["two.example.com"]}}}`, betterShows: "two.example.com",
-		missing: invalidSpec("PermissionProfileNotFound", userConfigMap, "does not exist"),
-		keyless: invalidSpec("PermissionProfileNotFound", userConfigMap, `no key "profile.json"`),
-		invalid: invalidSpec("InvalidPermissionProfile", userConfigMap, `"profile.json"`),
-	},
 }
 
 // TestReferencedConfigMap takes a ConfigMap that an MCPServer needs through its life: it is missing, comes without the

@@ -103,7 +103,7 @@ var fieldEdits = []fieldEdit{
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: v1beta1.PermissionProfileTypeBuiltin, Name: "none"}
 		},
-		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("event"), // a warning: it has no effect
 	},
 	{
 		name: "secrets", // are the backend's alone

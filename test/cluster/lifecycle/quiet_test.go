@@ -119,7 +119,7 @@ func checkInformers(t *testing.T, ns *harness.Namespace, since audit.Mark) {
 	want := map[string]int{}
 	for _, resource := range []string{
 		"mcpservers", "pods", "deployments", "replicasets", "statefulsets", "services", "configmaps", "serviceaccounts", "roles",
-		"rolebindings", "configmaps fleet-policy", "configmaps fleet-profile",
+		"rolebindings", "configmaps fleet-policy",
 	} {
 		want["watch "+resource] = 1
 	}

@@ -71,6 +71,13 @@ type MCPServerSpecApplyConfiguration struct {
 	TelemetryConfigRef *MCPTelemetryConfigReferenceApplyConfiguration `json:"telemetryConfigRef,omitempty"`
 	// trustProxyHeaders makes the proxy honour X-Forwarded-* headers.
 	TrustProxyHeaders *bool `json:"trustProxyHeaders,omitempty"`
+	// maxRequestBodySize is the largest request body that the proxy accepts, in bytes; 8 MiB when unset or 0. The proxy
+	// answers a larger one with 413.
+	MaxRequestBodySize *int64 `json:"maxRequestBodySize,omitempty"`
+	// proxyReadTimeout is how long the proxy waits for a whole request, as a duration such as 1m30s; 30 seconds when unset
+	// or 0. It is a string here, since the API server also accepts durations that Go does not parse, such as 2d, and one bad
+	// value must not make a whole list of MCPServers undecodable.
+	ProxyReadTimeout *string `json:"proxyReadTimeout,omitempty"`
 	// endpointPrefix is a path prefix in the endpoint URLs that the SSE transport announces.
 	EndpointPrefix *string `json:"endpointPrefix,omitempty"`
 	// groupRef names the MCPGroup that this MCPServer belongs to.
@@ -301,6 +308,22 @@ func (b *MCPServerSpecApplyConfiguration) WithTelemetryConfigRef(value *MCPTelem
 // If called multiple times, the TrustProxyHeaders field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithTrustProxyHeaders(value bool) *MCPServerSpecApplyConfiguration {
 	b.TrustProxyHeaders = &value
+	return b
+}
+
+// WithMaxRequestBodySize sets the MaxRequestBodySize field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxRequestBodySize field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithMaxRequestBodySize(value int64) *MCPServerSpecApplyConfiguration {
+	b.MaxRequestBodySize = &value
+	return b
+}
+
+// WithProxyReadTimeout sets the ProxyReadTimeout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProxyReadTimeout field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithProxyReadTimeout(value string) *MCPServerSpecApplyConfiguration {
+	b.ProxyReadTimeout = &value
 	return b
 }
 

@@ -18,6 +18,12 @@ type ProxyDeploymentOverridesApplyConfiguration struct {
 	Env []EnvVarApplyConfiguration `json:"env,omitempty"`
 	// imagePullSecrets of the proxy's pod and of both ServiceAccounts.
 	ImagePullSecrets []LocalObjectReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
+	// nodeSelector are labels that the node of a proxy pod must have.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// tolerations of the proxy's pods.
+	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
+	// affinity of the proxy's pods.
+	Affinity *AffinityApplyConfiguration `json:"affinity,omitempty"`
 }
 
 // ProxyDeploymentOverridesApplyConfiguration constructs a declarative configuration of the ProxyDeploymentOverrides type for use with
@@ -85,5 +91,40 @@ func (b *ProxyDeploymentOverridesApplyConfiguration) WithImagePullSecrets(values
 		}
 		b.ImagePullSecrets = append(b.ImagePullSecrets, *values[i])
 	}
+	return b
+}
+
+// WithNodeSelector puts the entries into the NodeSelector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the NodeSelector field,
+// overwriting an existing map entries in NodeSelector field with the same key.
+func (b *ProxyDeploymentOverridesApplyConfiguration) WithNodeSelector(entries map[string]string) *ProxyDeploymentOverridesApplyConfiguration {
+	if b.NodeSelector == nil && len(entries) > 0 {
+		b.NodeSelector = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.NodeSelector[k] = v
+	}
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *ProxyDeploymentOverridesApplyConfiguration) WithTolerations(values ...*TolerationApplyConfiguration) *ProxyDeploymentOverridesApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.Tolerations = append(b.Tolerations, *values[i])
+	}
+	return b
+}
+
+// WithAffinity sets the Affinity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Affinity field is set to the value of the last call.
+func (b *ProxyDeploymentOverridesApplyConfiguration) WithAffinity(value *AffinityApplyConfiguration) *ProxyDeploymentOverridesApplyConfiguration {
+	b.Affinity = value
 	return b
 }

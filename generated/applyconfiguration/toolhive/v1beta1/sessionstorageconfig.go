@@ -20,6 +20,8 @@ type SessionStorageConfigApplyConfiguration struct {
 	KeyPrefix *string `json:"keyPrefix,omitempty"`
 	// passwordRef is the key of a Secret that holds the password of Redis.
 	PasswordRef *SecretKeyRefApplyConfiguration `json:"passwordRef,omitempty"`
+	// tls makes the proxy speak TLS with Redis; {} trusts the certificate authorities of the proxy's image.
+	TLS *RedisTLSConfigApplyConfiguration `json:"tls,omitempty"`
 }
 
 // SessionStorageConfigApplyConfiguration constructs a declarative configuration of the SessionStorageConfig type for use with
@@ -65,5 +67,13 @@ func (b *SessionStorageConfigApplyConfiguration) WithKeyPrefix(value string) *Se
 // If called multiple times, the PasswordRef field is set to the value of the last call.
 func (b *SessionStorageConfigApplyConfiguration) WithPasswordRef(value *SecretKeyRefApplyConfiguration) *SessionStorageConfigApplyConfiguration {
 	b.PasswordRef = value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *SessionStorageConfigApplyConfiguration) WithTLS(value *RedisTLSConfigApplyConfiguration) *SessionStorageConfigApplyConfiguration {
+	b.TLS = value
 	return b
 }

@@ -104,6 +104,8 @@ toolhive() {
   keep toolhive
 }
 
+# Earlier releases are kept beside, as toolhive-VERSION: regenerate.sh toolhive VERSION, and rename what it has written.
+
 # Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.
 case ${1:-all} in
 kubernetes | earlier | kwok | coredns | toolhive)
