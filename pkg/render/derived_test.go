@@ -23,7 +23,7 @@ const (
 	baseStdio = "examples/operator/mcp-servers/mcpserver_yardstick_stdio/yardstick"
 )
 
-// derivation is a case that was not recorded. What ToolHive v0.44.0 makes of it follows from a recorded one and from a few
+// derivation is a case that was not recorded. What ToolHive v0.62.0 makes of it follows from a recorded one and from a few
 // lines of its code.
 type derivation struct {
 	name, base string
@@ -52,21 +52,6 @@ var derivations = []derivation{
 				first(service, "spec", "ports")["nodePort"] = 30080
 			},
 		},
-	},
-	{
-		name: "the default Redis, which has a password", base: baseHTTP,
-		code:    "cmd/thv-operator/controllers/mcpserver_runconfig.go: populateScalingConfig; mcpserver_controller.go: buildRedisPasswordEnvVar",
-		options: Options{DefaultRedis: &Redis{Address: "redis:6379", PasswordSecret: "redis", PasswordKey: "password"}},
-		theirs:  map[string]func(map[string]any){"runconfig.json": withDefaultRedis},
-	},
-	{
-		name: "memory beside a default Redis", base: baseHTTP,
-		code:    "cmd/thv-operator/controllers/mcpserver_runconfig.go: populateScalingConfig",
-		options: Options{DefaultRedis: &Redis{Address: "redis:6379"}},
-		change: func(s *v1beta1.MCPServer) {
-			s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageMemory}
-		},
-		theirs: map[string]func(map[string]any){"runconfig.json": withDefaultRedis},
 	},
 	{
 		name: "a restart that is asked for at creation", base: baseHTTP,

@@ -66,7 +66,7 @@ func fullServer(tb testing.TB) *v1beta1.MCPServer {
 			spec := &s.Spec
 			spec.Args = []string{"--b"}
 			spec.Env = []v1beta1.EnvVar{{Name: "Z", Value: "1"}, {Name: "A"}, {Name: "PLAIN", Value: "2"}}
-			spec.Secrets = []v1beta1.SecretRef{{Name: "s1", Key: "k", TargetEnvName: "TOKEN"}, {Name: "s2", Key: "KEY"}}
+			spec.Secrets = []v1beta1.SecretRef{{Name: "s1", Key: "k", TargetEnvName: "TOKEN"}, {Name: "s2", Key: "KEY"}, {Name: "s2", Key: "OTHER"}}
 			spec.Volumes = []v1beta1.Volume{
 				{Name: "data", HostPath: "/h", MountPath: "/m", ReadOnly: true},
 				{Name: "more", HostPath: "/h2", MountPath: "/m2"},
@@ -83,6 +83,7 @@ func fullServer(tb testing.TB) *v1beta1.MCPServer {
 			spec.SessionStorage = &v1beta1.SessionStorageConfig{
 				Provider: "redis", Address: "r:6379", DB: 2, KeyPrefix: "p:",
 				PasswordRef: &v1beta1.SecretKeyRef{Name: "rs", Key: "pw"},
+				TLS:         &v1beta1.RedisTLSConfig{CACertSecretRef: &v1beta1.SecretKeyRef{Name: "ca", Key: "root.pem"}},
 			}
 			spec.RateLimiting = &v1beta1.RateLimitConfig{
 				Shared: &v1beta1.RateLimitBucket{MaxTokens: 10, RefillPeriod: "1m"},
@@ -97,23 +98,57 @@ func fullServer(tb testing.TB) *v1beta1.MCPServer {
 					},
 					Env:              []v1beta1.EnvVar{{Name: "HOME", Value: "/home"}, {Name: "EMPTY"}},
 					ImagePullSecrets: []v1beta1.LocalObjectReference{{Name: "reg"}},
+					NodeSelector:     map[string]string{"disk": "ssd", "empty": ""},
+					Tolerations: []v1beta1.Toleration{
+						{Key: "k", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(3))}, {Operator: "Exists"},
+					},
+					Affinity: fullAffinity(),
 				},
 				ProxyService: &v1beta1.ResourceMetadataOverrides{
 					Labels: map[string]string{"sl": "1"}, Annotations: map[string]string{"sa": "1"},
 				},
 			}
 			spec.TrustProxyHeaders = true
+			spec.MaxRequestBodySize, spec.ProxyReadTimeout = 1<<20, "90s"
 			spec.EndpointPrefix = "/x"
 			spec.GroupRef = &v1beta1.MCPGroupRef{Name: "group"}
 		})
 }
 
+// fullAffinity sets every field.
+func fullAffinity() *v1beta1.Affinity {
+	requirement := []v1beta1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a", "b"}}, {Key: "gpu", Operator: "Exists"}}
+	term := v1beta1.NodeSelectorTerm{
+		MatchExpressions: requirement,
+		MatchFields:      []v1beta1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "NotIn", Values: []string{"n"}}},
+	}
+	near := v1beta1.PodAffinityTerm{
+		LabelSelector: &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"app": "x"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "In", Values: []string{"web"}}},
+		},
+		Namespaces: []string{"tools"}, TopologyKey: "zone", NamespaceSelector: &metav1.LabelSelector{},
+		MatchLabelKeys: []string{"pod-template-hash"}, MismatchLabelKeys: []string{"tenant"},
+	}
+	weighted := []v1beta1.WeightedPodAffinityTerm{{Weight: 5, PodAffinityTerm: near}}
+	return &v1beta1.Affinity{
+		NodeAffinity: &v1beta1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution:  &v1beta1.NodeSelector{NodeSelectorTerms: []v1beta1.NodeSelectorTerm{term, {MatchExpressions: requirement}}},
+			PreferredDuringSchedulingIgnoredDuringExecution: []v1beta1.PreferredSchedulingTerm{{Weight: 1, Preference: term}},
+		},
+		PodAffinity: &v1beta1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1beta1.PodAffinityTerm{near}, PreferredDuringSchedulingIgnoredDuringExecution: weighted,
+		},
+		PodAntiAffinity: &v1beta1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []v1beta1.PodAffinityTerm{near}, PreferredDuringSchedulingIgnoredDuringExecution: weighted,
+		},
+	}
+}
+
 // fullInput is an input for fullServer.
 func fullInput(tb testing.TB) Input {
 	tb.Helper()
-	return Input{
-		Server: fullServer(tb),
-	}
+	return Input{Server: fullServer(tb)}
 }
 
 var fullOptions = Options{ImagePullSecrets: []string{"reg", "chart"}}

@@ -17,29 +17,16 @@ func (r *renderer) schedule(pod *corev1ac.PodSpecApplyConfiguration) {
 	if overrides == nil {
 		return
 	}
-	if len(overrides.NodeSelector) > 0 {
-		pod.WithNodeSelector(overrides.NodeSelector)
-	}
-	for i := range overrides.Tolerations {
-		toleration := corev1ac.Toleration()
-		r.convert("tolerations", overrides.Tolerations[i], toleration)
-		pod.WithTolerations(toleration)
-	}
-	if overrides.Affinity != nil {
-		affinity := corev1ac.Affinity()
-		r.convert("affinity", overrides.Affinity, affinity)
-		pod.WithAffinity(affinity)
-	}
-}
-
-// convert copies between types of one shape.
-func (r *renderer) convert(field string, from, to any) {
-	data, err := json.Marshal(from)
+	// The types have the shape of the core types, so that JSON carries one over to the other, see TestScheduling.
+	data, err := json.Marshal(struct {
+		NodeSelector map[string]string    `json:"nodeSelector,omitempty"`
+		Tolerations  []v1beta1.Toleration `json:"tolerations,omitempty"`
+		Affinity     *v1beta1.Affinity    `json:"affinity,omitempty"`
+	}{overrides.NodeSelector, overrides.Tolerations, overrides.Affinity})
 	if err == nil {
-		err = json.Unmarshal(data, to)
+		err = json.Unmarshal(data, pod)
 	}
 	if err != nil {
-		// The shapes are the same, so this is for the day when they are not any more.
-		r.invalidSpec(v1beta1.ReasonInvalidMetadata, "spec.resourceOverrides.proxyDeployment.%s cannot be used: %s.", field, oneLine(err))
+		r.invalidSpec(v1beta1.ReasonMalformedSpec, "spec.resourceOverrides.proxyDeployment cannot be used: %s.", oneLine(err))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -83,6 +84,12 @@ func readUpstreamCase(tb testing.TB, name, dir string) upstreamCase {
 		tb.Fatal(err)
 	}
 	c := upstreamCase{name: name, server: &v1beta1.MCPServer{}, recorded: true, files: map[string][]byte{}}
+	if strings.HasPrefix(name, "crafted/redis-default-tls/") {
+		// As the environment of ToolHive's operator was, which redis-default-tls.yaml tells.
+		c.options.DefaultRedis = &Redis{
+			Address: "d:6379", PasswordSecret: "ds", PasswordKey: "redis-password", TLS: true, CASecret: "dca", CAKey: "ca.crt",
+		}
+	}
 	for _, entry := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {

@@ -98,7 +98,7 @@ func TestValidate(t *testing.T) {
 			[]string{"--default-redis-address=redis:6379", "--default-redis-tls", "--default-redis-tls-ca-secret-key=k"},
 			[]string{"--default-redis-tls-ca-secret-name", "need each other"},
 		},
-		"both":                   {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
+		"both": {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := parse(t, nil, test.args...).Validate()

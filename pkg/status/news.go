@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,10 @@ var warnings = map[string]bool{
 	v1beta1.ConditionStalled:                             true,
 }
 
-// actions are ToolHive's where it has one for the condition.
+// actions are those of conditions, by their reason or type. They are ToolHive's where it has one.
 var actions = map[string]string{
+	v1beta1.ReasonPermissionProfileUnsupported: "IgnorePermissionProfile",
+
 	v1beta1.ConditionPodTemplateValid: "ValidatePodTemplateSpec",
 	v1beta1.ConditionFieldsOwned:      "Apply",
 	v1beta1.ConditionApplied:          "Apply",
@@ -80,10 +83,7 @@ func NewEvents(previous, next v1beta1.MCPServerStatus) []Event {
 		if told || !isProblem(c) || c.Type == v1beta1.ConditionStalled && toldElsewhere(next.Conditions, c) {
 			continue
 		}
-		action, ok := actions[c.Type]
-		if !ok {
-			action = actionValidate
-		}
+		action := cmp.Or(actions[c.Reason], actions[c.Type], actionValidate)
 		events = append(events, Event{Type: corev1.EventTypeWarning, Reason: c.Reason, Action: action, Note: c.Message})
 	}
 	return events
