@@ -4,6 +4,7 @@
 package takeover
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ func Handback(server *unstructured.Unstructured, children []*unstructured.Unstru
 			r.To = managers.ToolHiveRunner
 			r.change = func(config map[string]any) { giveTo(config, set) }
 		case r.Ref.Kind == managers.Role:
-			r.change = func(config map[string]any) { config["rules"] = toolHiveRules() }
+			r.change = func(config map[string]any) { config["rules"] = toolHiveRules(server) }
 		}
 		all = append(all, r)
 	}
@@ -242,19 +243,35 @@ func giveTo(config map[string]any, set *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(config, references, "metadata", "ownerReferences")
 }
 
-// toolHiveRules are the rights that ToolHive's operator gives its proxyrunners.
-func toolHiveRules() []any {
+// toolHiveRules are the rights that ToolHive's operator gives an MCPServer's proxyrunner: to attach to a pod, which comes
+// last, with transport stdio only.
+func toolHiveRules(server *unstructured.Unstructured) []any {
 	rule := func(group, resource string, verbs ...any) any {
 		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
 	}
-	return []any{
+	rules := []any{
 		rule("apps", "statefulsets", "get", "list", "watch", "create", "update", "patch", "delete"),
 		rule("", "services", "get", "list", "watch", "create", "update", "patch", "delete"),
 		rule("", "pods", "get", "list", "watch"),
 		rule("", "pods/log", "get"),
-		rule("", "pods/attach", "create", "get"),
 		rule("", "configmaps", "get", "list", "watch"),
 	}
+	transport, _, _ := unstructured.NestedString(server.Object, "spec", "transport")
+	if cmp.Or(transport, string(v1beta1.TransportStdio)) == string(v1beta1.TransportStdio) {
+		rules = append(rules, rule("", "pods/attach", "create", "get"))
+	}
+	return rules
+}
+
+// Unreadable is what ToolHive's operator cannot read of an MCPServer; empty when it can read it. Of durations the API server
+// accepts more than Go parses, and an operator that cannot read one MCPServer of a list reconciles none.
+func Unreadable(server *v1beta1.MCPServer) (field, value string) {
+	if timeout := server.Spec.ProxyReadTimeout; timeout != "" {
+		if _, err := time.ParseDuration(timeout); err != nil {
+			return "spec.proxyReadTimeout", timeout
+		}
+	}
+	return "", ""
 }
 
 // dropAnnotations takes the operator's annotations off an object. On a pod template they stay until ToolHive's operator

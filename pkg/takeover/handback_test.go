@@ -129,6 +129,47 @@ func run(t *testing.T, server *unstructured.Unstructured, children []*unstructur
 	return server, children
 }
 
+// TestRoleIsAsToolHiveMakesIt: a runner may attach to pods where it has to, which the last rule allows.
+func TestRoleIsAsToolHiveMakesIt(t *testing.T) {
+	for transport, want := range map[string][]string{
+		"":                {"statefulsets", "services", "pods", "pods/log", "configmaps", "pods/attach"},
+		"stdio":           {"statefulsets", "services", "pods", "pods/log", "configmaps", "pods/attach"},
+		"sse":             {"statefulsets", "services", "pods", "pods/log", "configmaps"},
+		"streamable-http": {"statefulsets", "services", "pods", "pods/log", "configmaps"},
+	} {
+		server, _ := example(1, closedGate)
+		if err := unstructured.SetNestedField(server.Object, transport, "spec", "transport"); err != nil {
+			t.Fatal(err)
+		}
+		role := owned(map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": map[string]any{"name": "web-proxy-runner", "uid": "role"},
+			"rules": []any{map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"statefulsets"}, "verbs": []any{"get"}}},
+		}, entry(managers.Access, "rbac.authorization.k8s.io/v1", "", `{"f:rules":{}}`))
+		_, after := run(t, server, []*unstructured.Unstructured{role}, 100)
+		rules, _, _ := unstructured.NestedSlice(after[0].Object, "rules")
+		var got []string
+		for _, rule := range rules {
+			resources, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+			got = append(got, resources...)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("transport %q (-want +got):\n%s", transport, diff)
+		}
+	}
+}
+
+// TestUnreadable: what Go parses ToolHive's operator can read.
+func TestUnreadable(t *testing.T) {
+	for timeout, unreadable := range map[string]bool{
+		"": false, "0": false, "90s": false, "1.5h": false, "48h0m0s": false, "2d": true, "1 week": true, "1h 30m": true,
+	} {
+		server := &v1beta1.MCPServer{Spec: v1beta1.MCPServerSpec{ProxyReadTimeout: timeout}}
+		if field, value := takeover.Unreadable(server); (field != "") != unreadable || unreadable && value != timeout {
+			t.Errorf("%q: got %s %q", timeout, field, value)
+		}
+	}
+}
+
 // An interrupted handback that is run again ends as one that was not.
 func TestHandbackInterrupted(t *testing.T) {
 	const all = 100

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
@@ -21,6 +23,7 @@ func TestHandback(t *testing.T) {
 	s := newScene(t, append(withReplicas(), harness.InlineAuthorization)...)
 	s.others(t)
 	s.stop(t)
+	s.checkUnreadable(t)
 	golden(t, s.Namespace, "handback-dry-run", must(t, s.Namespace, cmd.ExitDone, "handback", "mcpserver/web", "--dry-run").out)
 	if declined := do(t, s.Namespace, call{args: []string{"handback", "web"}, input: "n\n"}); declined.code != cmd.ExitDeclined {
 		t.Fatalf("it ended with %d: %s", declined.code, declined.errOut)
@@ -45,6 +48,20 @@ func TestHandback(t *testing.T) {
 	if again.out != "Freehold holds nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}
+}
+
+// checkUnreadable checks that nothing is handed back while ToolHive's operator cannot read an MCPServer, though it is not
+// the one that is handed back.
+func (s *scene) checkUnreadable(t *testing.T) {
+	t.Helper()
+	long := harness.Server("long", v1beta1.TransportStdio, func(server *v1beta1.MCPServer) { server.Spec.ProxyReadTimeout = "2d" })
+	s.Create(t, long)
+	refused := do(t, s.Namespace, call{args: []string{"handback", "mcpserver/web", "--yes"}})
+	if refused.code != cmd.ExitFound || !strings.Contains(refused.out, `spec.proxyReadTimeout "2d" of MCPServer long`) {
+		t.Errorf("with an MCPServer that ToolHive cannot read it ended with %d: %s%s", refused.code, refused.out, refused.errOut)
+	}
+	s.checkHeld(t, managers.ClassFreehold)
+	s.Delete(t, long.Name, metav1.DeletePropagationBackground)
 }
 
 // justNow is the age of an entry that the plugin has just written, by its own clock.

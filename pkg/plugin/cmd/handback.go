@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
@@ -39,7 +40,8 @@ func (p *plugin) handback() *cobra.Command {
 ToolHive's managers: the gate on the backend's pods opens for ToolHive's runners, the backend's Services are the
 StatefulSet's again, the runner's Role has the rights that ToolHive gives it, and what ToolHive does not know goes.
 
-Both operators have to be stopped meanwhile, which is looked for first. The change is shown and checked before you are
+Both operators have to be stopped meanwhile, which is looked for first. So is a spec.proxyReadTimeout such as 2d, in any
+MCPServer: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown and checked before you are
 asked. It is done object by object, each guarded against changes in between; if it is interrupted, run it again.
 
 It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
@@ -146,7 +148,32 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer) (bool, error) {
 			fmt.Fprintln(o.Out, "To remove it: kubectl delete validatingadmissionpolicybinding freehold-runners    # or leave the namespace out of it")
 		}
 	}
-	return free, nil
+	readable, err := o.readable(palette, servers)
+	return free && readable, err
+}
+
+// readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too.
+func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.MCPServer) (bool, error) {
+	all, err := o.client.Servers("")
+	switch {
+	case apierrors.IsForbidden(err):
+		o.warn("%v; whether ToolHive's operator can read the others is not known", err)
+		all = servers
+	case err != nil:
+		return false, err
+	}
+	readable := true
+	for _, server := range all {
+		field, value := takeover.Unreadable(server)
+		if field == "" {
+			continue
+		}
+		readable = false
+		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of MCPServer %s in namespace %s, and would reconcile no MCPServer any more.",
+			field, value, server.Name, server.Namespace)))
+		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:", shell.Command("kubectl", "edit", "-n", server.Namespace, "mcpserver/"+server.Name))
+	}
+	return readable, nil
 }
 
 // plan reads what there is to hand back.
