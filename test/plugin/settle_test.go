@@ -247,7 +247,7 @@ func TestOperatorSettings(t *testing.T) {
 	}{
 		"of the Deployment": {[]string{"--operator=" + s.Name + "/freehold"}, "example.com/runner:2"},
 		"of the user":       {[]string{"--operator=" + s.Name + "/freehold", "--operator-arg=--runner-image=example.com/runner:3"}, "example.com/runner:3"},
-		"by default":        {[]string{known}, "ghcr.io/stacklok/toolhive/proxyrunner:latest"},
+		"by default":        {[]string{known}, "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must(t, s.Namespace, cmd.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
