@@ -181,6 +181,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 		return // Everything goes, one after the other. None of that is news.
 	}
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
+	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
 	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))
 	p.proxyRecovery.replace(p.key, recovery.failed)
 	for _, pod := range recovery.doomed {

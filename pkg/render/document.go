@@ -35,7 +35,7 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 		TrustProxyHeaders: spec.TrustProxyHeaders,
 
 		MaxRequestBodySize: spec.MaxRequestBodySize,
-		ProxyReadTimeout:   r.readTimeout(),
+		ProxyReadTimeout:   r.readTimeoutText(),
 
 		ProxyMode:      r.proxyMode,
 		EndpointPrefix: spec.EndpointPrefix,

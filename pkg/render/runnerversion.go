@@ -5,8 +5,10 @@ package render
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -20,10 +22,14 @@ var (
 	sinceProxyReadTimeout   = version.MustParseSemantic("0.58.0")
 )
 
+// sinceSessionOwners is the first release whose proxyrunner serves only those sessions of a shared store that tell who has
+// begun them.
+var sinceSessionOwners = version.MustParseSemantic("0.58.0")
+
 // runnerVersion is the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing, such as
 // latest, a digest or a tag of the user's own.
-func (r *renderer) runnerVersion() *version.Version {
-	image, _, _ := strings.Cut(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage), "@")
+func runnerVersion(image string) *version.Version {
+	image, _, _ = strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	if !tagged {
 		return nil
@@ -38,8 +44,8 @@ func (r *renderer) runnerVersion() *version.Version {
 // validateRunner checks that the proxyrunner honours what it is asked for. Where an older one would leave the MCPServer
 // with less protection, which plain text to Redis is, nothing is rendered.
 func (r *renderer) validateRunner() {
-	spec, runner := &r.server.Spec, r.runnerVersion()
-	image := quote(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage))
+	spec, wanted := &r.server.Spec, cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)
+	runner, image := runnerVersion(wanted), quote(wanted)
 	if r.redisTLS() != nil {
 		switch {
 		case runner == nil:
@@ -58,12 +64,33 @@ func (r *renderer) validateRunner() {
 		since *version.Version
 	}{
 		{"spec.maxRequestBodySize", spec.MaxRequestBodySize > 0, sinceMaxRequestBodySize},
-		{"spec.proxyReadTimeout", spec.ProxyReadTimeout != "", sinceProxyReadTimeout},
+		{"spec.proxyReadTimeout", r.readTimeoutText() != "", sinceProxyReadTimeout},
 	} {
-		if limit.set && runner != nil && runner.LessThan(limit.since) {
+		switch {
+		case !limit.set:
+		case runner == nil:
+			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown,
+				"The tag of the proxyrunner's image %s does not tell its version. Those before v%s ignore %s; make sure that it is newer.",
+				image, limit.since, limit.field)
+		case runner.LessThan(limit.since):
 			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerTooOld,
 				"%s has no effect: the proxyrunner is %s, and those before v%s ignore the field. "+
 					"Run the operator with a newer --runner-image.", limit.field, image, limit.since)
 		}
 	}
+}
+
+// LosesSessions reports whether the proxyrunner that is wanted does not serve the sessions that one of the proxy's pods has
+// begun in a store that they share. Where a tag does not tell a version it is false.
+func LosesSessions(pods []*corev1.Pod, opts Options) bool {
+	wanted := runnerVersion(cmp.Or(opts.RunnerImage, DefaultRunnerImage))
+	if wanted == nil || wanted.LessThan(sinceSessionOwners) {
+		return false
+	}
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			runs := runnerVersion(c.Image)
+			return c.Name == ProxyContainer && runs != nil && runs.LessThan(sinceSessionOwners)
+		})
+	})
 }

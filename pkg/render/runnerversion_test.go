@@ -4,51 +4,13 @@
 package render
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
-
-// TestReadTimeoutIsWrittenAsGoReadsIt: the API server accepts durations that Go, and so the proxyrunner, does not parse.
-// Each is translated, and none of them concerns another MCPServer.
-func TestReadTimeoutIsWrittenAsGoReadsIt(t *testing.T) {
-	cases := map[string]struct {
-		want    string
-		invalid bool
-	}{
-		"":       {},
-		"0s":     {},
-		"0":      {},
-		"90s":    {want: "1m30s"},
-		"1.5h":   {want: "1h30m0s"},
-		"2d":     {want: "48h0m0s"},
-		"1 week": {want: "168h0m0s"},
-		"-1s":    {invalid: true},
-		"abc":    {invalid: true},
-	}
-	for text, want := range cases {
-		t.Run(text, func(t *testing.T) {
-			server := newServer(func(s *v1beta1.MCPServer) { s.Spec.ProxyReadTimeout = text })
-			result, err := Render(Input{Server: server}, Options{})
-			invalid, refused := errors.AsType[*InvalidError](err)
-			if refused != want.invalid {
-				t.Fatalf("got error %v, want refused %v", err, want.invalid)
-			}
-			if refused {
-				if got := invalid.Problems[0]; got.Reason != v1beta1.ReasonInvalidLimit || !strings.Contains(got.Message, "spec.proxyReadTimeout") {
-					t.Errorf("got problem %+v", got)
-				}
-				return
-			}
-			document := parseJSON(t, []byte(runConfigText(t, result))).(map[string]any)
-			if got, _ := document["proxy_read_timeout"].(string); got != want.want {
-				t.Errorf("proxy_read_timeout is %q, want %q", got, want.want)
-			}
-		})
-	}
-}
 
 // TestOlderRunnersAreNotTrustedWithWhatTheyIgnore: a proxyrunner leaves keys of the RunConfig that it does not know out of
 // account without a word. Where that costs protection nothing is rendered, elsewhere it is reported.
@@ -75,6 +37,8 @@ func TestOlderRunnersAreNotTrustedWithWhatTheyIgnore(t *testing.T) {
 		{name: "TLS of the operator's Redis, older", image: "runner:v0.44.0", operatorRedis: &Redis{Address: "redis:6379", TLS: true}, refused: true},
 		{name: "the operator's Redis without TLS, older", image: "runner:v0.44.0", operatorRedis: &Redis{Address: "redis:6379"}},
 		{name: "size, older", image: "runner:v0.44.0", change: size, note: v1beta1.ReasonRunnerTooOld},
+		{name: "size, tag that says nothing", image: "runner:latest", change: size, note: v1beta1.ReasonRunnerVersionUnknown},
+		{name: "a timeout that is the default, older", image: "runner:v0.44.0", change: func(s *v1beta1.MCPServer) { s.Spec.ProxyReadTimeout = "0s" }},
 		{name: "size, newer", image: "runner:0.62.0", change: size},
 		{name: "timeout, older", image: "runner:v0.47.0", change: timeout, note: v1beta1.ReasonRunnerTooOld},
 		{name: "timeout, newer", image: "runner:v0.62.0", change: timeout},
@@ -103,5 +67,35 @@ func TestOlderRunnersAreNotTrustedWithWhatTheyIgnore(t *testing.T) {
 				t.Errorf("got notices %q, want %q", got, c.note)
 			}
 		})
+	}
+}
+
+// TestLosesSessions: with which images of its pods and of the operator a proxy loses sessions that it keeps in Redis.
+func TestLosesSessions(t *testing.T) {
+	for name, c := range map[string]struct {
+		wanted string
+		pods   []string
+		want   bool
+	}{
+		"no pods":                  {wanted: "runner:v0.62.0"},
+		"the same":                 {wanted: "runner:v0.62.0", pods: []string{"runner:v0.62.0"}},
+		"both before":              {wanted: "runner:v0.47.0", pods: []string{"runner:v0.44.0"}},
+		"both after":               {wanted: "runner:v0.62.0", pods: []string{"runner:v0.58.0"}},
+		"from before to after":     {wanted: "runner:v0.58.0", pods: []string{"runner:v0.57.9"}, want: true},
+		"to the default":           {pods: []string{"runner:v0.44.0"}, want: true},
+		"while both run":           {wanted: "runner:v0.62.0", pods: []string{"runner:v0.62.0", "runner:v0.44.0"}, want: true},
+		"back":                     {wanted: "runner:v0.44.0", pods: []string{"runner:v0.62.0"}},
+		"from a tag of the user's": {wanted: "runner:v0.62.0", pods: []string{"runner:mine"}},
+		"to a tag of the user's":   {wanted: "runner:mine", pods: []string{"runner:v0.44.0"}},
+	} {
+		var pods []*corev1.Pod
+		for _, image := range c.pods {
+			pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "sidecar", Image: "sidecar:v0.1.0"}, {Name: ProxyContainer, Image: image},
+			}}})
+		}
+		if got := LosesSessions(pods, Options{RunnerImage: c.wanted}); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -80,6 +81,29 @@ func TestConditionsThatFollowFromTheSpec(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLostSessions: the warning lasts as long as proxies are replaced, and concerns those that share a store.
+func TestLostSessions(t *testing.T) {
+	for name, test := range map[string]struct {
+		shared, loses bool
+		phase         rollout.Phase
+		want          [2]string
+	}{
+		"while they are replaced": {true, true, rollout.Progressing, [2]string{"True", "SessionsNotKept"}},
+		"once they are":           {true, true, rollout.Complete, [2]string{"False", "SessionStorageConfigured"}},
+		"by the same":             {true, false, rollout.Progressing, [2]string{"False", "SessionStorageConfigured"}},
+		"without a store":         {false, true, rollout.Progressing, [2]string{"False", "SessionStorageWarningNotApplicable"}},
+	} {
+		observed := status.Observation{
+			Server: server(), SharedSessions: test.shared, LosesSessions: test.loses, Proxy: rollout.State{Phase: test.phase},
+		}
+		observed.Server.Spec.Replicas = new(int32(1))
+		c := find(status.Compute(observed, noon), v1beta1.ConditionSessionStorageWarning)
+		if c == nil || [2]string{string(c.Status), c.Reason} != test.want {
+			t.Errorf("%s: got %+v, want %v", name, c, test.want)
+		}
 	}
 }
 

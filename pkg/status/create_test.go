@@ -104,7 +104,7 @@ func genObservation(t *rapid.T) status.Observation {
 		func() *corev1.Pod { return waiting(corev1.PodRunning, "CrashLoopBackOff") }, func() *corev1.Pod { return going(running()) },
 	}
 	o := status.Observation{
-		Server: server(), SharedSessions: rapid.Bool().Draw(t, "shared"), Notices: findings("notices"),
+		Server: server(), SharedSessions: rapid.Bool().Draw(t, "shared"), LosesSessions: rapid.Bool().Draw(t, "loses"), Notices: findings("notices"),
 		URL: rapid.SampledFrom([]string{"", "http://x"}).Draw(t, "url"),
 	}
 	o.Server.Spec.Replicas = number("spec.replicas")

@@ -20,6 +20,9 @@ type Observation struct {
 	URL string
 	// SharedSessions tells that the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool
+	// LosesSessions tells that a proxyrunner is wanted which does not serve the sessions in that store that pods of the proxy
+	// have begun.
+	LosesSessions bool
 	// Invalid are the reasons for which nothing was rendered; with any of them no child was written.
 	Invalid []Finding
 	// Notices are conditions that do not keep the MCPServer from being served.

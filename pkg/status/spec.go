@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // specFindings are the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
@@ -41,9 +42,14 @@ func specFindings(o Observation) []Finding {
 
 func sessionStorage(o Observation) Finding {
 	f := Finding{Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionFalse}
-	if o.SharedSessions {
+	switch {
+	case o.SharedSessions && o.LosesSessions && o.Proxy.Phase == rollout.Progressing:
+		f.Status, f.Reason = metav1.ConditionTrue, v1beta1.ReasonSessionsNotKept
+		f.Message = "A proxyrunner takes over that does not serve the sessions which those before v0.58.0 have begun in Redis; " +
+			"clients have to begin new ones. While both run, requests of a session fail at the proxies of the other."
+	case o.SharedSessions:
 		f.Reason, f.Message = v1beta1.ReasonSessionStorageConfigured, "Sessions are kept in Redis"
-	} else {
+	default:
 		f.Reason, f.Message = v1beta1.ReasonSessionStorageWarningNotApplicable, "One proxy pod needs no shared session store"
 	}
 	return f

@@ -27,7 +27,8 @@ const (
 	ConditionWebhookConfigValidated = "WebhookConfigValidated"
 	// ConditionStdioReplicaCapped is True while a number of replicas above 1 is held at 1 because of stdio.
 	ConditionStdioReplicaCapped = "StdioReplicaCapped"
-	// ConditionSessionStorageWarning is True while several proxy pods have no shared session store.
+	// ConditionSessionStorageWarning is True while several proxy pods have no shared session store, and while a proxyrunner
+	// takes over that does not serve the sessions in the store.
 	ConditionSessionStorageWarning = "SessionStorageWarning"
 	// ConditionRateLimitConfigValid is False while spec.rateLimiting cannot be enforced.
 	ConditionRateLimitConfigValid = "RateLimitConfigValid"

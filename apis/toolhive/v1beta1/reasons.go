@@ -86,7 +86,7 @@ const (
 	// ReasonRunnerTooOld is a field that the proxyrunner in use ignores. On SpecValid=False, and nothing is written, where the
 	// MCPServer would have less protection than it asks for; on SpecValid=True otherwise.
 	ReasonRunnerTooOld = "RunnerTooOld"
-	// ReasonRunnerVersionUnknown is a proxyrunner's image whose tag does not tell whether it honours a field that protects.
+	// ReasonRunnerVersionUnknown is a proxyrunner's image whose tag does not tell whether it honours a field that it may ignore.
 	// On SpecValid=True.
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
 	// ReasonPermissionProfileUnsupported is a permission profile, which has no effect. On SpecValid=True.
@@ -99,6 +99,9 @@ const (
 	ReasonStdioTransportCapAt1 = "StdioTransportCapAt1"
 	// ReasonSessionStorageMissingForReplicas is that several proxies do not share sessions. On SessionStorageWarning=True.
 	ReasonSessionStorageMissingForReplicas = "SessionStorageMissingForReplicas"
+	// ReasonSessionsNotKept is that the proxyrunner is being replaced by one that does not serve the sessions in Redis which
+	// the one before has begun. On SessionStorageWarning=True.
+	ReasonSessionsNotKept = "SessionsNotKept"
 	// ReasonPrimaryUpstreamProviderIgnored is a deprecated field that has no effect. On
 	// AuthzPrimaryUpstreamProviderIgnored=True.
 	ReasonPrimaryUpstreamProviderIgnored = "PrimaryUpstreamProviderIgnored"

@@ -6,10 +6,14 @@ package takeover
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -100,6 +104,13 @@ func New(in desired.Input) (*Plan, error) {
 		return nil, err
 	}
 	plan.Notices = result.Notices
+	if result.SharedSessions && losesSessions(in) {
+		plan.Notices = append(plan.Notices, render.Problem{
+			Condition: v1beta1.ConditionSessionStorageWarning, Reason: v1beta1.ReasonSessionsNotKept,
+			Message: "The proxyrunner that takes over does not serve the sessions which those before v0.58.0 have begun in Redis; " +
+				"clients have to begin new ones.",
+		})
+	}
 	for i := range result.Intents {
 		intent := &result.Intents[i]
 		if managers.CountsReplicas(intent.Writer) {
@@ -131,6 +142,19 @@ func New(in desired.Input) (*Plan, error) {
 	}
 	slices.SortStableFunc(plan.Objects, func(a, b Object) int { return slices.Index(moments, a.When) - slices.Index(moments, b.When) })
 	return plan, nil
+}
+
+// losesSessions reports whether the proxyrunner that the Deployment runs is replaced by one that does not serve its sessions.
+func losesSessions(in desired.Input) bool {
+	live := in.Child(inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name))
+	if live == nil {
+		return false
+	}
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, deployment); err != nil {
+		return false // An API server sends none such.
+	}
+	return render.LosesSessions([]*corev1.Pod{{Spec: deployment.Spec.Template.Spec}}, in.Options)
 }
 
 // plan works out what the writers of an object do: first the one that inherits ToolHive's claims, then that of replicas.

@@ -88,6 +88,19 @@ var oddities = []oddity{
 		expect: harness.Expectation{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionUnknown, Reason: "GroupRefNotChecked", Message: []string{`"shared"`}},
 	},
 	{
+		name: "permission-profile", harmless: true,
+		change: func(server *v1beta1.MCPServer) {
+			server.Spec.PermissionProfile = &v1beta1.PermissionProfileRef{Type: "configmap", Name: "absent", Key: "../../etc/passwd"}
+		},
+		expect: works("PermissionProfileUnsupported", "spec.permissionProfile", "NetworkPolicy"),
+	},
+	{
+		// It would keep ToolHive's operator from reading any MCPServer.
+		name: "days", silent: true,
+		change: func(server *v1beta1.MCPServer) { server.Spec.ProxyReadTimeout = "2d" },
+		expect: works("Valid"),
+	},
+	{
 		name: "restart-at-noon", harmless: true,
 		change: func(server *v1beta1.MCPServer) {
 			server.Annotations = map[string]string{v1beta1.AnnotationRestartedAt: "noon"}

@@ -66,8 +66,8 @@ var rejections = []rejection{
 	{"a secret needs a name", `{"secrets":[{"name":"s","key":"k"}]}`, `{"secrets":[{"key":"k"}]}`, "spec.secrets[0].name", "Required"},
 	{"a secret needs a key", `{"secrets":[{"name":"s","key":"k"}]}`, `{"secrets":[{"name":"s"}]}`, "spec.secrets[0].key", "Required"},
 	{
-		"secrets are keyed by name", `{"secrets":[{"name":"s","key":"k"},{"name":"t","key":"k"}]}`,
-		`{"secrets":[{"name":"s","key":"k"},{"name":"s","key":"l"}]}`, "spec.secrets[1]", "Duplicate",
+		"secrets are keyed by name and key", `{"secrets":[{"name":"s","key":"k"},{"name":"t","key":"k"},{"name":"s","key":"l"}]}`,
+		`{"secrets":[{"name":"s","key":"k"},{"name":"s","key":"k","targetEnvName":"T"}]}`, "spec.secrets[1]", "Duplicate",
 	},
 	{
 		"permissionProfile.type is an enum", `{"permissionProfile":{"type":"builtin","name":"none"}}`,
@@ -166,6 +166,38 @@ var rejections = []rejection{
 	{"telemetryConfigRef needs a name", `{"telemetryConfigRef":{"name":"t"}}`, `{"telemetryConfigRef":{"name":""}}`, "spec.telemetryConfigRef.name", "at least 1 chars long"},
 	{"groupRef needs a name", `{"groupRef":{"name":"g"}}`, `{"groupRef":{"name":""}}`, "spec.groupRef.name", "at least 1 chars long"},
 	{"sessionAffinity is an enum", `{"sessionAffinity":"None"}`, `{"sessionAffinity":"Cookie"}`, "spec.sessionAffinity", "Unsupported value"},
+	{"a body's size is not negative", `{"maxRequestBodySize":0}`, `{"maxRequestBodySize":-1}`, "spec.maxRequestBodySize", "greater than or equal to 0"},
+	// Days are a duration for the API server, though not for Go.
+	{"proxyReadTimeout is a duration", `{"proxyReadTimeout":"2d"}`, `{"proxyReadTimeout":"soon"}`, "spec.proxyReadTimeout", "duration"},
+	{"proxyReadTimeout is not negative", `{"proxyReadTimeout":"0s"}`, `{"proxyReadTimeout":"-1s"}`, "spec.proxyReadTimeout", "must be non-negative"},
+	{
+		"tls needs redis", `{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{}}}`,
+		`{"sessionStorage":{"provider":"memory","tls":{}}}`, "spec.sessionStorage", "tls is only supported when provider is redis",
+	},
+	{
+		"insecureSkipVerify excludes caCertSecretRef",
+		`{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"insecureSkipVerify":false,"caCertSecretRef":{"name":"s","key":"k"}}}}`,
+		`{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"insecureSkipVerify":true,"caCertSecretRef":{"name":"s","key":"k"}}}}`,
+		"spec.sessionStorage", "set only one",
+	},
+	{
+		"caCertSecretRef has no empty name", `{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"caCertSecretRef":{"name":"s","key":"k"}}}}`,
+		`{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"caCertSecretRef":{"name":"","key":"k"}}}}`,
+		"spec.sessionStorage", "requires a non-empty name and key",
+	},
+	{
+		"caCertSecretRef needs a key", `{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"caCertSecretRef":{"name":"s","key":"k"}}}}`,
+		`{"sessionStorage":{"provider":"redis","address":"redis:6379","tls":{"caCertSecretRef":{"name":"s"}}}}`,
+		"spec.sessionStorage.tls.caCertSecretRef.key", "Required",
+	},
+	{
+		"a requirement of a node needs an operator", `{"resourceOverrides":{"proxyDeployment":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+			{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}}}`,
+		`{"resourceOverrides":{"proxyDeployment":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+			{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k"}]}]}}}}}}`,
+		"spec.resourceOverrides.proxyDeployment.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator",
+		"Required",
+	},
 	{"replicas are not negative", `{"replicas":0}`, `{"replicas":-1}`, "spec.replicas", "greater than or equal to 0"},
 	{"backendReplicas are not negative", `{"backendReplicas":0}`, `{"backendReplicas":-1}`, "spec.backendReplicas", "greater than or equal to 0"},
 	{

@@ -40,9 +40,9 @@ func TestNewerSchema(t *testing.T) {
 	good := s.ChildVersions(t)
 
 	s.extendSchema(t, func(spec map[string]any) {
-		spec["maxRequestBodySize"] = map[string]any{"type": "string"}
+		spec["proxyWriteTimeout"] = map[string]any{"type": "string"}
 		storage := spec["sessionStorage"].(map[string]any)["properties"].(map[string]any)
-		storage["tls"] = map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+		storage["sentinel"] = map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 		spec["endpointPrefix"] = map[string]any{"x-kubernetes-int-or-string": true}
 	})
 	newImage := harness.Replace("/spec/image", harness.OtherImage)
@@ -51,16 +51,16 @@ func TestNewerSchema(t *testing.T) {
 		expect        harness.Expectation
 	}{
 		"top": {
-			with:    []harness.Operation{newImage, harness.Add("/spec/maxRequestBodySize", "1Mi")},
-			without: []harness.Operation{{Op: "remove", Path: "/spec/maxRequestBodySize"}},
-			expect:  invalidSpec("UnknownField", `"spec.maxRequestBodySize"`, "Upgrade Freehold", "remove the field"),
+			with:    []harness.Operation{newImage, harness.Add("/spec/proxyWriteTimeout", "1m")},
+			without: []harness.Operation{{Op: "remove", Path: "/spec/proxyWriteTimeout"}},
+			expect:  invalidSpec("UnknownField", `"spec.proxyWriteTimeout"`, "Upgrade Freehold", "remove the field"),
 		},
 		"deep": {
 			with: []harness.Operation{newImage, harness.Add("/spec/sessionStorage", map[string]any{
-				"provider": "redis", "address": "redis:6379", "tls": map[string]any{"insecureSkipVerify": false},
+				"provider": "redis", "address": "redis:6379", "sentinel": map[string]any{"master": "one"},
 			})},
-			without: []harness.Operation{{Op: "remove", Path: "/spec/sessionStorage/tls"}},
-			expect:  invalidSpec("UnknownField", `"spec.sessionStorage.tls"`),
+			without: []harness.Operation{{Op: "remove", Path: "/spec/sessionStorage/sentinel"}},
+			expect:  invalidSpec("UnknownField", `"spec.sessionStorage.sentinel"`),
 		},
 		"odd": {
 			with:    []harness.Operation{newImage, harness.Add("/spec/endpointPrefix", 5)},

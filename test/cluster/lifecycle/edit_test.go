@@ -106,6 +106,48 @@ var fieldEdits = []fieldEdit{
 		writes: harness.Once("event"), // a warning: it has no effect
 	},
 	{
+		name:   "body-size",
+		change: func(s *v1beta1.MCPServer) { s.Spec.MaxRequestBodySize = 1 << 20 },
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+	},
+	{
+		name:   "read-timeout",
+		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyReadTimeout = "90s" },
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+	},
+	{
+		name:   "read-timeout-reworded", // is the same time
+		before: []harness.Change{func(s *v1beta1.MCPServer) { s.Spec.ProxyReadTimeout = "90s" }},
+		change: func(s *v1beta1.MCPServer) { s.Spec.ProxyReadTimeout = "1m30s" },
+		writes: harness.WriteCount{},
+	},
+	{
+		name: "session-tls",
+		before: []harness.Change{func(s *v1beta1.MCPServer) {
+			s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageRedis, Address: "redis:6379"}
+		}},
+		change: func(s *v1beta1.MCPServer) {
+			s.Spec.SessionStorage.TLS = &v1beta1.RedisTLSConfig{CACertSecretRef: &v1beta1.SecretKeyRef{Name: "redis-ca", Key: "ca.crt"}}
+		},
+		writes: harness.Once("runconfig", "proxy"), rolls: []harness.Component{harness.Proxy},
+	},
+	{
+		name: "scheduling", // of the proxy alone
+		change: func(s *v1beta1.MCPServer) {
+			s.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{
+				Tolerations: []v1beta1.Toleration{{Key: "dedicated", Operator: "Exists", Effect: "NoSchedule"}},
+				Affinity: &v1beta1.Affinity{PodAntiAffinity: &v1beta1.PodAntiAffinity{
+					PreferredDuringSchedulingIgnoredDuringExecution: []v1beta1.WeightedPodAffinityTerm{{
+						Weight: 100, PodAffinityTerm: v1beta1.PodAffinityTerm{
+							LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mcpserver"}}, TopologyKey: "kubernetes.io/hostname",
+						},
+					}},
+				}},
+			}}
+		},
+		writes: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
+	},
+	{
 		name: "secrets", // are the backend's alone
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Secrets = []v1beta1.SecretRef{{Name: "credentials", Key: "token", TargetEnvName: "TOKEN"}}
