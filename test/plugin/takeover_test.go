@@ -201,3 +201,14 @@ func TestTakeoverWithoutRights(t *testing.T) {
 		t.Errorf("it says %s", refused.out)
 	}
 }
+
+// TestNewerDefinition: the preview warns before the manifests replace a definition of MCPServers that has more than theirs.
+func TestNewerDefinition(t *testing.T) {
+	ns := harness.NewForTest(t).Namespace(t)
+	ns.Kubectl(t).Run(t, "patch", "customresourcedefinition/mcpservers.toolhive.stacklok.dev", "--type=json", "-p",
+		`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newer","value":{"type":"string"}}]`)
+	got := must(t, ns, cmd.ExitDone, "takeover", "--preview")
+	if !strings.Contains(got.errOut, "has what Freehold's lacks: spec.newer. Do not replace it") {
+		t.Errorf("it says %s", got.errOut)
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/deploy/crd"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+)
+
+// TestNarrowed: what Freehold's definition would take away from one in a cluster.
+func TestNarrowed(t *testing.T) {
+	type tree = map[string]any
+	for name, c := range map[string]struct {
+		change func(t *testing.T, definition *unstructured.Unstructured, spec tree)
+		want   []string
+	}{
+		"the same": {change: func(*testing.T, *unstructured.Unstructured, tree) {}},
+		"fields less": {change: func(_ *testing.T, _ *unstructured.Unstructured, spec tree) {
+			delete(spec, "proxyReadTimeout")
+			delete(spec["sessionStorage"].(tree)["properties"].(tree), "tls")
+		}},
+		"fields more": {
+			change: func(_ *testing.T, _ *unstructured.Unstructured, spec tree) {
+				spec["newer"] = tree{"type": "object", "properties": tree{"below": tree{"type": "string"}}}
+				spec["sessionStorage"].(tree)["properties"].(tree)["sentinel"] = tree{"type": "string"}
+				spec["env"].(tree)["items"].(tree)["properties"].(tree)["valueFrom"] = tree{"type": "object"}
+			},
+			want: []string{"spec.env[].valueFrom", "spec.newer", "spec.sessionStorage.sentinel"},
+		},
+		"below what keeps everything": {change: func(_ *testing.T, _ *unstructured.Unstructured, spec tree) {
+			spec["podTemplateSpec"].(tree)["properties"] = tree{"spec": tree{"type": "object"}}
+		}},
+		"a version more": {
+			change: func(t *testing.T, definition *unstructured.Unstructured, _ tree) {
+				t.Helper()
+				versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+				if err := unstructured.SetNestedSlice(definition.Object, append(versions, tree{"name": "v1"}), "spec", "versions"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: []string{"version v1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, definition := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+			for _, read := range []*unstructured.Unstructured{own, definition} {
+				if err := yaml.Unmarshal([]byte(crd.MCPServers), &read.Object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			versions := definition.Object["spec"].(tree)["versions"].([]any)
+			schema := versions[len(versions)-1].(tree)["schema"].(tree)["openAPIV3Schema"].(tree)
+			c.change(t, definition, schema["properties"].(tree)["spec"].(tree)["properties"].(tree))
+			if diff := cmp.Diff(c.want, takeover.Narrowed(definition, own)); diff != "" {
+				t.Errorf("lost (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
