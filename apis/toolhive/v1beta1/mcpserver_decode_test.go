@@ -22,8 +22,8 @@ func TestUnknownFieldsOfASpecAreRecorded(t *testing.T) {
 	}{
 		"none":          {spec: `{"image":"i","podTemplateSpec":{"spec":{"anything":1}},"resources":{"limits":{"cpu":"1"}}}`},
 		"null":          {spec: `null`},
-		"at the top":    {spec: `{"image":"i","maxRequestBodySize":"1Mi"}`, unknown: []string{"maxRequestBodySize"}},
-		"in the middle": {spec: `{"sessionStorage":{"provider":"redis","tls":{"a":1}}}`, unknown: []string{"sessionStorage.tls"}},
+		"at the top":    {spec: `{"image":"i","proxyWriteTimeout":"1m"}`, unknown: []string{"proxyWriteTimeout"}},
+		"in the middle": {spec: `{"sessionStorage":{"provider":"redis","sentinel":{"a":1}}}`, unknown: []string{"sessionStorage.sentinel"}},
 		"in a list":     {spec: `{"env":[{"name":"A"},{"name":"B","from":1}]}`, unknown: []string{"env[1].from"}},
 		"several": {
 			spec:    `{"b":1,"image":"i","a":{},"authzConfig":{"type":"inline","strict":true}}`,
@@ -96,13 +96,13 @@ func TestOneUnreadableSpecLeavesTheListReadable(t *testing.T) {
 func TestUnknownFieldsAreRecordedOfADynamicClientsObject(t *testing.T) {
 	object := map[string]any{
 		"metadata": map[string]any{"name": "web"},
-		"spec":     map[string]any{"image": "i", "sessionStorage": map[string]any{"tls": map[string]any{}}},
+		"spec":     map[string]any{"image": "i", "sessionStorage": map[string]any{"sentinel": map[string]any{}}},
 	}
 	server := &MCPServer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, server); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"sessionStorage.tls"}, server.Spec.UnknownFields); diff != "" || server.Spec.Image != "i" {
+	if diff := cmp.Diff([]string{"sessionStorage.sentinel"}, server.Spec.UnknownFields); diff != "" || server.Spec.Image != "i" {
 		t.Errorf("got %+v; unknown (-want +got):\n%s", server.Spec, diff)
 	}
 }
