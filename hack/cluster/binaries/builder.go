@@ -68,10 +68,8 @@ func (b builder) one(ctx context.Context, goCommand string, tool Tool, label str
 		return fmt.Errorf("making a build directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	for name, content := range r.module.files() {
-		if err := os.WriteFile(filepath.Join(scratch, name), content, 0o600); err != nil {
-			return fmt.Errorf("writing the build module: %w", err)
-		}
+	if err := r.module.write(scratch); err != nil {
+		return err
 	}
 	output := filepath.Join(scratch, "output")
 	if err := os.Mkdir(output, 0o755); err != nil {
@@ -106,6 +104,7 @@ func (b builder) goBuild(ctx context.Context, goCommand, dir string, r recipe, v
 		// A workspace around the caller is not about these modules.
 		"GOWORK=off",
 	)
+	environment = append(environment, r.module.env...)
 	// The number of packages makes the progress meaningful. It is not worth failing for: the build itself gives
 	// the better error.
 	list := exec.CommandContext(ctx, goCommand, "list", "-mod=readonly", "-deps", r.pkg)

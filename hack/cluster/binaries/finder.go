@@ -28,7 +28,8 @@ type Finder struct {
 	AssetsDir string
 	// CacheDir is where programs are kept. Default: CacheDir().
 	CacheDir string
-	// Progress is told what is built. Nothing is written when nothing has to be built. Default: os.Stderr.
+	// Progress is told what is built, and which programs are substituted builds. Nothing else is written when nothing has
+	// to be built. Default: os.Stderr.
 	Progress io.Writer
 }
 
@@ -62,6 +63,9 @@ func (f Finder) Ensure(ctx context.Context, tools ...Tool) (map[Tool]string, err
 		f.CacheDir = dir
 	}
 
+	if err := sayNotes(f.Progress, tools); err != nil {
+		return nil, err
+	}
 	found := make(map[Tool]string, len(tools))
 	missing, err := f.find(tools, found)
 	if err != nil || len(missing) == 0 {
@@ -94,6 +98,25 @@ func (f Finder) Ensure(ctx context.Context, tools ...Tool) (map[Tool]string, err
 		return nil, fmt.Errorf("built %v but did not find them in %s", missing, binDir)
 	}
 	return found, nil
+}
+
+// sayNotes says of each program that is not the one that its authors publish in which way it is not.
+func sayNotes(progress io.Writer, tools []Tool) error {
+	for _, tool := range tools {
+		r, err := recipeFor(tool)
+		if err != nil {
+			return err
+		}
+		if r.module.note == "" {
+			continue
+		}
+		version, err := r.version()
+		if err != nil {
+			return err
+		}
+		say(progress, "%s %s is %s", tool, version, r.module.note)
+	}
+	return nil
 }
 
 // find adds to found the path of each tool that exists and returns the others.

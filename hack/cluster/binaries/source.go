@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 )
 
 // Source returns the directory with the Go module that the tool is built from, in Go's module cache. It has all the
@@ -26,13 +25,11 @@ func Source(ctx context.Context, tool Tool) (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	for name, content := range r.module.files() {
-		if err := os.WriteFile(filepath.Join(scratch, name), content, 0o600); err != nil {
-			return "", fmt.Errorf("writing the build module: %w", err)
-		}
+	if err := r.module.write(scratch); err != nil {
+		return "", err
 	}
 	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.versionOf)
-	download.Dir, download.Env = scratch, append(os.Environ(), "GOWORK=off")
+	download.Dir, download.Env = scratch, append(append(os.Environ(), "GOWORK=off"), r.module.env...)
 	output, failed := download.Output()
 	var module struct{ Dir, Error string }
 	if err := json.Unmarshal(output, &module); err != nil && failed == nil {

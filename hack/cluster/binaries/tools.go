@@ -8,7 +8,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
-	"os"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -91,74 +91,12 @@ var corednsSum []byte
 //go:embed modules/_coredns/main.go
 var corednsMain []byte
 
-//go:embed modules/toolhive.mod
-var toolhiveMod []byte
-
-//go:embed modules/toolhive.sum
-var toolhiveSum []byte
-
-//go:embed modules/toolhive-v0.44.0.mod
-var toolhive0440Mod []byte
-
-//go:embed modules/toolhive-v0.44.0.sum
-var toolhive0440Sum []byte
-
-// buildModule is a Go module that requires the programs it builds, and nothing else.
-type buildModule struct {
-	name     string
-	mod, sum []byte
-	// main is the main.go of a module that has a main package of its own.
-	main []byte
-}
-
-// files returns the content of the module by file name.
-func (m buildModule) files() map[string][]byte {
-	files := map[string][]byte{"go.mod": m.mod, "go.sum": m.sum}
-	if m.main != nil {
-		files["main.go"] = m.main
-	}
-	return files
-}
-
 var (
 	kubernetesModule = buildModule{name: "kubernetes", mod: kubernetesMod, sum: kubernetesSum}
 	earlierModule    = buildModule{name: "earlier", mod: earlierMod, sum: earlierSum}
 	kwokModule       = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
 	corednsModule    = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
-
-	// toolhiveModules are the releases of ToolHive that can be built, the usual one first.
-	toolhiveModules = []buildModule{
-		{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum},
-		{name: "toolhive-v0.44.0", mod: toolhive0440Mod, sum: toolhive0440Sum},
-	}
 )
-
-const (
-	// ToolHiveEnv names the release of ToolHive whose programs are used, such as v0.44.0, for suites that are run with
-	// several of them.
-	ToolHiveEnv = "FREEHOLD_TOOLHIVE"
-	toolHive    = "github.com/stacklok/toolhive"
-)
-
-// toolhiveModule is the one that ToolHiveEnv names.
-func toolhiveModule() (buildModule, error) {
-	wanted := os.Getenv(ToolHiveEnv)
-	if wanted == "" {
-		return toolhiveModules[0], nil
-	}
-	var versions []string
-	for _, module := range toolhiveModules {
-		version, err := recipe{module: module, versionOf: toolHive}.version()
-		if err != nil {
-			return buildModule{}, err
-		}
-		if version == wanted {
-			return module, nil
-		}
-		versions = append(versions, version)
-	}
-	return buildModule{}, fmt.Errorf("%s is %q, and there are %s", ToolHiveEnv, wanted, strings.Join(versions, ", "))
-}
 
 // recipe says how one program is built.
 type recipe struct {
@@ -254,6 +192,9 @@ func (r recipe) cacheKey(tool Tool, version string) string {
 	parts := [][]byte{r.module.mod, r.module.sum, []byte(strings.Join(r.buildArgs(version, ""), "\x00"))}
 	if r.module.main != nil {
 		parts = append(parts, r.module.main)
+	}
+	for _, path := range slices.Sorted(maps.Keys(r.module.standIns)) {
+		parts = append(parts, []byte(path), r.module.standIns[path])
 	}
 	for _, part := range parts {
 		// The length keeps parts apart that would read the same when joined.

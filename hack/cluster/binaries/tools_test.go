@@ -105,11 +105,12 @@ func TestCacheKeyChangesWithWhatIsBuilt(t *testing.T) {
 		t.Errorf("the same build has the keys %s and %s", key, again)
 	}
 	for name, change := range map[string]func(*recipe){
-		"go.mod":  func(r *recipe) { r.module.mod = []byte("other") },
-		"go.sum":  func(r *recipe) { r.module.sum = []byte("other") },
-		"main.go": func(r *recipe) { r.module.main = []byte("main") },
-		"package": func(r *recipe) { r.pkg = "other" },
-		"stamp":   func(r *recipe) { r.stamp = nil },
+		"go.mod":   func(r *recipe) { r.module.mod = []byte("other") },
+		"go.sum":   func(r *recipe) { r.module.sum = []byte("other") },
+		"main.go":  func(r *recipe) { r.module.main = []byte("main") },
+		"stand-in": func(r *recipe) { r.module.standIns = map[string][]byte{"lib/lib.go": []byte("package lib")} },
+		"package":  func(r *recipe) { r.pkg = "other" },
+		"stamp":    func(r *recipe) { r.stamp = nil },
 		// The same bytes in another place.
 		"border": func(r *recipe) { r.module.mod, r.module.sum = []byte("mods"), []byte("um") },
 	} {
@@ -155,26 +156,5 @@ func TestBuildStatus(t *testing.T) {
 	write(string(bytes.Repeat([]byte("a message\n"), 2*keptMessages)))
 	if got := strings.Count(status.messages(), "a message"); got != keptMessages {
 		t.Errorf("%d messages are kept, want %d", got, keptMessages)
-	}
-}
-
-// TestToolHiveReleasesAreChosenByTheEnvironment: each release that there is a module for, and no other.
-func TestToolHiveReleasesAreChosenByTheEnvironment(t *testing.T) {
-	t.Setenv(ToolHiveEnv, "")
-	usual, err := Version(ProxyRunner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for wanted, want := range map[string]string{"": usual, usual: usual, "v0.44.0": "v0.44.0"} {
-		t.Setenv(ToolHiveEnv, wanted)
-		for _, tool := range []Tool{ProxyRunner, ToolHiveOperator} {
-			if got, err := Version(tool); err != nil || got != want {
-				t.Errorf("%s=%s: %s is of version %q (%v), want %s", ToolHiveEnv, wanted, tool, got, err, want)
-			}
-		}
-	}
-	t.Setenv(ToolHiveEnv, "v0.1.0")
-	if _, err := Version(ProxyRunner); err == nil || !strings.Contains(err.Error(), usual) {
-		t.Errorf("v0.1.0: got error %v, want one that names %s", err, usual)
 	}
 }

@@ -52,7 +52,8 @@ containerd, kubelet, kube-proxy and CoreDNS in a network of its own, and contain
 The programs are built from Go modules when they are needed for the first time, which takes 5 to 15 minutes, and are
 kept in the cache. Environment:
   ` + binaries.AssetsEnv + `  a directory with ready-made programs to use instead
-  ` + binaries.CacheEnv + `      the cache directory, default "freehold" in the user's cache directory`,
+  ` + binaries.CacheEnv + `      the cache directory, default "freehold" in the user's cache directory
+  ` + binaries.ToolHiveEnv + `   the release of ToolHive whose proxyrunner a real node has: ` + strings.Join(binaries.ToolHiveReleases(), ", "),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

@@ -5,7 +5,7 @@
 # Writes the build modules of the local cluster for given versions:
 #
 #   regenerate.sh [kubernetes [KUBERNETES ETCD] | earlier [KUBERNETES] | kwok [KWOK] | coredns [COREDNS] |
-#                  toolhive [TOOLHIVE]]
+#                  toolhive [TOOLHIVE] | toolhive-substituted [TOOLHIVE]]
 #
 # Earlier is the minor version of Kubernetes before that of the other programs, see EarlierControllerManager.
 #
@@ -106,10 +106,43 @@ toolhive() {
 
 # Earlier releases are kept beside, as toolhive-VERSION: regenerate.sh toolhive VERSION, and rename what it has written.
 
+# A release that needs modules which the Go module proxy does not have. The replacements are kept, and edited by hand; those
+# by a folder are in _toolhive. Try the plain build first: what is missing today may be there tomorrow.
+toolhive_substituted() {
+  local kept=$here/toolhive-substituted.mod folder
+  local toolhive=${1:-$(pinned github.com/stacklok/toolhive "$kept")}
+  export GOTOOLCHAIN=auto
+  cp -r "$here/_toolhive" "$scratch/toolhive-substituted" && cd "$scratch/toolhive-substituted"
+  for folder in $(sed -n 's#.* => \./##p' "$kept"); do
+    printf 'module standin\n\n%s\n' "$(grep '^go ' "$kept")" >"$folder/go.mod"
+  done
+  {
+    echo "module github.com/freehold-dev/freehold/hack/cluster/binaries/toolhive"
+    echo
+    grep '^go ' "$kept"
+    echo
+    echo "tool ("
+    echo "	github.com/stacklok/toolhive/cmd/thv-operator"
+    echo "	github.com/stacklok/toolhive/cmd/thv-proxyrunner"
+    echo ")"
+    echo
+    echo "require github.com/stacklok/toolhive $toolhive"
+    echo
+    sed -n '/^replace (/,/^)/p' "$kept"
+  } >go.mod
+  # Some that only tests of libraries import are missing too; nothing of theirs is built.
+  go mod tidy -e
+  cp go.mod "$kept"
+  cp go.sum "${kept%.mod}.sum"
+}
+
 # Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.
 case ${1:-all} in
 kubernetes | earlier | kwok | coredns | toolhive)
   "$@"
+  ;;
+toolhive-substituted)
+  toolhive_substituted "${@:2}"
   ;;
 all)
   (kubernetes)
@@ -117,6 +150,7 @@ all)
   (kwok)
   (coredns)
   (toolhive)
+  (toolhive_substituted)
   ;;
 *)
   sed -n '5,13p' "$here/regenerate.sh" >&2

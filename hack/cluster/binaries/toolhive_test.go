@@ -1,0 +1,110 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binaries
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+// TestToolHiveReleasesAreChosenByTheEnvironment: each release that there is a module for, and no other.
+func TestToolHiveReleasesAreChosenByTheEnvironment(t *testing.T) {
+	t.Setenv(ToolHiveEnv, "")
+	usual, err := Version(ProxyRunner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wanted, want := range map[string]string{"": usual, usual: usual, "v0.44.0": "v0.44.0", "v0.62.0": "v0.62.0"} {
+		t.Setenv(ToolHiveEnv, wanted)
+		for _, tool := range []Tool{ProxyRunner, ToolHiveOperator} {
+			if got, err := Version(tool); err != nil || got != want {
+				t.Errorf("%s=%s: %s is of version %q (%v), want %s", ToolHiveEnv, wanted, tool, got, err, want)
+			}
+		}
+	}
+	t.Setenv(ToolHiveEnv, "v0.1.0")
+	if _, err := Version(ProxyRunner); err == nil || !strings.Contains(err.Error(), usual) {
+		t.Errorf("v0.1.0: got error %v, want one that names %s", err, usual)
+	}
+}
+
+// TestStandInsAreWhatTheModuleReplaces: a folder of the build module for each replacement by a folder, with Go files and
+// the go.mod that the go command asks for, and no folder besides.
+func TestStandInsAreWhatTheModuleReplaces(t *testing.T) {
+	for _, module := range toolhiveModules {
+		parsed, err := modfile.Parse("go.mod", module.mod, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := module.write(dir); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"go.mod", "go.sum"}
+		for _, replace := range parsed.Replace {
+			if replace.New.Version != "" {
+				continue
+			}
+			folder := filepath.Base(replace.New.Path)
+			want = append(want, folder)
+			if _, err := os.Stat(filepath.Join(dir, folder, "go.mod")); err != nil {
+				t.Errorf("module %s: %v", module.name, err)
+			}
+			sources := func(name string) bool {
+				return strings.HasPrefix(name, folder+"/") && strings.HasSuffix(name, ".go")
+			}
+			if !slices.ContainsFunc(keys(module.standIns), sources) {
+				t.Errorf("module %s has no source for %s", module.name, replace.Old.Path)
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, entry := range entries {
+			got = append(got, entry.Name())
+		}
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("module %s consists of %v, want %v", module.name, got, want)
+		}
+		if substituted := len(parsed.Replace) > 0; substituted != (module.note != "") {
+			t.Errorf("module %s replaces %d modules, and its note is %q", module.name, len(parsed.Replace), module.note)
+		}
+	}
+}
+
+func keys(files map[string][]byte) (names []string) {
+	for name := range files {
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestEnsureTellsOfSubstitutedBuilds: each time, not only when they are built.
+func TestEnsureTellsOfSubstitutedBuilds(t *testing.T) {
+	finder, progress, builds := newFinder(t)
+	for _, version := range []string{"v0.62.0", "v0.44.0"} {
+		t.Setenv(ToolHiveEnv, version)
+		for range 2 {
+			progress.Reset()
+			if _, err := finder.Ensure(t.Context(), ProxyRunner); err != nil {
+				t.Fatal(err)
+			}
+			told := strings.Contains(progress.String(), "thv-proxyrunner v0.62.0 is a substituted build")
+			if want := version == "v0.62.0"; told != want {
+				t.Errorf("progress of %s:\n%s", version, progress)
+			}
+		}
+	}
+	if got := builds(); len(got) != 2 {
+		t.Errorf("built %v, want each release once", got)
+	}
+}
