@@ -22,18 +22,25 @@ import (
 type kept struct {
 	// rest is the digest of the template without what rides along.
 	rest digest
-	// annotation and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
-	annotation, label *string
+	// gate, restart and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
+	gate, restart, label *string
 }
 
 type digest [sha256.Size]byte
 
+// annotationRolloutRestart is the mark of kubectl rollout restart. ToolHive's proxyrunner applies the one that it finds on the
+// backend's pod template, from v0.45.0 on, and so owns it beside kubectl; a takeover inherits that.
+const annotationRolloutRestart = "kubectl.kubernetes.io/restartedAt"
+
 // What rides along in the two templates.
 var (
-	// The generation gate, where it is closed to every proxyrunner, and the label with the proxy's port.
-	rideInBackend = rideAlong{annotation: v1beta1.AnnotationGeneration, label: v1beta1.LabelToolHivePort}
-	// The mark of an earlier restart, once it is not asked for any more: to take it away would be a restart as well.
-	rideInProxy = rideAlong{annotation: v1beta1.AnnotationRestartedAt}
+	// The generation gate, where it is closed to every proxyrunner, the label with the proxy's port, and the mark of an earlier
+	// restart: to take it away would be a restart as well.
+	rideInBackend = rideAlong{
+		gate: v1beta1.AnnotationGeneration, restart: annotationRolloutRestart, label: v1beta1.LabelToolHivePort,
+	}
+	// The mark of an earlier restart, once it is not asked for any more.
+	rideInProxy = rideAlong{restart: v1beta1.AnnotationRestartedAt}
 )
 
 // KeepBackend returns what PreserveBackend needs of what our writer owns of a live StatefulSet; nil where that has no pod
@@ -77,17 +84,18 @@ func PreserveBackend(config runtime.ApplyConfiguration, owned any) {
 	if !ok || !known || want == nil || want.Spec == nil {
 		return
 	}
-	if live.annotation == nil || live.label == nil {
+	if live.gate == nil || live.label == nil {
 		return
 	}
-	if generation, err := strconv.ParseInt(*live.annotation, 10, 64); err != nil || generation <= runconfig.Generation {
+	if generation, err := strconv.ParseInt(*live.gate, 10, 64); err != nil || generation <= runconfig.Generation {
 		return
 	}
 	if !rideInBackend.equal(want.Spec.Template, live) {
 		return
 	}
-	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: *live.annotation}).
+	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: *live.gate}).
 		WithLabels(map[string]string{v1beta1.LabelToolHivePort: *live.label})
+	rideInBackend.keepRestart(want.Spec.Template, live)
 }
 
 // PreserveProxy is PreserveBackend for the proxy's Deployment.
@@ -97,14 +105,21 @@ func PreserveProxy(config runtime.ApplyConfiguration, owned any) {
 	if !ok || !known || want == nil || want.Spec == nil {
 		return
 	}
-	if _, asked := annotation(want.Spec.Template, v1beta1.AnnotationRestartedAt); asked || live.annotation == nil || !rideInProxy.equal(want.Spec.Template, live) {
-		return
+	if rideInProxy.equal(want.Spec.Template, live) {
+		rideInProxy.keepRestart(want.Spec.Template, live)
 	}
-	want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationRestartedAt: *live.annotation})
 }
 
-// rideAlong are the keys of a pod template's metadata that do not count as a difference; empty for none.
-type rideAlong struct{ annotation, label string }
+// rideAlong are the keys of a pod template's metadata that do not count as a difference: two annotations and a label; empty for
+// none.
+type rideAlong struct{ gate, restart, label string }
+
+// keepRestart keeps the mark of an earlier restart where the template has none of its own.
+func (k *rideAlong) keepRestart(t *corev1ac.PodTemplateSpecApplyConfiguration, live *kept) {
+	if _, asked := annotation(t, k.restart); !asked && live.restart != nil {
+		t.WithAnnotations(map[string]string{k.restart: *live.restart})
+	}
+}
 
 func (k *rideAlong) keep(t *corev1ac.PodTemplateSpecApplyConfiguration) any {
 	rest, ok := k.digest(t)
@@ -112,8 +127,11 @@ func (k *rideAlong) keep(t *corev1ac.PodTemplateSpecApplyConfiguration) any {
 		return nil
 	}
 	found := &kept{rest: rest}
-	if value, ok := annotation(t, k.annotation); ok {
-		found.annotation = &value
+	if value, ok := annotation(t, k.gate); ok {
+		found.gate = &value
+	}
+	if value, ok := annotation(t, k.restart); ok {
+		found.restart = &value
 	}
 	if value, ok := label(t, k.label); ok {
 		found.label = &value
@@ -140,7 +158,8 @@ func (k *rideAlong) digest(t *corev1ac.PodTemplateSpecApplyConfiguration) (d dig
 	if err := json.Unmarshal(data, stored); err != nil {
 		return d, false
 	}
-	delete(stored.Annotations, k.annotation)
+	delete(stored.Annotations, k.gate)
+	delete(stored.Annotations, k.restart)
 	delete(stored.Labels, k.label)
 	if data, err = json.Marshal(stored); err != nil {
 		return d, false

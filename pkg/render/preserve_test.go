@@ -85,6 +85,36 @@ func TestPreserveBackend(t *testing.T) {
 	}
 }
 
+// TestPreserveBackendRestart: the mark of an earlier restart that is inherited from ToolHive's proxyrunner stays until the pods
+// are restarted for another cause, or the spec names one.
+func TestPreserveBackendRestart(t *testing.T) {
+	const earlier, later = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"
+	for name, c := range map[string]struct {
+		gate, asked, image string
+		want               string
+	}{
+		"nothing else differs": {gate: "7", want: earlier},
+		"a gate that is open":  {gate: "1"},
+		"another image":        {gate: "7", image: "old"},
+		"the spec has one":     {gate: "7", asked: later, want: later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, owned := preserveFixture(t), preserveFixture(t)
+			owned.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationGeneration: c.gate, annotationRolloutRestart: earlier})
+			if c.image != "" {
+				owned.Spec.Template.Spec.Containers[0].WithImage(c.image)
+			}
+			if c.asked != "" {
+				want.Spec.Template.WithAnnotations(map[string]string{annotationRolloutRestart: c.asked})
+			}
+			PreserveBackend(want, KeepBackend(owned))
+			if got := want.Spec.Template.Annotations[annotationRolloutRestart]; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // preserveFixture is a new StatefulSet of one MCPServer, with a sidecar after the MCP server's container.
 func preserveFixture(t *testing.T) *appsv1ac.StatefulSetApplyConfiguration {
 	t.Helper()
