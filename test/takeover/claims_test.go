@@ -172,8 +172,11 @@ var takeoverConditions = []string{
 	v1beta1.ConditionTakenOver, v1beta1.ConditionFieldsTaken, v1beta1.ConditionFieldsYielded,
 }
 
+// restartMark is that of kubectl rollout restart, which ToolHive's proxyrunner owns beside kubectl, see render.PreserveBackend.
+const restartMark = managers.Backend + " Apply .spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt"
+
 func aboutTakeover(field string) bool {
-	return strings.Contains(field, v1beta1.AnnotationTakeRecord) || slices.ContainsFunc(takeoverConditions, func(c string) bool {
+	return strings.Contains(field, v1beta1.AnnotationTakeRecord) || field == restartMark || slices.ContainsFunc(takeoverConditions, func(c string) bool {
 		return strings.Contains(field, fmt.Sprintf(`.status.conditions[type=%q]`, c))
 	})
 }

@@ -14,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -51,7 +53,7 @@ var toolHiveOwners = map[harness.Component][]string{
 	harness.InlineAuthz:     {byOperator},
 	harness.HeadlessService: {byRunner},
 	harness.BackendService:  {byRunner},
-	harness.Backend:         {byRunner},
+	harness.Backend:         {byRunner}, // and the operator, where it adopts
 	harness.ProxyService:    {byOperator},
 	harness.Proxy:           {byOperator},
 }
@@ -66,14 +68,32 @@ func (w *world) checkOwners(t *testing.T, m *member) {
 				owners = append(owners, entryName(&entry))
 			}
 		}
+		want := toolHiveOwners[component]
+		if component == harness.Backend && adopts(t) {
+			want = append([]string{byOperator}, want...)
+		}
 		slices.Sort(owners)
-		if !slices.Equal(owners, toolHiveOwners[component]) {
-			t.Errorf("of ToolHive, %s is owned by %q, want %q", component, owners, toolHiveOwners[component])
+		if !slices.Equal(owners, want) {
+			t.Errorf("of ToolHive, %s is owned by %q, want %q", component, owners, want)
 		}
 	}
 	if got, want := gateOf(w.MustObject(t, harness.Backend, m.server.Name)), strconv.Itoa(m.gate()); got != want {
 		t.Errorf("the gate is %s, want %s", got, want)
 	}
+}
+
+// sinceAdoption is the first release of ToolHive whose operator makes the MCPServer the StatefulSet's controller, which its
+// proxyrunner writes without one.
+var sinceAdoption = version.MustParseSemantic("0.45.0")
+
+// adopts reports whether the ToolHive of this run does that.
+func adopts(t *testing.T) bool {
+	t.Helper()
+	release, err := binaries.Version(binaries.ToolHiveOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version.MustParseSemantic(release).AtLeast(sinceAdoption)
 }
 
 func entryName(entry *metav1.ManagedFieldsEntry) string {
@@ -114,7 +134,6 @@ var changedFields = map[harness.Component][]string{
 		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
 		".metadata.ownerReferences.<name>.uid",
 	},
-	harness.Backend: {".metadata.ownerReferences"},
 	harness.Proxy: {
 		gatePath, template + ".metadata.annotations.toolhive.stacklok.dev/runconfig-checksum",
 		template + ".spec.volumes.runconfig.configMap.name",
@@ -145,7 +164,7 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 			t.Logf("%s by %s: %s", component, intent.Writer, c)
 			paths = append(paths, c.path)
 		}
-		want := m.changed(component, intent.Writer)
+		want := m.changed(component, intent.Writer, adopts(t))
 		if !slices.Equal(paths, want) {
 			t.Errorf("%s changes of the %s: %q, want %q", intent.Writer, component, paths, want)
 		}
@@ -159,8 +178,9 @@ func (w *world) checkChanges(t *testing.T, m *member) {
 	}
 }
 
-// changed are the fields that the writer changes of a component of this MCPServer.
-func (m *member) changed(component harness.Component, writer string) []string {
+// changed are the fields that the writer changes of a component of this MCPServer, whose StatefulSet ToolHive's operator may
+// have adopted.
+func (m *member) changed(component harness.Component, writer string, adopted bool) []string {
 	paths := []string{}
 	if managers.CountsReplicas(writer) {
 		return paths
@@ -179,6 +199,9 @@ func (m *member) changed(component harness.Component, writer string) []string {
 	}
 	if component == harness.Proxy && m.server.Spec.Transport != v1beta1.TransportStdio {
 		paths = append(paths, container+".lifecycle")
+	}
+	if component == harness.Backend && !adopted {
+		paths = append(paths, ".metadata.ownerReferences")
 	}
 	// A gate that keeps runners away stays as it is, unless the pods are restarted anyhow.
 	if component == harness.Backend && (m.gate() == 1 || m.contested[component] != "") {
