@@ -9,8 +9,8 @@ SHELL := bash
 OUTPUT ?= _output
 # What the pods of make run run on: fake, or real (Linux and root only).
 NODE ?= fake
-# The release of ToolHive whose programs make e2e runs; empty for the usual one.
-TOOLHIVE ?=
+# The release of ToolHive whose programs make test-toolhive runs: v0.44.0, v0.47.0, or v0.62.0 (a substituted build).
+VERSION ?=
 # How many MCPServers make bench creates.
 N ?= 200
 
@@ -40,8 +40,12 @@ test-cluster: ## Run the suites on a real API server
 	@hack/test.sh cluster
 
 .PHONY: e2e
-e2e: ## Run the suites with ToolHive's proxyrunner and real MCP traffic on a real node (Linux and root only; TOOLHIVE=v0.44.0 for another release)
-	@FREEHOLD_TOOLHIVE="$(TOOLHIVE)" hack/test.sh node
+e2e: ## Run the suites with ToolHive's programs and real MCP traffic on a real node (Linux and root only)
+	@hack/test.sh node
+
+.PHONY: test-toolhive
+test-toolhive: ## Run a part of these suites with another release of ToolHive (VERSION=v0.44.0 or v0.62.0)
+	@FREEHOLD_TOOLHIVE="$(VERSION)" hack/test.sh toolhive
 
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator

@@ -9,6 +9,8 @@
 #   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
 #   node     the real node of the local cluster, and the suites in test/node and test/takeover that run on it (Linux and
 #            root; see hack/install-node-packages.sh)
+#   toolhive a part of these suites with the release of ToolHive that FREEHOLD_TOOLHIVE names; not in CI, as it builds
+#            that release
 #
 # A skipped test is listed with its reason. GOTESTFLAGS adds flags to go test, such as GOTESTFLAGS=-run=TestParity.
 set -uo pipefail
@@ -54,7 +56,7 @@ build_control_plane() {
 	fi
 }
 
-for part in "${@:?say which tests: unit, tools, cluster, node}"; do
+for part in "${@:?say which tests: unit, tools, cluster, node, toolhive}"; do
 	case "${part}" in
 	unit)
 		if ((${#RACE[@]} == 0)); then
@@ -93,6 +95,16 @@ for part in "${@:?say which tests: unit, tools, cluster, node}"; do
 		# One after the other: each has a node of its own.
 		packages=(./node ./takeover)
 		run test "${TAGS}" -count=1 -p=1 -timeout=30m
+		packages=(./...)
+		;;
+	toolhive)
+		: "${FREEHOLD_TOOLHIVE:?say which release of ToolHive, such as v0.44.0}"
+		export FREEHOLD_NODE="${FREEHOLD_NODE:-required}"
+		build_control_plane real
+		# What depends on ToolHive's programs: they serve, they are kept from writing, they attach again, they are succeeded.
+		packages=(./node ./takeover)
+		run test "${TAGS}" -count=1 -p=1 -timeout=45m \
+			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTakeover$|^TestHandback$'
 		packages=(./...)
 		;;
 	*)
