@@ -47,6 +47,10 @@ e2e: ## Run the suites with ToolHive's programs and real MCP traffic on a real n
 test-toolhive: ## Run a part of these suites with another release of ToolHive (VERSION=v0.44.0 or v0.62.0)
 	@FREEHOLD_TOOLHIVE="$(VERSION)" hack/test.sh toolhive
 
+.PHONY: test-kubernetes
+test-kubernetes: ## Run a part of the suites on the API server of an older Kubernetes (VERSION=v1.34.4, built the first time)
+	@FREEHOLD_KUBERNETES="$(VERSION)" hack/test.sh kubernetes
+
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator
 	@cd test && go run -tags=fieldsv1string ./bench -n=$(N) $(ARGS)

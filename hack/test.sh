@@ -11,6 +11,8 @@
 #            root; see hack/install-node-packages.sh)
 #   toolhive a part of these suites with the release of ToolHive that FREEHOLD_TOOLHIVE names; not in CI, as it builds
 #            that release
+#   kubernetes a part of the suites of cluster on the release of Kubernetes that FREEHOLD_KUBERNETES names; not in CI, as it
+#            builds that release
 #
 # A skipped test is listed with its reason. GOTESTFLAGS adds flags to go test, such as GOTESTFLAGS=-run=TestParity.
 set -uo pipefail
@@ -105,6 +107,14 @@ for part in "${@:?say which tests: unit, tools, cluster, node, toolhive}"; do
 		packages=(./node ./takeover)
 		run test "${TAGS}" -count=1 -p=1 -timeout=45m \
 			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTakeover$|^TestHandback$'
+		packages=(./...)
+		;;
+	kubernetes)
+		: "${FREEHOLD_KUBERNETES:?say which release of Kubernetes, such as v1.34.4}"
+		build_control_plane fake
+		# What an API server decides: defaults, ownership, conflicts, validation, policies, and what its controllers do.
+		packages=(./cluster/lifecycle ./cluster/conflicts ./cluster/drift ./cluster/input ./cluster/policy ./cluster/replicas ./cluster/takeover)
+		run test "${TAGS}" -count=1 -p=1 -timeout=45m
 		packages=(./...)
 		;;
 	*)

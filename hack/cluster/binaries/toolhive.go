@@ -5,9 +5,7 @@ package binaries
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 )
 
@@ -36,8 +34,11 @@ var standInFiles embed.FS
 
 const standInsDir = "modules/_toolhive"
 
-// toolhiveModules are the releases of ToolHive that can be built, the usual one first.
-var toolhiveModules = []buildModule{
+// ToolHiveEnv names the release of ToolHive whose programs are used, such as v0.44.0, for suites that are run with several of
+// them.
+const ToolHiveEnv = "FREEHOLD_TOOLHIVE"
+
+var toolhiveReleases = releases{env: ToolHiveEnv, versionOf: "github.com/stacklok/toolhive", modules: []buildModule{
 	{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum},
 	{name: "toolhive-v0.44.0", mod: toolhive0440Mod, sum: toolhive0440Sum},
 	{
@@ -47,7 +48,10 @@ var toolhiveModules = []buildModule{
 		note: "a substituted build: ToolHive's own source with other versions of some libraries, without the fetching of " +
 			"keys for OIDC and without Sentry; docs/compatibility.md says what that leaves unproved",
 	},
-}
+}}
+
+// ToolHiveReleases are the values of ToolHiveEnv, the default first.
+func ToolHiveReleases() []string { return toolhiveReleases.versions() }
 
 // standIns returns the files of the stand-ins by their paths in a build module.
 func standIns() map[string][]byte {
@@ -63,41 +67,4 @@ func standIns() map[string][]byte {
 		panic(err) // They are compiled in.
 	}
 	return files
-}
-
-const (
-	// ToolHiveEnv names the release of ToolHive whose programs are used, such as v0.44.0, for suites that are run with
-	// several of them.
-	ToolHiveEnv = "FREEHOLD_TOOLHIVE"
-	toolHive    = "github.com/stacklok/toolhive"
-)
-
-// ToolHiveReleases are the values of ToolHiveEnv, the default first.
-func ToolHiveReleases() (versions []string) {
-	for _, module := range toolhiveModules {
-		versions = append(versions, toolHiveVersion(module))
-	}
-	return versions
-}
-
-func toolHiveVersion(module buildModule) string {
-	version, err := recipe{module: module, versionOf: toolHive}.version()
-	if err != nil {
-		panic(err) // It is compiled in.
-	}
-	return version
-}
-
-// toolhiveModule is the one that ToolHiveEnv names.
-func toolhiveModule() (buildModule, error) {
-	wanted := os.Getenv(ToolHiveEnv)
-	if wanted == "" {
-		return toolhiveModules[0], nil
-	}
-	for _, module := range toolhiveModules {
-		if toolHiveVersion(module) == wanted {
-			return module, nil
-		}
-	}
-	return buildModule{}, fmt.Errorf("%s is %q, and there are %s", ToolHiveEnv, wanted, strings.Join(ToolHiveReleases(), ", "))
 }

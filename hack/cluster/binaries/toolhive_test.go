@@ -4,6 +4,7 @@
 package binaries
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,31 +14,37 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// TestToolHiveReleasesAreChosenByTheEnvironment: each release that there is a module for, and no other.
-func TestToolHiveReleasesAreChosenByTheEnvironment(t *testing.T) {
-	t.Setenv(ToolHiveEnv, "")
-	usual, err := Version(ProxyRunner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for wanted, want := range map[string]string{"": usual, usual: usual, "v0.44.0": "v0.44.0", "v0.62.0": "v0.62.0"} {
-		t.Setenv(ToolHiveEnv, wanted)
-		for _, tool := range []Tool{ProxyRunner, ToolHiveOperator} {
-			if got, err := Version(tool); err != nil || got != want {
-				t.Errorf("%s=%s: %s is of version %q (%v), want %s", ToolHiveEnv, wanted, tool, got, err, want)
+// TestReleasesAreChosenByTheEnvironment: each release that there is a module for, and no other.
+func TestReleasesAreChosenByTheEnvironment(t *testing.T) {
+	for env, test := range map[string]struct {
+		tools    []Tool
+		releases []string
+		others   []string
+	}{
+		ToolHiveEnv:   {[]Tool{ProxyRunner, ToolHiveOperator}, ToolHiveReleases(), []string{"v0.44.0", "v0.47.0", "v0.62.0"}},
+		KubernetesEnv: {[]Tool{KubeAPIServer, KubeControllerManager, KubeScheduler}, KubernetesReleases(), []string{"v1.34.4"}},
+	} {
+		usual := test.releases[0]
+		for _, wanted := range append(test.others, "", usual) {
+			t.Setenv(env, wanted)
+			for _, tool := range test.tools {
+				if got, err := Version(tool); err != nil || got != cmp.Or(wanted, usual) {
+					t.Errorf("%s=%s: %s is of version %q (%v), want %s", env, wanted, tool, got, err, cmp.Or(wanted, usual))
+				}
 			}
 		}
-	}
-	t.Setenv(ToolHiveEnv, "v0.1.0")
-	if _, err := Version(ProxyRunner); err == nil || !strings.Contains(err.Error(), usual) {
-		t.Errorf("v0.1.0: got error %v, want one that names %s", err, usual)
+		t.Setenv(env, "v0.1.0")
+		if _, err := Version(test.tools[0]); err == nil || !strings.Contains(err.Error(), usual) {
+			t.Errorf("%s=v0.1.0: got error %v, want one that names %s", env, err, usual)
+		}
+		t.Setenv(env, "")
 	}
 }
 
 // TestStandInsAreWhatTheModuleReplaces: a folder of the build module for each replacement by a folder, with Go files and
 // the go.mod that the go command asks for, and no folder besides.
 func TestStandInsAreWhatTheModuleReplaces(t *testing.T) {
-	for _, module := range toolhiveModules {
+	for _, module := range toolhiveReleases.modules {
 		parsed, err := modfile.Parse("go.mod", module.mod, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -62,18 +62,6 @@ func everything() []Tool {
 	return slices.Concat(All(), OfNode(), []Tool{EarlierControllerManager, ToolHiveOperator})
 }
 
-//go:embed modules/kubernetes.mod
-var kubernetesMod []byte
-
-//go:embed modules/kubernetes.sum
-var kubernetesSum []byte
-
-//go:embed modules/earlier.mod
-var earlierMod []byte
-
-//go:embed modules/earlier.sum
-var earlierSum []byte
-
 //go:embed modules/kwok.mod
 var kwokMod []byte
 
@@ -92,10 +80,8 @@ var corednsSum []byte
 var corednsMain []byte
 
 var (
-	kubernetesModule = buildModule{name: "kubernetes", mod: kubernetesMod, sum: kubernetesSum}
-	earlierModule    = buildModule{name: "earlier", mod: earlierMod, sum: earlierSum}
-	kwokModule       = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
-	corednsModule    = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
+	kwokModule    = buildModule{name: "kwok", mod: kwokMod, sum: kwokSum}
+	corednsModule = buildModule{name: "coredns", mod: corednsMod, sum: corednsSum, main: corednsMain}
 )
 
 // recipe says how one program is built.
@@ -110,20 +96,12 @@ type recipe struct {
 	stamp []string
 }
 
-var kubernetesStamp = []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
-
-func kubernetesRecipe(module buildModule, tool Tool) recipe {
-	return recipe{
-		module:    module,
-		pkg:       "k8s.io/kubernetes/cmd/" + string(tool),
-		versionOf: "k8s.io/kubernetes",
-		stamp:     kubernetesStamp,
-	}
-}
-
 func recipeFor(tool Tool) (recipe, error) {
 	switch tool {
-	case KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy:
+	case KubeAPIServer, KubeControllerManager, KubeScheduler:
+		module, err := kubernetesReleases.module()
+		return kubernetesRecipe(module, tool), err
+	case Kubectl, Kubelet, KubeProxy:
 		return kubernetesRecipe(kubernetesModule, tool), nil
 	case EarlierControllerManager:
 		return kubernetesRecipe(earlierModule, KubeControllerManager), nil
@@ -138,8 +116,8 @@ func recipeFor(tool Tool) (recipe, error) {
 	case CoreDNS:
 		return recipe{module: corednsModule, pkg: ".", versionOf: "github.com/coredns/coredns"}, nil
 	case ProxyRunner, ToolHiveOperator:
-		module, err := toolhiveModule()
-		return recipe{module: module, pkg: toolHive + "/cmd/" + string(tool), versionOf: toolHive}, err
+		module, err := toolhiveReleases.module()
+		return recipe{module: module, pkg: toolhiveReleases.versionOf + "/cmd/" + string(tool), versionOf: toolhiveReleases.versionOf}, err
 	default:
 		return recipe{}, fmt.Errorf("no such tool %q, have %v", tool, everything())
 	}

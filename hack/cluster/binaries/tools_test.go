@@ -43,26 +43,19 @@ func TestEveryToolIsPinned(t *testing.T) {
 }
 
 func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
-	for _, tool := range []Tool{KubeAPIServer, EarlierControllerManager} {
-		r, err := recipeFor(tool)
+	for _, module := range append(kubernetesReleases.modules, earlierModule) {
+		parsed, err := modfile.Parse("go.mod", module.mod, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		module, err := modfile.Parse("go.mod", r.module.mod, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kubernetes, err := Version(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(module.Replace) == 0 {
-			t.Fatalf("nothing is replaced in the module of %s", tool)
+		kubernetes := kubernetesReleases.version(module)
+		if len(parsed.Replace) == 0 {
+			t.Fatalf("nothing is replaced in module %s", module.name)
 		}
 		want := "v0." + strings.TrimPrefix(kubernetes, "v1.")
-		for _, replace := range module.Replace {
+		for _, replace := range parsed.Replace {
 			if replace.New.Version != want {
-				t.Errorf("%s is %s, want %s as Kubernetes is %s", replace.Old.Path, replace.New.Version, want, kubernetes)
+				t.Errorf("%s is %s in module %s, want %s as Kubernetes is %s", replace.Old.Path, replace.New.Version, module.name, want, kubernetes)
 			}
 		}
 	}

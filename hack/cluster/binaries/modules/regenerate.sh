@@ -4,7 +4,7 @@
 
 # Writes the build modules of the local cluster for given versions:
 #
-#   regenerate.sh [kubernetes [KUBERNETES ETCD] | earlier [KUBERNETES] | kwok [KWOK] | coredns [COREDNS] |
+#   regenerate.sh [kubernetes [KUBERNETES ETCD] | kubernetes-older KUBERNETES | earlier [KUBERNETES] | kwok [KWOK] | coredns [COREDNS] |
 #                  toolhive [TOOLHIVE] | toolhive-substituted [TOOLHIVE]]
 #
 # Earlier is the minor version of Kubernetes before that of the other programs, see EarlierControllerManager.
@@ -70,6 +70,15 @@ kubernetes() {
     "k8s.io/kubernetes/cmd/kubelet@$kubernetes" \
     "k8s.io/kubernetes/cmd/kube-proxy@$kubernetes" \
     "go.etcd.io/etcd/server/v3@$etcd"
+}
+
+# An API server and its controllers of an older minor version, to test against: it stays what it is.
+kubernetes_older() {
+  local kubernetes=${1:?which version}
+  kubernetes_module "kubernetes-$kubernetes" "$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-apiserver@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-controller-manager@$kubernetes" \
+    "k8s.io/kubernetes/cmd/kube-scheduler@$kubernetes"
 }
 
 earlier() {
@@ -140,6 +149,9 @@ toolhive_substituted() {
 case ${1:-all} in
 kubernetes | earlier | kwok | coredns | toolhive)
   "$@"
+  ;;
+kubernetes-older)
+  kubernetes_older "${@:2}"
   ;;
 toolhive-substituted)
   toolhive_substituted "${@:2}"
