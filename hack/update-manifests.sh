@@ -2,7 +2,8 @@
 # Copyright The Freehold Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes the rules about the children into the ClusterRole and the policies of deploy/, and renders deploy/ with kustomize: install.yaml for users, and the overlays under deploy/testdata for the tests.
+# Writes the rules about the children into the ClusterRole and the policies of deploy/, and renders deploy/ with kustomize:
+# install.yaml and install-without-crd.yaml for users, and the overlays under deploy/testdata for the tests.
 # With an argument, renders those of that copy of the tree (hack/verify-manifests.sh does).
 set -euo pipefail
 
@@ -24,6 +25,7 @@ render() {
 go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.yaml \
 	"${OUT}"/deploy/policy/{field-managers,owned-fields}.yaml
 render . install.yaml
+render operator install-without-crd.yaml
 for overlay in "${OUT}"/deploy/testdata/*/kustomization.yaml; do
 	name="$(basename "$(dirname "${overlay}")")"
 	render "testdata/${name}" "testdata/${name}/rendered.yaml"

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -202,13 +203,41 @@ func TestTakeoverWithoutRights(t *testing.T) {
 	}
 }
 
-// TestNewerDefinition: the preview warns before the manifests replace a definition of MCPServers that has more than theirs.
+// TestNewerDefinition: nothing of the plugin's, and no command that the documentation gives, replaces a definition of MCPServers that
+// has more than Freehold's. Of one with other list keys it says who has to apply their MCPServers again.
 func TestNewerDefinition(t *testing.T) {
+	const definition, properties = "customresourcedefinition/mcpservers.toolhive.stacklok.dev", "/schema/openAPIV3Schema/properties/spec/properties/"
 	ns := harness.NewForTest(t).Namespace(t)
-	ns.Kubectl(t).Run(t, "patch", "customresourcedefinition/mcpservers.toolhive.stacklok.dev", "--type=json", "-p",
-		`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newer","value":{"type":"string"}}]`)
-	got := must(t, ns, cmd.ExitDone, "takeover", "--preview")
-	if !strings.Contains(got.errOut, "has what Freehold's lacks: spec.newer. Do not replace it") {
-		t.Errorf("it says %s", got.errOut)
+	patch := func(operation, path, value string) {
+		t.Helper()
+		ns.Kubectl(t).Run(t, "patch", definition, "--type=json", "-p", fmt.Sprintf(`[{"op":%q,"path":%q,"value":%s}]`, operation, path, value))
+	}
+
+	patch("add", "/spec/versions/0"+properties+"newer", `{"type":"string"}`)
+	const lacks = "has what Freehold's lacks: spec.newer."
+	if got := must(t, ns, cmd.ExitDone, "takeover", "--preview"); !strings.Contains(got.errOut, lacks) {
+		t.Errorf("the preview says %s", got.errOut)
+	}
+	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) || got.out != "" {
+		t.Errorf("it says %s and prints %s", got.errOut, got.out)
+	}
+
+	patch("remove", "/spec/versions/0"+properties+"newer", "null")
+	for _, version := range []string{"0", "1"} {
+		patch("replace", "/spec/versions/"+version+properties+"secrets/x-kubernetes-list-map-keys", `["name"]`)
+	}
+	const orphans = "spec.secrets of the MCPServer %s/keyed is applied by gitops."
+	ns.Kubectl(t).Pipe(t, `{"apiVersion":"toolhive.stacklok.dev/v1beta1","kind":"MCPServer","metadata":{"name":"keyed"},
+		"spec":{"image":"example.com/keyed","secrets":[{"name":"s","key":"a","targetEnvName":"A"}]}}`,
+		"apply", "--server-side", "--field-manager=gitops", "-f", "-")
+	for _, args := range [][]string{{"takeover", "--preview"}, {"crd"}} {
+		if got := must(t, ns, cmd.ExitDone, args...); !strings.Contains(got.errOut, fmt.Sprintf(orphans, ns.Name)) {
+			t.Errorf("%v says %s", args, got.errOut)
+		}
+	}
+	printed := must(t, ns, cmd.ExitDone, "crd").out
+	ns.Kubectl(t).Pipe(t, printed, "apply", "--server-side", "--force-conflicts", "-f", "-") // kubectl patch holds the keys.
+	if got := must(t, ns, cmd.ExitDone, "crd"); got.errOut != "" || got.out != printed {
+		t.Errorf("after it is installed it says %s", got.errOut)
 	}
 }

@@ -83,7 +83,7 @@ look after.
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.colour, "color", colourAuto,
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
-	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback())
+	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback(), p.crd())
 	complete(root, "namespace", p.completeNamespaces)
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 	return p, root

@@ -13,10 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -77,7 +75,7 @@ func (o *takeoverOptions) run(args []string) error {
 	if err := o.knowOptions(); err != nil {
 		return err
 	}
-	o.noteDefinition()
+	o.noteDefinition(servers)
 	answer := printers.Takeovers{Operators: []cluster.Running{}, Servers: []printers.ServerTakeover{}}
 	if answer.Operators, err = o.running(cluster.ToolHive, servers); err != nil {
 		return err
@@ -93,28 +91,6 @@ func (o *takeoverOptions) run(args []string) error {
 		return errFound
 	}
 	return err
-}
-
-// noteDefinition warns where the manifests that install Freehold would replace a definition of MCPServers that has more.
-func (o *takeoverOptions) noteDefinition() {
-	const name = "mcpservers.toolhive.stacklok.dev"
-	own := &unstructured.Unstructured{}
-	err := yaml.Unmarshal([]byte(crd.MCPServers), &own.Object)
-	var narrowed []string
-	if err == nil {
-		var found []*unstructured.Unstructured
-		found, err = o.client.Named("", "customresourcedefinitions.apiextensions.k8s.io", name)
-		for _, definition := range found {
-			narrowed = takeover.Narrowed(definition, own)
-		}
-	}
-	switch {
-	case err != nil:
-		o.warn("whether Freehold's definition of MCPServers has all that the one in the cluster has is not known: %v", err)
-	case len(narrowed) > 0:
-		o.warn("the CustomResourceDefinition %s in the cluster has what Freehold's lacks: %s. Do not replace it by that of deploy/install.yaml: "+
-			"the API server would drop these fields from every MCPServer", name, strings.Join(narrowed, ", "))
-	}
 }
 
 // running are the operators of a product that look after one of the MCPServers.

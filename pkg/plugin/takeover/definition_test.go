@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 )
 
-// TestNarrowed: what Freehold's definition would take away from one in a cluster.
-func TestNarrowed(t *testing.T) {
+// TestReplaceNarrows: what Freehold's definition would take away from one in a cluster.
+func TestReplaceNarrows(t *testing.T) {
 	type tree = map[string]any
 	for name, c := range map[string]struct {
 		change func(t *testing.T, definition *unstructured.Unstructured, spec tree)
@@ -58,8 +59,51 @@ func TestNarrowed(t *testing.T) {
 			versions := definition.Object["spec"].(tree)["versions"].([]any)
 			schema := versions[len(versions)-1].(tree)["schema"].(tree)["openAPIV3Schema"].(tree)
 			c.change(t, definition, schema["properties"].(tree)["spec"].(tree)["properties"].(tree))
-			if diff := cmp.Diff(c.want, takeover.Narrowed(definition, own)); diff != "" {
+			if diff := cmp.Diff(c.want, takeover.Replace(definition, own).Narrowed); diff != "" {
 				t.Errorf("lost (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOrphans: whose items of a list that gets other keys would belong to nobody.
+func TestOrphans(t *testing.T) {
+	own, old := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	for _, read := range []*unstructured.Unstructured{own, old} {
+		if err := yaml.Unmarshal([]byte(crd.MCPServers), &read.Object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, version := range old.Object["spec"].(map[string]any)["versions"].([]any) {
+		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		if err := unstructured.SetNestedStringSlice(schema, []string{"name"}, "properties", "spec", "properties", "secrets", "x-kubernetes-list-map-keys"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replacement := takeover.Replace(old, own)
+	if diff := cmp.Diff(takeover.Replacement{Rekeyed: []string{"spec.secrets"}}, replacement); diff != "" {
+		t.Fatalf("replacement (-want +got):\n%s", diff)
+	}
+	for name, c := range map[string]struct {
+		operation metav1.ManagedFieldsOperationType
+		fields    string
+		want      []string
+	}{
+		"applied":        {metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:secrets":{"k:{\"name\":\"s\"}":{".":{},"f:key":{}}}}}`, []string{"argocd"}},
+		"updated":        {metav1.ManagedFieldsOperationUpdate, `{"f:spec":{"f:secrets":{"k:{\"name\":\"s\"}":{".":{}}}}}`, nil},
+		"something else": {metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:image":{},"f:env":{"k:{\"name\":\"s\"}":{".":{}}}}}`, nil},
+		"unreadable":     {metav1.ManagedFieldsOperationApply, `{"f:spec":`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: "argocd", Operation: c.operation, APIVersion: "toolhive.stacklok.dev/v1beta1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(c.fields),
+			}}}
+			if diff := cmp.Diff(c.want, replacement.Orphans(server)); diff != "" {
+				t.Errorf("managers (-want +got):\n%s", diff)
+			}
+			if none := (takeover.Replacement{}).Orphans(server); len(none) > 0 {
+				t.Errorf("%v lose items although no list changes", none)
 			}
 		})
 	}
