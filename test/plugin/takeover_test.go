@@ -227,16 +227,19 @@ func TestNewerDefinition(t *testing.T) {
 		patch("replace", "/spec/versions/"+version+properties+"secrets/x-kubernetes-list-map-keys", `["name"]`)
 	}
 	const orphans = "spec.secrets of the MCPServer %s/keyed is applied by gitops."
-	ns.Kubectl(t).Pipe(t, `{"apiVersion":"toolhive.stacklok.dev/v1beta1","kind":"MCPServer","metadata":{"name":"keyed"},
-		"spec":{"image":"example.com/keyed","secrets":[{"name":"s","key":"a","targetEnvName":"A"}]}}`,
-		"apply", "--server-side", "--field-manager=gitops", "-f", "-")
+	apply := func(object string, flags ...string) {
+		t.Helper()
+		ns.Kubectl(t).Do(t, harness.Call{Args: append([]string{"apply", "--server-side", "-f", "-"}, flags...), Input: object})
+	}
+	apply(`{"apiVersion":"toolhive.stacklok.dev/v1beta1","kind":"MCPServer","metadata":{"name":"keyed"},
+		"spec":{"image":"example.com/keyed","secrets":[{"name":"s","key":"a","targetEnvName":"A"}]}}`, "--field-manager=gitops")
 	for _, args := range [][]string{{"takeover", "--preview"}, {"crd"}} {
 		if got := must(t, ns, cmd.ExitDone, args...); !strings.Contains(got.errOut, fmt.Sprintf(orphans, ns.Name)) {
 			t.Errorf("%v says %s", args, got.errOut)
 		}
 	}
 	printed := must(t, ns, cmd.ExitDone, "crd").out
-	ns.Kubectl(t).Pipe(t, printed, "apply", "--server-side", "--force-conflicts", "-f", "-") // kubectl patch holds the keys.
+	apply(printed, "--force-conflicts") // kubectl patch holds the keys.
 	if got := must(t, ns, cmd.ExitDone, "crd"); got.errOut != "" || got.out != printed {
 		t.Errorf("after it is installed it says %s", got.errOut)
 	}
