@@ -17,7 +17,10 @@ import (
 )
 
 // constant is a string constant that is exported, with the first paragraph of its comment.
-type constant struct{ name, value, comment string }
+type constant struct {
+	name, value, comment string
+	deprecated           bool
+}
 
 // constants reads those of the packages at or below a directory, without their tests.
 func constants(directory string) ([]constant, error) {
@@ -63,7 +66,7 @@ func constantsOf(file *ast.File) []constant {
 					continue
 				}
 				if value, err := strconv.Unquote(literal.Value); err == nil {
-					found = append(found, constant{name.Name, value, firstParagraph(comment)})
+					found = append(found, constant{name.Name, value, firstParagraph(comment), strings.Contains(comment, "\n\nDeprecated: ")})
 				}
 			}
 		}
@@ -86,6 +89,9 @@ func list(found []constant, belongs func(constant) bool) (string, error) {
 		rest, ok := strings.CutPrefix(c.comment, c.name+" ")
 		if !ok {
 			return "", fmt.Errorf("the comment of %s does not begin with its name: %q", c.name, c.comment)
+		}
+		if c.deprecated {
+			rest += " Deprecated."
 		}
 		items = append(items, fmt.Sprintf("- %#q %s\n", c.value, strings.ReplaceAll(rest, "<", "&lt;")))
 	}

@@ -91,6 +91,19 @@ const (
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
 	// ReasonPermissionProfileUnsupported is a permission profile, which has no effect. On SpecValid=True.
 	ReasonPermissionProfileUnsupported = "PermissionProfileUnsupported"
+	// ReasonUnknownPermissionProfile was a built-in permission profile that ToolHive does not have. On SpecValid=False of earlier
+	// releases.
+	//
+	// Deprecated: permission profiles have no effect, so nothing is wrong with one. It goes with the next release.
+	ReasonUnknownPermissionProfile = "UnknownPermissionProfile"
+	// ReasonPermissionProfileNotFound was a ConfigMap, or a key of it, that does not exist. On SpecValid=False of earlier releases.
+	//
+	// Deprecated: permission profiles have no effect, so they are not read. It goes with the next release.
+	ReasonPermissionProfileNotFound = "PermissionProfileNotFound"
+	// ReasonInvalidPermissionProfile was a permission profile that cannot be read. On SpecValid=False of earlier releases.
+	//
+	// Deprecated: permission profiles have no effect, so they are not read. It goes with the next release.
+	ReasonInvalidPermissionProfile = "InvalidPermissionProfile"
 	// ReasonRestartRequestIgnored is a restart request that is not an RFC 3339 time. On SpecValid=True.
 	ReasonRestartRequestIgnored = "RestartRequestIgnored"
 	// ReasonNotPaused is a request to pause a rollout that goes on, since Kubernetes drives it. On SpecValid=True.
