@@ -115,7 +115,7 @@ func TestConstants(t *testing.T) {
 	if _, err := list(found, func(constant) bool { return false }); err == nil {
 		t.Error("a section without constants is no error")
 	}
-	if _, err := list([]constant{{"Silent", "example.com/e", ""}}, func(constant) bool { return true }); err == nil || !strings.Contains(err.Error(), "Silent") {
+	if _, err := list([]constant{{name: "Silent", value: "example.com/e"}}, func(constant) bool { return true }); err == nil || !strings.Contains(err.Error(), "Silent") {
 		t.Errorf("a constant without a comment: %v", err)
 	}
 }
