@@ -106,7 +106,7 @@ for part in "${@:?say which tests: unit, tools, cluster, node, toolhive}"; do
 		# What depends on ToolHive's programs: they serve, they are kept from writing, they attach again, they are succeeded.
 		packages=(./node ./takeover)
 		run test "${TAGS}" -count=1 -p=1 -timeout=45m \
-			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTakeover$|^TestHandback$'
+			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTakeover$|^TestHandback$|^TestBothOperators$'
 		packages=(./...)
 		;;
 	kubernetes)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +78,7 @@ func TestBothOperators(t *testing.T) {
 	if err := again.Stop(); err != nil {
 		t.Error(err)
 	}
+	w.checkListed(t, mark)
 	for _, m := range members {
 		w.takeBack(t, m)
 	}
@@ -135,8 +138,52 @@ func checkGauge(t *testing.T, p *operator.Process, some bool) {
 
 // byOperators are the writes of both operators, refused ones too. Leases and events are nobody's quarrel.
 func (w *world) byOperators(e *audit.Event) bool {
-	theirs := "system:serviceaccount:" + toolhive.Namespace + ":" + toolhive.ServiceAccount
-	return e.Namespace == w.Name && e.IsWrite() && e.Resource != "events" && (e.User == theirs || e.User == harness.OperatorUser)
+	return e.Namespace == w.Name && e.IsWrite() && e.Resource != "events" && (e.User == toolHivesOperator || e.User == harness.OperatorUser)
+}
+
+const toolHivesOperator = "system:serviceaccount:" + toolhive.Namespace + ":" + toolhive.ServiceAccount
+
+// checkListed holds what ToolHive's operator has written, of whatever release it is, against the table in docs/migration.md.
+func (w *world) checkListed(t *testing.T, since audit.Mark) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const title = "what ToolHive's operator writes -->"
+	_, after, _ := strings.Cut(string(page), "<!-- BEGIN "+title)
+	table, _, _ := strings.Cut(after, "<!-- END "+title)
+	listed := map[string]bool{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 2 {
+			continue
+		}
+		for _, word := range strings.Fields(cells[1]) {
+			listed[strings.ToLower(strings.TrimSuffix(word, "s"))+"s"] = true
+		}
+	}
+	if !listed["deployments"] {
+		t.Fatalf("docs/migration.md has no table of it: %s", table)
+	}
+	events, _, err := w.Audit.Since(since, audit.Writes(), audit.Namespace(w.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]int{}
+	for _, e := range events {
+		if e.User == toolHivesOperator && e.Code < http.StatusBadRequest && e.Resource != "events" && e.Resource != "leases" {
+			written[e.Resource]++
+		}
+	}
+	for resource, n := range written {
+		if !listed[resource] {
+			t.Errorf("ToolHive's operator has written %d times to %s, which docs/migration.md does not list", n, resource)
+		}
+	}
+	if written["deployments"] == 0 {
+		t.Errorf("ToolHive's operator has written %v, no Deployment among it", written)
+	}
 }
 
 // awaitPeace waits until neither operator has written anything for a while, and counts what they wrote until then.
