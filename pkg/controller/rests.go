@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -79,12 +78,9 @@ func situationOf(v *view, input render.Input) uint64 {
 			maphash.WriteComparable(&h, [2]string{key, values[key]})
 		}
 	}
-	for _, config := range []*corev1.ConfigMap{input.AuthzConfigMap, input.PermissionProfileConfigMap} {
-		if config == nil {
-			config = &corev1.ConfigMap{}
-		}
-		maphash.WriteComparable(&h, config.UID)
-		maphash.WriteComparable(&h, config.ResourceVersion)
+	if policy := input.AuthzConfigMap; policy != nil {
+		maphash.WriteComparable(&h, policy.UID)
+		maphash.WriteComparable(&h, policy.ResourceVersion)
 	}
 	maphash.WriteComparable(&h, input.BackendProcess)
 	maphash.WriteComparable(&h, v.backendServes())

@@ -24,13 +24,13 @@ import (
 
 // situation is what situationOf tells apart.
 type situation struct {
-	server         *v1beta1.MCPServer
-	authz, profile *corev1.ConfigMap
-	process        string
-	proxy          *appsv1.Deployment
-	backend        *appsv1.StatefulSet
-	service        *corev1.Service
-	config         *corev1.ConfigMap
+	server  *v1beta1.MCPServer
+	authz   *corev1.ConfigMap
+	process string
+	proxy   *appsv1.Deployment
+	backend *appsv1.StatefulSet
+	service *corev1.Service
+	config  *corev1.ConfigMap
 }
 
 func newSituation() *situation {
@@ -43,8 +43,7 @@ func newSituation() *situation {
 	s := &situation{
 		server: server, process: "pod/1", proxy: webProxy(server), backend: webBackend(server),
 		service: childOf(server, "mcp-web-proxy", &corev1.Service{}), config: childOf(server, inventory.RunConfig.ContentName("web", nil), &corev1.ConfigMap{}),
-		authz:   &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "policies", UID: "p", ResourceVersion: "1"}},
-		profile: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "profile", UID: "q", ResourceVersion: "1"}},
+		authz: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "policies", UID: "p", ResourceVersion: "1"}},
 	}
 	for _, object := range []metav1.Object{s.proxy, s.backend, s.service, s.config} {
 		object.SetManagedFields(ours)
@@ -74,7 +73,7 @@ func (s *situation) number() uint64 {
 		add(inventory.RunConfig, s.config.Name, s.config)
 	}
 	return situationOf(v, render.Input{
-		Server: s.server, AuthzConfigMap: s.authz, PermissionProfileConfigMap: s.profile, BackendProcess: s.process,
+		Server: s.server, AuthzConfigMap: s.authz, BackendProcess: s.process,
 	})
 }
 
@@ -97,8 +96,6 @@ func TestSituation(t *testing.T) {
 		"another policy":               {func(s *situation) { s.authz.ResourceVersion = "2" }, false},
 		"a policy made anew":           {func(s *situation) { s.authz.UID = "r" }, false},
 		"no policy":                    {func(s *situation) { s.authz = nil }, false},
-		"another profile":              {func(s *situation) { s.profile.ResourceVersion = "2" }, false},
-		"policy and profile swapped":   {func(s *situation) { s.authz, s.profile = s.profile, s.authz }, false},
 		"another process":              {func(s *situation) { s.process = "pod/2" }, false},
 		"no Deployment":                {func(s *situation) { s.proxy = nil }, false},
 		"no StatefulSet":               {func(s *situation) { s.backend = nil }, false},

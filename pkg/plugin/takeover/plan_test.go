@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -38,17 +37,17 @@ func TestLostSessionsAreForetold(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "web", UID: "server", Generation: 2},
 				Spec:       v1beta1.MCPServerSpec{Image: "example.com/web:1", Transport: v1beta1.TransportSSE, SessionStorage: c.storage},
 			},
-			Options: render.Options{RunnerImage: c.wanted}, Schema: cluster.Schema(),
+			Options: render.Options{RunnerImage: c.wanted},
 			Child: func(ref apply.ObjectRef) *unstructured.Unstructured {
 				if ref.Kind != managers.Deployment || c.live == "" {
 					return nil
 				}
-				return owned(map[string]any{
+				return &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "uid": "deployment"},
 					"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 						"containers": []any{map[string]any{"name": render.ProxyContainer, "image": c.live}},
 					}}},
-				})
+				}}
 			},
 		}
 		plan, err := takeover.New(in)
