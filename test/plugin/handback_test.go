@@ -4,6 +4,9 @@
 package plugin
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,6 +51,31 @@ func TestHandback(t *testing.T) {
 	if again.out != "Freehold holds nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}
+}
+
+// TestHandbackUnderPolicies hands an MCPServer back where the admission policies of deploy/policy are installed. That which keeps
+// ToolHive's runners from writing is in the way, with the command that removes it. The others let the handback pass.
+func TestHandbackUnderPolicies(t *testing.T) {
+	t.Parallel()
+	s := newSceneOf(t, harness.NewForTest(t), withReplicas()...)
+	s.kubectl.Run(t, "apply", "-k", filepath.Join("..", "..", "deploy", "policy"))
+	s.await(t, "the policies are asked", func(ctx context.Context) error {
+		_, err := s.kubectl.Try(ctx, harness.Call{Args: []string{"create", "configmap", "probe", "--dry-run=server", "--field-manager=freehold-probe"}})
+		if err == nil || !strings.Contains(err.Error(), "freehold-field-managers") {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	})
+	s.stop(t)
+	refused := must(t, s.Namespace, cmd.ExitFound, "handback", "web", "--yes").out
+	s.checkHeld(t, managers.ClassFreehold)
+	_, command, found := strings.Cut(refused, "To remove it: ")
+	if !found {
+		t.Fatalf("it does not say how to remove what is in the way: %s", refused)
+	}
+	s.kubectl.Shell(t, strings.SplitN(command, "\n", 2)[0])
+	must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
+	s.checkHeld(t, managers.ClassToolHive)
 }
 
 // checkUnreadable checks that nothing is handed back while ToolHive's operator cannot read an MCPServer, though it is not

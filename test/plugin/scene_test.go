@@ -40,6 +40,12 @@ const web = "web"
 // newScene makes the MCPServer and waits until the operator is done with it.
 func newScene(t *testing.T, changes ...harness.Change) *scene {
 	t.Helper()
+	return newSceneOf(t, env, changes...)
+}
+
+// newSceneOf is newScene on another control plane than that of the suite.
+func newSceneOf(t *testing.T, env *harness.Env, changes ...harness.Change) *scene {
+	t.Helper()
 	s := &scene{Namespace: env.Namespace(t)}
 	s.kubectl = s.Kubectl(t)
 	s.operator = s.Operate(t)
