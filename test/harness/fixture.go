@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fixtures are what ToolHive's operator and its proxyrunner, both v0.44.0, had made of MCPServers on a real node: all
-// objects with their managedFields. Names and UIDs are placeholders.
+// fixtures are what ToolHive's operator and its proxyrunner had made of MCPServers on a real node: all objects with their
+// managedFields. Names and UIDs are placeholders.
 //
 //go:embed testdata/toolhive/*.yaml
 var fixtures embed.FS

@@ -71,7 +71,7 @@ func fleet() []*member {
 			}),
 			history: []deed{edit(level("1"))},
 		},
-		{server: tested("overrides", http, overrides), history: []deed{edit(addProxyLabel)}},
+		{server: tested("overrides", http, overrides), history: []deed{edit(addProxyLabel), restartedByHand}},
 		{server: tested("sidecar", sse, harness.PodTemplate(podWithSidecar)), history: []deed{edit(audited)}},
 		{server: tested("secrets", http, secrets, harness.Environment("LEVEL", "0")), before: secretYAML},
 		{server: tested("policies", http, harness.InlineAuthorization, audited), history: []deed{edit(proxyResources)}},

@@ -24,9 +24,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// recording is what ToolHive's operator and its proxyrunner, both v0.44.0, had made of an MCPServer on a real node: all
-// objects with their managedFields, but for what the control plane adds to them. The name of the MCPServer, its
-// namespace, its UID and that of its StatefulSet are placeholders.
+// recording is what ToolHive's operator and its proxyrunner had made of an MCPServer on a real node: all objects with
+// their managedFields, but for what the control plane adds to them. The name of the MCPServer, its namespace, its UID and
+// that of its StatefulSet are placeholders.
 type recording map[harness.Component]string
 
 // The placeholders of a recording.
@@ -144,21 +144,25 @@ func bare(object *unstructured.Unstructured) {
 	delete(object.Object, "status")
 }
 
-// makeChild makes an object in the ways in which its managers, as recorded, have written it.
+// makeChild makes an object in the ways in which its managers, as recorded, have written it: the first makes it, the others
+// add what is theirs, and what an apply has in common with an update it finds there and applies as well.
 func (s *installation) makeChild(t *testing.T, component harness.Component, server string, recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	var live *unstructured.Unstructured
 	var err error
 	replicas, counted, _ := unstructured.NestedInt64(recorded.Object, "spec", "replicas")
-	scaler := "kubectl"
+	scaler, added := "kubectl", addedFields(t, recorded)
 	for _, entry := range recorded.GetManagedFields() {
 		switch {
 		case entry.Subresource == "scale":
 			scaler = entry.Manager
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
-			live, err = s.Apply(t.Context(), entry.Manager, component, server, true, applied(t, recorded, &entry))
+			live, err = s.Apply(t.Context(), entry.Manager, component, server, true, applied(t, recorded, &entry, added))
+		case live != nil:
+			options := metav1.UpdateOptions{FieldManager: entry.Manager}
+			live, err = s.Objects(component).Update(t.Context(), with(t, live, applied(t, recorded, &entry, nothing)), options)
 		default:
-			first := recorded.DeepCopy()
+			first := without(t, recorded, added)
 			bare(first)
 			if counted && !slices.Contains(harness.ManagersOf(recorded, ".spec.replicas"), entry.Manager) {
 				// Somebody has scaled it since.
@@ -170,24 +174,95 @@ func (s *installation) makeChild(t *testing.T, component harness.Component, serv
 			t.Fatal(err)
 		}
 	}
+	for _, entry := range recorded.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || fieldsOf(t, &entry).Intersection(added).Empty() {
+			continue
+		}
+		if live, err = s.Apply(t.Context(), entry.Manager, component, server, true, applied(t, recorded, &entry, nothing)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if now, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); counted && now != replicas {
 		s.scale(t, component, server, scaler, replicas)
 	}
 	return live
 }
 
-// applied are the fields of an object that an entry of its managedFields names.
-func applied(t *testing.T, object *unstructured.Unstructured, entry *metav1.ManagedFieldsEntry) map[string]any {
+var nothing = &fieldpath.Set{}
+
+// fieldsOf are the fields that an entry of managedFields names, without those that hold others.
+func fieldsOf(t *testing.T, entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	t.Helper()
 	fields, err := ownership.Fields(entry)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fields.Leaves()
+}
+
+// addedFields are those that updates have added to an object after its first writer made it.
+func addedFields(t *testing.T, recorded *unstructured.Unstructured) *fieldpath.Set {
+	t.Helper()
+	added, made := nothing, false
+	for _, entry := range recorded.GetManagedFields() {
+		if entry.Subresource != "" {
+			continue
+		}
+		if made && entry.Operation == metav1.ManagedFieldsOperationUpdate {
+			added = added.Union(fieldsOf(t, &entry))
+		}
+		made = true
+	}
+	return added
+}
+
+func without(t *testing.T, object *unstructured.Unstructured, fields *fieldpath.Set) *unstructured.Unstructured {
+	t.Helper()
 	whole, err := harness.TypedOf(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	extracted, ok := whole.ExtractItems(fields.Leaves(), typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
+	return unstructuredOf(t, whole.RemoveItems(fields))
+}
+
+func with(t *testing.T, object *unstructured.Unstructured, fields map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	more := &unstructured.Unstructured{Object: fields}
+	more.SetGroupVersionKind(object.GroupVersionKind())
+	merged, err := harness.TypedOf(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addition, err := harness.TypedOf(more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if merged, err = merged.Merge(addition); err != nil {
+		t.Fatal(err)
+	}
+	return unstructuredOf(t, merged)
+}
+
+func unstructuredOf(t *testing.T, object *typed.TypedValue) *unstructured.Unstructured {
+	t.Helper()
+	fields, ok := object.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		t.Fatal("this is no object")
+	}
+	return (&unstructured.Unstructured{Object: fields}).DeepCopy()
+}
+
+// applied are the fields of an object that an entry of its managedFields names, but for some.
+func applied(
+	t *testing.T, object *unstructured.Unstructured, entry *metav1.ManagedFieldsEntry, but *fieldpath.Set,
+) map[string]any {
+	t.Helper()
+	fields := fieldsOf(t, entry).Difference(but)
+	whole, err := harness.TypedOf(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extracted, ok := whole.ExtractItems(fields, typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
 	if !ok {
 		t.Fatalf("%s has applied no fields", entry.Manager)
 	}
@@ -196,7 +271,7 @@ func applied(t *testing.T, object *unstructured.Unstructured, entry *metav1.Mana
 		t.Fatal(err)
 	}
 	// ToolHive's runner applies empty values too, which no object shows.
-	fields.Leaves().Difference(present).Iterate(func(path fieldpath.Path) {
+	fields.Difference(present).Iterate(func(path fieldpath.Path) {
 		field := *path[len(path)-1].FieldName
 		empty, known := map[string]any{"value": "", "stdin": false, "tty": false}[field]
 		if !known {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"strconv"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 // anew: ToolHive's runners could still write to one that was never edited, so its generation gate has to be closed.
 var covered = map[string]bool{
 	"plain": true, "edited": false, "edited-stdio": false, "sidecar": false, "numbers": false, "scaled": false, "policies": false,
+	"restarted": false,
 }
 
 // TestTakeover takes MCPServers over from ToolHive. All of it is Freehold's then, what others own is theirs, and no pod
@@ -49,7 +51,7 @@ func TestTakeover(t *testing.T) {
 	writes := s.Writes(t, began)
 	for of, rolls := range covered {
 		after := s.MustObjectsOf(t, of)
-		for _, wrong := range strayOwnersButScalers(harness.ServerOf(t, after), after) {
+		for _, wrong := range strayOwnersButUsers(harness.ServerOf(t, after), after) {
 			t.Error(wrong)
 		}
 		for component, object := range before[of] {
@@ -89,10 +91,11 @@ func (s *installation) awaitTakenOver(t *testing.T, name string) *v1beta1.MCPSer
 	return s.AwaitSettled(t, name)
 }
 
-// strayOwnersButScalers is harness.StrayOwners for workloads that an autoscaler may have scaled.
-func strayOwnersButScalers(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
+// strayOwnersButUsers is harness.StrayOwners for workloads that an autoscaler may have scaled and a user restarted.
+func strayOwnersButUsers(server *v1beta1.MCPServer, objects map[harness.Component]*unstructured.Unstructured) []string {
 	return slices.DeleteFunc(harness.StrayOwners(server, objects), func(wrong string) bool {
-		return wrong == fmt.Sprintf("%s of MCPServer %s: kube-controller-manager/scale owns fields by Update", harness.Proxy, server.Name)
+		return wrong == fmt.Sprintf("%s of MCPServer %s: kube-controller-manager/scale owns fields by Update", harness.Proxy, server.Name) ||
+			strings.HasSuffix(wrong, ": kubectl-rollout owns fields by Update")
 	})
 }
 
