@@ -6,6 +6,7 @@ package binaries
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -33,9 +34,7 @@ func (m buildModule) write(dir string) error {
 	if m.main != nil {
 		files["main.go"] = m.main
 	}
-	for name, content := range m.standIns {
-		files[name] = content
-	}
+	maps.Copy(files, m.standIns)
 	if m.standIns != nil {
 		parsed, err := modfile.Parse(m.name+".mod", m.mod, nil)
 		if err != nil {

@@ -5,6 +5,7 @@ package binaries
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +67,7 @@ func TestStandInsAreWhatTheModuleReplaces(t *testing.T) {
 			sources := func(name string) bool {
 				return strings.HasPrefix(name, folder+"/") && strings.HasSuffix(name, ".go")
 			}
-			if !slices.ContainsFunc(keys(module.standIns), sources) {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(module.standIns)), sources) {
 				t.Errorf("module %s has no source for %s", module.name, replace.Old.Path)
 			}
 		}
@@ -86,13 +87,6 @@ func TestStandInsAreWhatTheModuleReplaces(t *testing.T) {
 			t.Errorf("module %s replaces %d modules, and its note is %q", module.name, len(parsed.Replace), module.note)
 		}
 	}
-}
-
-func keys(files map[string][]byte) (names []string) {
-	for name := range files {
-		names = append(names, name)
-	}
-	return names
 }
 
 // TestEnsureTellsOfSubstitutedBuilds: each time, not only when they are built.
