@@ -159,7 +159,7 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 				if !test.refuse {
 					o.becomeReady("web")
 				}
-				if _, rests := o.Controller.rests.of[cache.NewObjectName("shop", "web")]; rests != test.rests {
+				if _, rests := o.rests.of[cache.NewObjectName("shop", "web")]; rests != test.rests {
 					t.Errorf("remembered: %t, want %t", rests, test.rests)
 				}
 			})
