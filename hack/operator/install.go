@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +27,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/freehold-dev/freehold/deploy"
+	"github.com/freehold-dev/freehold/deploy/crd"
 )
 
 // Namespace and ServiceAccount of the operator, as deploy/ names them.
@@ -43,8 +46,8 @@ const pollInterval = 100 * time.Millisecond
 var notLocal = []string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}
 
 // Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves
-// MCPServers. It can be repeated.
-func Install(ctx context.Context, config *rest.Config) error {
+// MCPServers. It can be repeated. A definition of MCPServers that has more than Freehold's is left as it is, which progress is told.
+func Install(ctx context.Context, config *rest.Config, progress io.Writer) error {
 	objects, err := Decode([]byte(deploy.Install))
 	if err != nil {
 		return fmt.Errorf("cannot read install.yaml: %w", err)
@@ -52,7 +55,45 @@ func Install(ctx context.Context, config *rest.Config) error {
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(notLocal, o.GetKind())
 	})
+	if objects, err = withoutNarrowing(ctx, config, progress, objects); err != nil {
+		return err
+	}
 	return Apply(ctx, config, Namespace, objects)
+}
+
+// withoutNarrowing leaves those definitions out by which the API server would drop fields from what is stored.
+func withoutNarrowing(
+	ctx context.Context, config *rest.Config, progress io.Writer, objects []*unstructured.Unstructured,
+) (kept []*unstructured.Unstructured, err error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	definitions := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	for _, object := range objects {
+		if object.GetKind() != "CustomResourceDefinition" {
+			kept = append(kept, object)
+			continue
+		}
+		live, err := definitions.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			kept = append(kept, object)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", object.GetName(), err)
+		}
+		lost := crd.Replace(live, object).Narrowed
+		if len(lost) == 0 {
+			kept = append(kept, object)
+			continue
+		}
+		fmt.Fprintf(progress, "freehold: CustomResourceDefinition %s stays as it is: it has what Freehold's lacks: %s\n",
+			object.GetName(), strings.Join(lost, ", "))
+	}
+	return kept, nil
 }
 
 // Samples returns the sample MCPServers of deploy/samples.
@@ -95,7 +136,7 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies objects in their order, those without a namespace in the given one. It waits for kinds that the
+// Apply applies objects in their order and without force, those without a namespace in the given one. It waits for kinds that the
 // API server does not serve yet, since a definition takes a moment to become one.
 func Apply(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
@@ -120,7 +161,7 @@ func Apply(ctx context.Context, config *rest.Config, namespace string, objects [
 			}
 			resource = client.Resource(mapping.Resource).Namespace(in)
 		}
-		options := metav1.ApplyOptions{FieldManager: installer, Force: true}
+		options := metav1.ApplyOptions{FieldManager: installer}
 		if _, err := resource.Apply(ctx, object.GetName(), object, options); err != nil {
 			return fmt.Errorf("cannot apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}

@@ -54,7 +54,7 @@ func TestOperatorMakesADeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := operator.Install(t.Context(), c.RESTConfig()); err != nil {
+	if err := operator.Install(t.Context(), c.RESTConfig(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{

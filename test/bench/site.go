@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,7 +83,7 @@ func newSite(ctx context.Context, options cluster.Options) (_ *site, err error) 
 		return nil, err
 	}
 	s.audit = audit.NewReader(s.cluster.AuditLog())
-	if err := operator.Install(ctx, admin); err != nil {
+	if err := operator.Install(ctx, admin, os.Stderr); err != nil {
 		return nil, fmt.Errorf("cannot install Freehold: %w", err)
 	}
 	if s.operator, err = s.cluster.ServiceAccountConfig(ctx, operator.Namespace, operator.ServiceAccount); err != nil {

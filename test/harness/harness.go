@@ -78,7 +78,7 @@ func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
 	if env.Servers, err = versioned.NewForConfig(env.Config); err != nil {
 		return env, err
 	}
-	if err := operator.Install(ctx, env.Config); err != nil {
+	if err := operator.Install(ctx, env.Config, os.Stderr); err != nil {
 		return env, err
 	}
 	if err := env.knowMCPServers(ctx, options); err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -220,6 +221,13 @@ func TestNewerDefinition(t *testing.T) {
 	}
 	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) || got.out != "" {
 		t.Errorf("it says %s and prints %s", got.errOut, got.out)
+	}
+	var told strings.Builder // As make run does on a cluster that is there.
+	if err := operator.Install(t.Context(), ns.Config, &told); err != nil || !strings.Contains(told.String(), "has what Freehold's lacks: spec.newer") {
+		t.Errorf("an installation ends with %v and says %s", err, &told)
+	}
+	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) {
+		t.Errorf("after an installation it says %s", got.errOut)
 	}
 
 	patch("remove", "/spec/versions/0"+properties+"newer", "null")

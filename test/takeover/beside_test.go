@@ -159,7 +159,7 @@ func (w *world) checkListed(t *testing.T, since audit.Mark) {
 		if len(cells) < 2 {
 			continue
 		}
-		for _, word := range strings.FieldsSeq(cells[1]) {
+		for word := range strings.FieldsSeq(cells[1]) {
 			listed[strings.ToLower(strings.TrimSuffix(word, "s"))+"s"] = true
 		}
 	}

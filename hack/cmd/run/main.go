@@ -110,7 +110,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	}
 
 	steps.say("Installing the MCPServer definition and the operator's rights")
-	if err := operator.Install(ctx, c.RESTConfig()); err != nil {
+	if err := operator.Install(ctx, c.RESTConfig(), out); err != nil {
 		return err
 	}
 	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)

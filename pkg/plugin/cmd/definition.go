@@ -15,7 +15,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 )
 
 // definitionName is that of the CustomResourceDefinition of MCPServers.
@@ -75,25 +74,25 @@ func (s *surveyor) noteDefinition(servers []*v1beta1.MCPServer) {
 }
 
 // replaceDefinition compares the definition in the cluster, if there is one, with ours.
-func replaceDefinition(client *cluster.Client) (takeover.Replacement, error) {
+func replaceDefinition(client *cluster.Client) (crd.Replacement, error) {
 	own := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(crd.MCPServers), &own.Object); err != nil {
-		return takeover.Replacement{}, err
+		return crd.Replacement{}, err
 	}
 	found, err := client.Named("", "customresourcedefinitions.apiextensions.k8s.io", definitionName)
 	if err != nil || len(found) == 0 {
-		return takeover.Replacement{}, err
+		return crd.Replacement{}, err
 	}
-	return takeover.Replace(found[0], own), nil
+	return crd.Replace(found[0], own), nil
 }
 
-func whatOursLacks(r takeover.Replacement) string {
+func whatOursLacks(r crd.Replacement) string {
 	return fmt.Sprintf("the CustomResourceDefinition %s in the cluster has what Freehold's lacks: %s. "+
 		"If Freehold's replaced it, the API server would drop these fields from every MCPServer", definitionName, strings.Join(r.Narrowed, ", "))
 }
 
 // noteOrphans warns of list items that would belong to nobody any more.
-func (p *plugin) noteOrphans(r takeover.Replacement, servers []*v1beta1.MCPServer) {
+func (p *plugin) noteOrphans(r crd.Replacement, servers []*v1beta1.MCPServer) {
 	for _, server := range servers {
 		if managers := r.Orphans(server); len(managers) > 0 {
 			p.warn("%s of the MCPServer %s/%s is applied by %s. Freehold's definition tells the items of the list apart by other keys. "+

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package takeover_test
+package crd_test
 
 import (
 	"testing"
@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/deploy/crd"
-	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 )
 
 // TestReplaceNarrows: what Freehold's definition would take away from one in a cluster.
@@ -59,7 +58,7 @@ func TestReplaceNarrows(t *testing.T) {
 			versions := definition.Object["spec"].(tree)["versions"].([]any)
 			schema := versions[len(versions)-1].(tree)["schema"].(tree)["openAPIV3Schema"].(tree)
 			c.change(t, definition, schema["properties"].(tree)["spec"].(tree)["properties"].(tree))
-			if diff := cmp.Diff(c.want, takeover.Replace(definition, own).Narrowed); diff != "" {
+			if diff := cmp.Diff(c.want, crd.Replace(definition, own).Narrowed); diff != "" {
 				t.Errorf("lost (-want +got):\n%s", diff)
 			}
 		})
@@ -80,8 +79,8 @@ func TestOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replacement := takeover.Replace(old, own)
-	if diff := cmp.Diff(takeover.Replacement{Rekeyed: []string{"spec.secrets"}}, replacement); diff != "" {
+	replacement := crd.Replace(old, own)
+	if diff := cmp.Diff(crd.Replacement{Rekeyed: []string{"spec.secrets"}}, replacement); diff != "" {
 		t.Fatalf("replacement (-want +got):\n%s", diff)
 	}
 	for name, c := range map[string]struct {
@@ -102,7 +101,7 @@ func TestOrphans(t *testing.T) {
 			if diff := cmp.Diff(c.want, replacement.Orphans(server)); diff != "" {
 				t.Errorf("managers (-want +got):\n%s", diff)
 			}
-			if none := (takeover.Replacement{}).Orphans(server); len(none) > 0 {
+			if none := (crd.Replacement{}).Orphans(server); len(none) > 0 {
 				t.Errorf("%v lose items although no list changes", none)
 			}
 		})
