@@ -26,12 +26,12 @@ func TestAdoptionIsConfirmed(t *testing.T) {
 		o.took()
 		var moved atomic.Bool
 		moved.Store(true)
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if moved.Load() && w.kind == "MCPServer" {
 				return apierrors.NewConflict(schema.GroupResource{}, w.name, fmt.Errorf("it has changed"))
 			}
 			return nil
-		}
+		})
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		o.rest()
 		tried := o.took()
@@ -62,12 +62,12 @@ func TestAdoptionIsConfirmed(t *testing.T) {
 func TestConfirmationIsRemembered(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.kind == "Service" {
 				return apierrors.NewInvalid(schema.GroupKind{}, w.name, nil)
 			}
 			return nil
-		}
+		})
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		o.rest()
 		o.took()

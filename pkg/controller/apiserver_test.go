@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,10 +44,10 @@ type apiServer struct {
 	t       *testing.T
 	core    *kubefake.Clientset
 	servers *versionedfake.Clientset
-	// before, if set, is asked before each write; an error is the answer.
-	before func(write) error
-	// after, if set, is asked after each apply and each edit of managedFields; an error is the answer although it was made.
-	after func(write) error
+	// before is asked before each write; an error is the answer.
+	before hook
+	// after is asked after each apply and each edit of managedFields; an error is the answer although it was made.
+	after hook
 
 	scheme            *runtime.Scheme
 	tracker           clienttesting.ObjectTracker
@@ -56,6 +57,21 @@ type apiServer struct {
 	version int
 	uids    int
 	writes  []write
+}
+
+// hook is what a test has asked about writes. It may be set while an operator writes.
+type hook struct {
+	asked atomic.Pointer[func(w write) error]
+}
+
+func (h *hook) set(ask func(w write) error) { h.asked.Store(&ask) }
+
+// ask returns the answer, which is nil as long as nothing is set.
+func (h *hook) ask(w write) error {
+	if ask := h.asked.Load(); ask != nil && *ask != nil {
+		return (*ask)(w)
+	}
+	return nil
 }
 
 // write is one request that changes something, or would.
@@ -153,16 +169,14 @@ func (s *apiServer) patch(action clienttesting.Action) (bool, runtime.Object, er
 	s.mu.Lock()
 	s.writes = append(s.writes, w)
 	s.mu.Unlock()
-	if s.before != nil {
-		if err := s.before(w); err != nil {
-			return true, nil, err
-		}
+	if err := s.before.ask(w); err != nil {
+		return true, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj, err := s.apply(patch, body)
-	if err == nil && s.after != nil {
-		err = s.after(w)
+	if err == nil {
+		err = s.after.ask(w)
 	}
 	if err != nil {
 		return true, nil, err
@@ -255,10 +269,8 @@ func (s *apiServer) delete(action clienttesting.Action) (bool, runtime.Object, e
 	s.mu.Lock()
 	s.writes = append(s.writes, w)
 	s.mu.Unlock()
-	if s.before != nil {
-		if err := s.before(w); err != nil {
-			return true, nil, err
-		}
+	if err := s.before.ask(w); err != nil {
+		return true, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

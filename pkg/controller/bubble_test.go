@@ -86,12 +86,12 @@ func (o *operating) rest() {
 // forbidApplies keeps the operator from applying anything until allow is called.
 func (o *operating) forbidApplies() (allow func()) {
 	var allowed atomic.Bool
-	o.before = func(w write) error {
+	o.before.set(func(w write) error {
 		if !allowed.Load() && w.verb == "apply" {
 			return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New("not now"))
 		}
 		return nil
-	}
+	})
 	return func() { allowed.Store(true) }
 }
 

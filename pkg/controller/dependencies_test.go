@@ -97,12 +97,12 @@ func TestTheProxyWaitsForWhatItDependsOn(t *testing.T) {
 				operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
 					o.becomeReady("web")
 					var allowed atomic.Bool
-					o.before = func(w write) error {
+					o.before.set(func(w write) error {
 						if !allowed.Load() && strings.HasPrefix(w.String(), "apply "+kind) {
 							return refusal
 						}
 						return nil
-					}
+					})
 					if kind == "Role/web-proxy-runner" {
 						// It is as it is to be, and would not be written.
 						change(o.apiServer, "web-proxy-runner", func(r *rbacv1.Role) { r.OwnerReferences = nil })
@@ -183,12 +183,12 @@ func TestTheBackendWaitsForItsServiceAccount(t *testing.T) {
 	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var allowed atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if !allowed.Load() && w.kind == "ServiceAccount" && w.name == "web-sa" {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
-		}
+		})
 		account := func() string {
 			set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
 			return set.Spec.Template.Spec.ServiceAccountName
@@ -257,12 +257,12 @@ func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
 		theirs.UID, theirs.Data = "", map[string]string{runconfig.AuthzKey: "{}"}
 		pins := o.pins("web")
 		var there atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if !there.Load() && w.verb == "apply" && strings.HasPrefix(w.String(), "apply ConfigMap/web-authz-inline") {
 				return apierrors.NewServiceUnavailable("not before it is there")
 			}
 			return nil
-		}
+		})
 		remove[*corev1.ConfigMap](o.apiServer, name)
 		o.add(theirs)
 		there.Store(true)

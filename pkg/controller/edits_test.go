@@ -36,10 +36,8 @@ func (s *apiServer) edit(patch clienttesting.PatchActionImpl) (bool, runtime.Obj
 	s.mu.Lock()
 	s.writes = append(s.writes, w)
 	s.mu.Unlock()
-	if s.before != nil {
-		if err := s.before(w); err != nil {
-			return true, nil, err
-		}
+	if err := s.before.ask(w); err != nil {
+		return true, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +78,8 @@ func (s *apiServer) edit(patch clienttesting.PatchActionImpl) (bool, runtime.Obj
 		s.t.Errorf("%s is not guarded: %s", w, patch.Patch)
 	}
 	stored, err := s.store(gvr, found, after, true)
-	if err == nil && s.after != nil {
-		err = s.after(w)
+	if err == nil {
+		err = s.after.ask(w)
 	}
 	return true, stored, err
 }

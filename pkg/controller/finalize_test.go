@@ -172,12 +172,12 @@ func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
 func TestDeletionInTheForeground(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.verb == "apply" && w.kind == "Service" {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
-		}
+		})
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		o.rest()
 		o.took()
@@ -195,12 +195,12 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var allowed atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if !allowed.Load() {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
-		}
+		})
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
 		o.rest()
 		o.took()
@@ -230,12 +230,12 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 // Without the finalizer nothing is made that could be left behind, and the status tells why.
 func TestNoFinalizerNoChildren(t *testing.T) {
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.manager == "freehold-finalizer" {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
-		}
+		})
 		o.add(newServer("web"))
 		o.rest()
 		got := o.took()
@@ -296,12 +296,12 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 					markDeleted(o.apiServer, "web", metav1.FinalizerOrphanDependents)
 					o.rest()
 				}
-				o.before = func(w write) error {
+				o.before.set(func(w write) error {
 					if w.verb == "apply" && w.kind != "MCPServer" {
 						return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 					}
 					return nil
-				}
+				})
 				orphanAll(o.apiServer, "web")
 				o.rest()
 				o.took()
@@ -351,12 +351,12 @@ func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 func TestDeletionLeavesWhatAPredecessorLeft(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.verb == "apply" && w.kind == "ConfigMap" {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("not now"))
 			}
 			return nil
-		}
+		})
 		change(o.apiServer, o.configNamed("web-runconfig"), func(child *corev1.ConfigMap) {
 			child.OwnerReferences = nil
 			child.Annotations["freehold.dev/source"] = "predecessor/3"

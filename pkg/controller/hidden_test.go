@@ -57,12 +57,12 @@ func TestForbiddenCreationFindsWhatIsThere(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var refused atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.name == "web-sa" && !refused.Swap(true) {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, fmt.Errorf("exceeded quota"))
 			}
 			return nil
-		}
+		})
 		o.took()
 		o.reads()
 		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels = nil })
@@ -83,12 +83,12 @@ func TestRepeatedRefusalOfACreationIsLookedAtOnce(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		reason := atomic.Pointer[string]{}
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if why := reason.Load(); w.name == "web-sa" && why != nil {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New(*why))
 			}
 			return nil
-		}
+		})
 		o.reads()
 		refuse := func(why, step string) {
 			t.Helper()

@@ -41,7 +41,7 @@ type writesOf struct {
 }
 
 func (w *writesOf) watch(o *operating, name string) {
-	o.before = func(request write) error {
+	o.before.set(func(request write) error {
 		if request.name != name {
 			return nil
 		}
@@ -52,7 +52,7 @@ func (w *writesOf) watch(o *operating, name string) {
 			return apierrors.NewForbidden(schema.GroupResource{}, request.name, fmt.Errorf("not now"))
 		}
 		return nil
-	}
+	})
 }
 
 func (w *writesOf) refuses(refuse bool) {
@@ -143,7 +143,7 @@ func TestNamesThatMeetHarmNeither(t *testing.T) {
 					"MCPServer a, which is gone, has left it behind. If nobody needs it any more: kubectl delete -n shop service/"+other.service) {
 					t.Errorf("%s tells: %q", other.name, told)
 				}
-				o.before = nil
+				o.before.set(nil)
 				remove[*corev1.Service](o.apiServer, other.service)
 				o.rest()
 				service, ok := get[*corev1.Service](o.apiServer, other.service)

@@ -97,7 +97,7 @@ func TestProxyStartsAnewThoughItsDeletionWasRefused(t *testing.T) {
 				o.crashed(3, backOff)
 				const refused = 3
 				tries := 0
-				o.before = func(w write) error {
+				o.before.set(func(w write) error {
 					if w.verb != "delete" {
 						return nil
 					}
@@ -105,7 +105,7 @@ func TestProxyStartsAnewThoughItsDeletionWasRefused(t *testing.T) {
 						return refusal
 					}
 					return nil
-				}
+				})
 				o.backend(1)
 				<-time.After(time.Minute)
 				o.rest()

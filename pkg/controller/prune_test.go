@@ -117,12 +117,12 @@ func TestConfigMapsStayWhileTheProxyIsNotWritten(t *testing.T) {
 			})
 		},
 		"refused": func(o *operating) {
-			o.before = func(w write) error {
+			o.before.set(func(w write) error {
 				if w.kind == "Deployment" {
 					return context.DeadlineExceeded
 				}
 				return nil
-			}
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,12 +263,12 @@ func TestConfigMapsOfALaterGenerationStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 				o.becomeReady("web")
-				o.before = func(w write) error {
+				o.before.set(func(w write) error {
 					if behind && w.manager == managers.Finalizer { // The cache does not show what the API server has.
 						return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 					}
 					return nil
-				}
+				})
 				const later = "web-runconfig-0123456789abcdef"
 				config, _ := get[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 				config = config.DeepCopy()

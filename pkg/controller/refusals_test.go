@@ -58,7 +58,7 @@ type faults struct {
 }
 
 func (f *faults) inject(o *operating, about func(write) bool, answer func() error) {
-	o.before = func(w write) error {
+	o.before.set(func(w write) error {
 		if !about(w) || !f.on.Load() {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (f *faults) inject(o *operating, about func(write) bool, answer func() erro
 		defer f.mu.Unlock()
 		f.caught = append(f.caught, time.Now())
 		return answer()
-	}
+	})
 }
 
 func (f *faults) count() int {

@@ -126,12 +126,12 @@ func TestOlderViewIsTold(t *testing.T) {
 	seen := &outcomes{}
 	operate(t, []runtime.Object{newServer("web")}, func(c *Config) { c.Observer = seen }, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.manager == managers.Finalizer { // The cache does not show what the API server has.
 				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 			}
 			return nil
-		}
+		})
 		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) {
 			service.Annotations[v1beta1.AnnotationSource] = "server-web/999"
 			service.Labels["app"] = "other"

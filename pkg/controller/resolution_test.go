@@ -333,12 +333,12 @@ func TestTakeThatLosesARace(t *testing.T) {
 		o.rest()
 
 		var races atomic.Int32
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.kind == "Deployment" && w.verb == "edit" && races.Add(1) == 1 {
 				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 			}
 			return nil
-		}
+		})
 		o.annotate("web", v1beta1.AnnotationTake, "helm")
 		o.rest()
 		if races.Load() != 2 {

@@ -147,12 +147,12 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				s := newAPIServer(t, server)
-				s.before = func(w write) error {
+				s.before.set(func(w write) error {
 					if test.refuse && w.kind == "Service" {
 						return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, w.name, errors.New("a policy says no"))
 					}
 					return nil
-				}
+				})
 				o := start(t, s, nil)
 				defer o.end()
 				o.rest()

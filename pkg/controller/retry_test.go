@@ -44,7 +44,7 @@ func TestTransientRefusalsAreRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			operate(t, nil, nil, func(t *testing.T, o *operating) {
 				var tries []time.Time
-				o.before = func(w write) error {
+				o.before.set(func(w write) error {
 					if w.kind != "StatefulSet" {
 						return nil
 					}
@@ -53,7 +53,7 @@ func TestTransientRefusalsAreRetried(t *testing.T) {
 						return refusal
 					}
 					return nil
-				}
+				})
 				o.add(newServer("web"))
 				<-time.After(3 * time.Minute)
 				o.rest()
@@ -96,7 +96,7 @@ func TestTerminalRefusalsAreRetriedSeldom(t *testing.T) {
 	operate(t, nil, func(c *Config) { c.Resync = time.Minute }, func(t *testing.T, o *operating) {
 		var tries atomic.Int32
 		var mended atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.kind != "StatefulSet" {
 				return nil
 			}
@@ -104,7 +104,7 @@ func TestTerminalRefusalsAreRetriedSeldom(t *testing.T) {
 				return nil
 			}
 			return unappliable
-		}
+		})
 		o.add(newServer("web"))
 		<-time.After(10 * time.Minute)
 		o.rest()
@@ -298,7 +298,7 @@ func TestPruningIsRetried(t *testing.T) {
 		o.becomeReady("web")
 		remove[*corev1.Pod](o.apiServer, "web-5d8f9-x2x4z")
 		tries := 0
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.verb != "delete" {
 				return nil
 			}
@@ -306,7 +306,7 @@ func TestPruningIsRetried(t *testing.T) {
 				return context.DeadlineExceeded
 			}
 			return nil
-		}
+		})
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio })
 		o.rest()
 		proxyReady(o.apiServer, "web")
@@ -324,12 +324,12 @@ func TestReplicasWaitForTheirWorkload(t *testing.T) {
 	server.Spec.BackendReplicas = new(int32(2))
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
 		var allowed atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if !allowed.Load() && w.manager == "freehold-backend" {
 				return apierrors.NewForbidden(statefulSets, "web", fmt.Errorf("no"))
 			}
 			return nil
-		}
+		})
 		o.add(server)
 		o.rest()
 		const replicas = "apply StatefulSet/web freehold-backend-replicas"

@@ -31,13 +31,13 @@ func TestShutdownFinishesWhatHasBegun(t *testing.T) {
 		s := newAPIServer(t, servers...)
 		var o *operating
 		begun := make(chan string, len(servers))
-		s.before = func(w write) error {
+		s.before.set(func(w write) error {
 			if w.manager == "freehold-finalizer" {
 				begun <- w.name
 				<-time.After(5 * time.Second) // an answer that takes its time
 			}
 			return nil
-		}
+		})
 		o = start(t, s, func(c *Config) { c.Workers = 1 })
 		first := <-begun
 		o.end()

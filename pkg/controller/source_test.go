@@ -115,12 +115,12 @@ func TestNewerSourceIsLeftWhileTheServerIsNotConfirmed(t *testing.T) {
 		o.took()
 		var behind atomic.Bool
 		behind.Store(true)
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if behind.Load() && w.kind == "MCPServer" {
 				return apierrors.NewConflict(schema.GroupResource{}, w.name, errors.New("the object has been modified"))
 			}
 			return nil
-		}
+		})
 		rewrite(o.apiServer, "web", func(set *appsv1.StatefulSet) {
 			set.Annotations[v1beta1.AnnotationSource] = "server-web/2"
 			set.Spec.Template.Spec.Containers[0].Image = "newer"

@@ -201,7 +201,7 @@ func TestTakeoverHeldUpForAMomentKeepsItsPlace(t *testing.T) {
 		s := newAPIServer(t, objects...)
 		var mu sync.Mutex // There are several workers.
 		most, refused := 0, 0
-		s.before = func(w write) error {
+		s.before.set(func(w write) error {
 			mu.Lock()
 			defer mu.Unlock()
 			most = max(most, len(s.begun(names)))
@@ -210,7 +210,7 @@ func TestTakeoverHeldUpForAMomentKeepsItsPlace(t *testing.T) {
 			}
 			refused++
 			return apierrors.NewConflict(deployments, w.name, fmt.Errorf("the object has been modified"))
-		}
+		})
 		o := start(t, s, atOnce(2))
 		defer o.end()
 		<-time.After(time.Minute)
@@ -234,12 +234,12 @@ func TestTakeoverHeldUpMakesRoom(t *testing.T) {
 				for _, obj := range objects {
 					s.add(obj.DeepCopyObject())
 				}
-				s.before = func(w write) error {
+				s.before.set(func(w write) error {
 					if w.kind == managers.Deployment.Kind && w.name == names[0] {
 						return refusal
 					}
 					return nil
-				}
+				})
 				o := start(t, s, atOnce(1))
 				defer o.end()
 				o.rest()

@@ -38,7 +38,7 @@ func TestTakeoverThatBecameInvalidBeforeItBeganMakesRoom(t *testing.T) {
 		objects, names := crew(2)
 		s := newAPIServer(t, objects...)
 		first := ""
-		s.before = func(w write) error {
+		s.before.set(func(w write) error {
 			if !concernsServer(w) || first != "" && w.name != first {
 				return nil
 			}
@@ -47,7 +47,7 @@ func TestTakeoverThatBecameInvalidBeforeItBeganMakesRoom(t *testing.T) {
 				change(s, first, makeUnrenderable)
 			}
 			return apierrors.NewServiceUnavailable("later")
-		}
+		})
 		o := start(t, s, atOnce(1))
 		defer o.end()
 		o.rest()
@@ -185,12 +185,12 @@ func TestTakeoverThatIsRefusedAtOnceSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects, names := crew(2)
 		s := newAPIServer(t, objects...)
-		s.before = func(w write) error {
+		s.before.set(func(w write) error {
 			if concernsServer(w) && w.name == names[0] {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "mcpservers"}, w.name, errors.New("a policy says no"))
 			}
 			return nil
-		}
+		})
 		o := start(t, s, atOnce(1))
 		defer o.end()
 		o.rest()

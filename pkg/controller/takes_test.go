@@ -49,12 +49,12 @@ func TestTakeWithoutAnAnswer(t *testing.T) {
 				o.rest()
 				o.took()
 				var once atomic.Bool
-				o.after = func(w write) error {
+				o.after.set(func(w write) error {
 					if w.String() == lost && once.CompareAndSwap(false, true) {
 						return apierrors.NewTimeoutError("the answer was lost", 1)
 					}
 					return nil
-				}
+				})
 				o.annotate("web", v1beta1.AnnotationTake, takeImage)
 				<-time.After(time.Minute)
 				o.rest()
@@ -115,25 +115,26 @@ func TestTakeOverARestart(t *testing.T) {
 				first.took()
 				// With the last request it loses its connection.
 				var ended atomic.Bool
-				s.before = func(write) error {
+				s.before.set(func(write) error {
 					if ended.Load() {
 						return errors.New("connection refused")
 					}
 					return nil
-				}
-				s.after = func(w write) error {
+				})
+				s.after.set(func(w write) error {
 					if w.String() == last {
 						ended.Store(true)
 						return errors.New("connection reset")
 					}
 					return nil
-				}
+				})
 				first.annotate("web", v1beta1.AnnotationTake, takeImage)
 				first.end()
 				if !ended.Load() {
 					t.Fatal("it did not come to that")
 				}
-				s.before, s.after = nil, nil
+				s.before.set(nil)
+				s.after.set(nil)
 
 				second := start(t, s, nil)
 				defer second.end()
@@ -181,12 +182,12 @@ func TestTakeDoesNotDependOnTheStatus(t *testing.T) {
 		o.rest()
 		o.took()
 		var allowed atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.subresource == "status" && !allowed.Load() {
 				return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New("not now"))
 			}
 			return nil
-		}
+		})
 		o.annotate("web", v1beta1.AnnotationTake, takeImage)
 		for range 5 {
 			seize(t, o, "evil")
@@ -245,7 +246,7 @@ func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
 		seize(t, o, "evil")
 		o.rest()
 		var once atomic.Bool
-		o.before = func(w write) error {
+		o.before.set(func(w write) error {
 			if w.String() == applyRequests && once.CompareAndSwap(false, true) {
 				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
 					server.Annotations = maps.Clone(server.Annotations)
@@ -253,7 +254,7 @@ func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
 				})
 			}
 			return nil
-		}
+		})
 		o.annotate("web", v1beta1.AnnotationTake, "")
 		if !once.Load() {
 			t.Fatal("the withdrawal was not written down")
