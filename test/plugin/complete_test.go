@@ -72,7 +72,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	if verbs != 9 {
+	if verbs != 10 {
 		t.Errorf("there are %d verbs", verbs)
 	}
 }
