@@ -116,7 +116,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
-	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too. The first time takes minutes to build it.")
+	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too, that of "+toolHiveRelease+". The first time takes minutes to build it.")
 	flags.DurationVar(&s.timeout, "timeout", time.Hour, "When to give up.")
 	flags.BoolVar(&s.asJSON, "json", false, "Write JSON instead of tables.")
 	flags.StringVar(&s.operator, "operator", "", "The operator's executable; built from this checkout when empty.")
