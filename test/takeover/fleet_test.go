@@ -6,6 +6,8 @@ package takeover
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -107,6 +109,28 @@ func fleet() []*member {
 			before: oidcYAML, uncovered: true, unanswered: true,
 		},
 	}
+}
+
+// newer returns what only an installation of a newer ToolHive has: fields that older ones do not know.
+func newer(t *testing.T) []*member {
+	t.Helper()
+	if !runsAtLeast(t, sinceReadTimeout) {
+		return nil
+	}
+	return []*member{{
+		server: tested("newer", v1beta1.TransportStreamableHTTP, func(server *v1beta1.MCPServer) {
+			server.Spec.MaxRequestBodySize, server.Spec.ProxyReadTimeout = 1<<20, "90s"
+			server.Spec.Secrets = []v1beta1.SecretRef{
+				{Name: "pair", Key: "token", TargetEnvName: "API_TOKEN"}, {Name: "pair", Key: "user", TargetEnvName: "API_USER"},
+			}
+			server.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{
+				NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
+				Tolerations:  []v1beta1.Toleration{{Key: "example.com/tools", Operator: "Exists"}},
+			}}
+		}),
+		before:  `{apiVersion: v1, kind: Secret, metadata: {name: pair}, stringData: {token: not-secret, user: nobody}}`,
+		history: []deed{edit(audited)},
+	}}
 }
 
 // tested is an MCPServer with the test server's image.

@@ -36,7 +36,7 @@ func TestTakeover(t *testing.T) {
 	t.Parallel()
 	ns, elsewhere := env.Namespace(t), env.Namespace(t)
 	p := upstream(t, ns)
-	members := fleet()
+	members := append(fleet(), newer(t)...)
 	w := settle(t, ns, members)
 	if err := p.Stop(); err != nil {
 		t.Error(err)

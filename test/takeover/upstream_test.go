@@ -82,6 +82,9 @@ func (w *world) checkOwners(t *testing.T, m *member) {
 	}
 }
 
+// sinceReadTimeout is the first release of ToolHive that has all fields of v0.62.0 which an MCPServer without references can have.
+var sinceReadTimeout = version.MustParseSemantic("0.58.0")
+
 // sinceAdoption is the first release of ToolHive whose operator makes the MCPServer the StatefulSet's controller, which its
 // proxyrunner writes without one.
 var sinceAdoption = version.MustParseSemantic("0.45.0")
@@ -89,11 +92,17 @@ var sinceAdoption = version.MustParseSemantic("0.45.0")
 // adopts reports whether the ToolHive of this run does that.
 func adopts(t *testing.T) bool {
 	t.Helper()
-	release, err := binaries.Version(binaries.ToolHiveOperator)
+	return runsAtLeast(t, sinceAdoption)
+}
+
+// runsAtLeast reports whether the ToolHive of this run is of a release or a later one.
+func runsAtLeast(t *testing.T, release *version.Version) bool {
+	t.Helper()
+	running, err := binaries.Version(binaries.ToolHiveOperator)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return version.MustParseSemantic(release).AtLeast(sinceAdoption)
+	return version.MustParseSemantic(running).AtLeast(release)
 }
 
 func entryName(entry *metav1.ManagedFieldsEntry) string {

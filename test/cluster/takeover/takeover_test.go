@@ -26,7 +26,7 @@ import (
 // anew: ToolHive's runners could still write to one that was never edited, so its generation gate has to be closed.
 var covered = map[string]bool{
 	"plain": true, "edited": false, "edited-stdio": false, "sidecar": false, "numbers": false, "scaled": false, "policies": false,
-	"restarted": false,
+	"restarted": false, "newer": false,
 }
 
 // TestTakeover takes MCPServers over from ToolHive. All of it is Freehold's then, what others own is theirs, and no pod
