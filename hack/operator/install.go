@@ -46,7 +46,8 @@ const pollInterval = 100 * time.Millisecond
 var notLocal = []string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}
 
 // Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves
-// MCPServers. It can be repeated. A definition of MCPServers that has more than Freehold's is left as it is, which progress is told.
+// MCPServers. It can be repeated. It leaves a definition of MCPServers alone that has fields which Freehold's lacks, and writes that
+// to progress.
 func Install(ctx context.Context, config *rest.Config, progress io.Writer) error {
 	objects, err := Decode([]byte(deploy.Install))
 	if err != nil {
@@ -73,27 +74,33 @@ func withoutNarrowing(
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	for _, object := range objects {
-		if object.GetKind() != "CustomResourceDefinition" {
-			kept = append(kept, object)
-			continue
-		}
-		live, err := definitions.Get(ctx, object.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			kept = append(kept, object)
-			continue
-		}
+		lost, err := narrowed(ctx, definitions, object)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", object.GetName(), err)
+			return nil, err
 		}
-		lost := crd.Replace(live, object).Narrowed
-		if len(lost) == 0 {
-			kept = append(kept, object)
+		if len(lost) > 0 {
+			fmt.Fprintf(progress, "freehold: CustomResourceDefinition %s stays as it is: it has what Freehold's lacks: %s\n",
+				object.GetName(), strings.Join(lost, ", "))
 			continue
 		}
-		fmt.Fprintf(progress, "freehold: CustomResourceDefinition %s stays as it is: it has what Freehold's lacks: %s\n",
-			object.GetName(), strings.Join(lost, ", "))
+		kept = append(kept, object)
 	}
 	return kept, nil
+}
+
+// narrowed returns the fields that the definition in the cluster has and this one lacks; none for any other object.
+func narrowed(ctx context.Context, definitions dynamic.ResourceInterface, object *unstructured.Unstructured) ([]string, error) {
+	if object.GetKind() != "CustomResourceDefinition" {
+		return nil, nil
+	}
+	live, err := definitions.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", object.GetName(), err)
+	}
+	return crd.Replace(live, object).Narrowed, nil
 }
 
 // Samples returns the sample MCPServers of deploy/samples.
@@ -136,8 +143,8 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies objects in their order and without force, those without a namespace in the given one. It waits for kinds that the
-// API server does not serve yet, since a definition takes a moment to become one.
+// Apply applies objects in their order and without force, those without a namespace in the given one. It waits for kinds
+// that the API server does not serve yet, since a definition takes a moment to become one.
 func Apply(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

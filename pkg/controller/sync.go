@@ -118,8 +118,10 @@ func (p *pass) reconcile(ctx context.Context) {
 // bringAbout makes the children what the input asks for, unless they are known to be so. What it returns is what there is to tell
 // of that; ok is false when nothing can be said.
 func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation status.Observation, ok bool) {
-	if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests && !p.blocked && p.takeover.isIdle() {
-		return known.observation(p.server), true
+	if !p.blocked && p.takeover.isIdle() {
+		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
+			return known.observation(p.server), true
+		}
 	}
 	result, err := render.Render(input, p.config.Options)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {

@@ -28,8 +28,8 @@ type Finder struct {
 	AssetsDir string
 	// CacheDir is where programs are kept. Default: CacheDir().
 	CacheDir string
-	// Progress is told what is built, and which programs are substituted builds. Nothing else is written when nothing has
-	// to be built. Default: os.Stderr.
+	// Progress gets a line about what is built, and one for each program that is a substituted build. Nothing else is
+	// written when nothing has to be built. Default: os.Stderr.
 	Progress io.Writer
 }
 

@@ -50,11 +50,13 @@ func (p *plugin) runCRD() error {
 	if len(replacement.Narrowed) > 0 {
 		return &exit{ExitFound, fmt.Errorf("%s. Leave it, and install Freehold with deploy/install-without-crd.yaml", whatOursLacks(replacement))}
 	}
-	servers, err := client.Servers("")
-	if err != nil && len(replacement.Rekeyed) > 0 {
-		return err
+	if len(replacement.Rekeyed) > 0 {
+		servers, err := client.Servers("")
+		if err != nil {
+			return err
+		}
+		p.noteOrphans(replacement, servers)
 	}
-	p.noteOrphans(replacement, servers)
 	_, err = io.WriteString(p.machine, crd.MCPServers)
 	return err
 }
