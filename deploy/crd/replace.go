@@ -23,7 +23,7 @@ type schemaTree = map[string]any
 type Replacement struct {
 	// Narrowed are the fields that ours lacks. The API server would drop them from each object at its next write.
 	Narrowed []string
-	// Rekeyed are the lists whose items ours tells apart by other keys. An item that a field manager has applied before belongs
+	// Rekeyed are the lists whose items ours identifies by other keys. An item that a field manager has applied before belongs
 	// to nobody after that manager's next apply with other items: it stays although it is not wanted any more.
 	Rekeyed []string
 }
@@ -42,7 +42,7 @@ func Replace(live, own *unstructured.Unstructured) Replacement {
 	return Replacement{slices.Sorted(maps.Keys(c.narrowed)), slices.Sorted(maps.Keys(c.rekeyed))}
 }
 
-// Orphans returns the field managers that have applied items of the lists that are told apart by other keys, sorted.
+// Orphans returns the field managers that have applied items of the lists in Rekeyed, sorted.
 func (r Replacement) Orphans(object metav1.Object) []string {
 	managers := map[string]bool{}
 	entries := object.GetManagedFields()
