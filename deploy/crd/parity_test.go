@@ -4,6 +4,7 @@
 package crd
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // toolHiveVersion is the release whose CustomResourceDefinitions ours agree with.
@@ -33,19 +41,88 @@ type difference struct {
 // defaults, CEL rules, printer columns, subresources, labels. Only descriptions are ours.
 func TestParityWithUpstream(t *testing.T) {
 	known := readKnownDifferences(t)
-	const name = "mcpservers.toolhive.stacklok.dev"
-
-	theirs := toolHiveFile(t, "deploy/charts/operator-crds/files/crds/toolhive.stacklok.dev_mcpservers.yaml")
-
-	differences := compareCRDs(t, []byte(MCPServers), theirs)
-	for _, problem := range judge(differences, known[name]) {
-		t.Error(problem)
+	for _, definition := range all(t) {
+		t.Run(definition.Name, func(t *testing.T) {
+			plural, group, _ := strings.Cut(definition.Name, ".")
+			theirs := toolHiveFile(t, "deploy/charts/operator-crds/files/crds/"+group+"_"+plural+".yaml")
+			differences := compareCRDs(t, []byte(definition.YAML), theirs)
+			for _, problem := range judge(differences, known[definition.Name]) {
+				t.Error(problem)
+			}
+		})
 	}
+}
+
+// TestEveryKindHasADefinition compares what the definitions serve with the types under apis/.
+func TestEveryKindHasADefinition(t *testing.T) {
+	types := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(types), v1beta1.AddToScheme(types)); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for kind, of := range types.AllKnownTypes() {
+		if strings.HasPrefix(of.PkgPath(), "github.com/freehold-dev/") && !strings.HasSuffix(kind.Kind, "List") {
+			want = append(want, kind.String())
+		}
+	}
+	var got []string
+	for _, definition := range all(t) {
+		object, err := definition.Object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object.GetName() != definition.Name {
+			t.Errorf("the file of %s has %s", definition.Name, object.GetName())
+		}
+		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+		for version := range schemas(object) {
+			got = append(got, schema.GroupVersionKind{Group: group, Version: version, Kind: kind}.String())
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds of types (-) and of definitions (+):\n%s", diff)
+	}
+}
+
+// TestKustomizationHasEveryDefinition: what users install is what this package has.
+func TestKustomizationHasEveryDefinition(t *testing.T) {
+	text, err := os.ReadFile("kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(text, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, definition := range all(t) {
+		plural, group, _ := strings.Cut(definition.Name, ".")
+		want = append(want, group+"_"+plural+".yaml")
+	}
+	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
+		t.Errorf("files here (-) and in kustomization.yaml (+):\n%s", diff)
+	}
+}
+
+func all(t *testing.T) []Definition {
+	t.Helper()
+	definitions, err := All()
+	if err != nil || len(definitions) == 0 {
+		t.Fatalf("there are %d definitions: %v", len(definitions), err)
+	}
+	return definitions
 }
 
 // TestKnownDifferencesAreExplained holds differences.yaml to its form even where ToolHive's module cannot be had.
 func TestKnownDifferencesAreExplained(t *testing.T) {
+	definitions := all(t)
 	for name, entries := range readKnownDifferences(t) {
+		if !slices.ContainsFunc(definitions, func(d Definition) bool { return d.Name == name }) {
+			t.Errorf("there is no definition %s", name)
+		}
 		seen := map[string]bool{}
 		for i, entry := range entries {
 			if entry.Path == "" || strings.TrimSpace(entry.Reason) == "" {

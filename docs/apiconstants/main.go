@@ -48,8 +48,8 @@ func annotation(freeholds bool) func(constant) bool {
 var sections = []section{
 	{
 		title: "Conditions",
-		introduction: "The types in `status.conditions` that Freehold writes. A type that is not among them is another writer's, " +
-			"and is left alone.",
+		introduction: "The types in `status.conditions` that Freehold writes, on an MCPServer unless they name another kind. A type that is " +
+			"not among them is another writer's, and is left alone.",
 		has: named("Condition"),
 	},
 	{
@@ -73,8 +73,8 @@ var sections = []section{
 	},
 	{
 		title:        "Keys of ToolHive",
-		introduction: "The finalizer and the annotations that ToolHive has defined, and that Freehold reads and writes as it does.",
-		has:          func(c constant) bool { return c.name == "Finalizer" || annotation(false)(c) },
+		introduction: "The finalizers and the annotations that ToolHive has defined, and that Freehold reads and writes as it does.",
+		has:          func(c constant) bool { return named("Finalizer")(c) || annotation(false)(c) },
 	},
 	{
 		title:        "Labels",

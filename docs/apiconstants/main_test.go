@@ -4,12 +4,16 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
@@ -30,7 +34,7 @@ func TestReferenceHasEveryField(t *testing.T) {
 	var visit func(of reflect.Type, section string)
 	visit = func(of reflect.Type, section string) {
 		switch of.Kind() {
-		case reflect.Pointer, reflect.Slice:
+		case reflect.Pointer, reflect.Slice, reflect.Map:
 			visit(of.Elem(), section)
 			return
 		case reflect.Struct:
@@ -64,8 +68,16 @@ func TestReferenceHasEveryField(t *testing.T) {
 			}
 		}
 	}
-	visit(reflect.TypeFor[v1beta1.MCPServer](), "")
-	if len(seen) < 30 {
+	types := runtime.NewScheme()
+	if err := errors.Join(v1beta1.AddToScheme(types), v1alpha1.AddToScheme(types)); err != nil {
+		t.Fatal(err)
+	}
+	for kind, of := range types.AllKnownTypes() {
+		if !strings.HasSuffix(kind.Kind, "List") {
+			visit(of, "")
+		}
+	}
+	if len(seen) < 100 {
 		t.Errorf("only %d types were looked at", len(seen))
 	}
 }

@@ -21,8 +21,22 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=toolhive.stacklok.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPAuthzConfig"):
+		return &toolhivev1alpha1.MCPAuthzConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPExternalAuthConfig"):
+		return &toolhivev1alpha1.MCPExternalAuthConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPGroup"):
+		return &toolhivev1alpha1.MCPGroupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfig"):
+		return &toolhivev1alpha1.MCPOIDCConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &toolhivev1alpha1.MCPServerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPTelemetryConfig"):
+		return &toolhivev1alpha1.MCPTelemetryConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPToolConfig"):
+		return &toolhivev1alpha1.MCPToolConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPWebhookConfig"):
+		return &toolhivev1alpha1.MCPWebhookConfigApplyConfiguration{}
 
 		// Group=toolhive.stacklok.dev, Version=v1beta1
 	case v1beta1.SchemeGroupVersion.WithKind("Affinity"):
@@ -31,32 +45,100 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.AuditConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("AuthServerRef"):
 		return &toolhivev1beta1.AuthServerRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("AuthServerStorageConfig"):
+		return &toolhivev1beta1.AuthServerStorageConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("AuthzConfigRef"):
 		return &toolhivev1beta1.AuthzConfigRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("AWSStsConfig"):
+		return &toolhivev1beta1.AWSStsConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("BearerTokenConfig"):
+		return &toolhivev1beta1.BearerTokenConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("CABundleSource"):
+		return &toolhivev1beta1.CABundleSourceApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ConfigMapAuthzRef"):
 		return &toolhivev1beta1.ConfigMapAuthzRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ConfigMapKeySelector"):
+		return &toolhivev1beta1.ConfigMapKeySelectorApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ConfigStatus"):
+		return &toolhivev1beta1.ConfigStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("DCRUpstreamConfig"):
+		return &toolhivev1beta1.DCRUpstreamConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("DelegateClientConfig"):
+		return &toolhivev1beta1.DelegateClientConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("EmbeddedAuthServerCIMDConfig"):
+		return &toolhivev1beta1.EmbeddedAuthServerCIMDConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("EmbeddedAuthServerConfig"):
+		return &toolhivev1beta1.EmbeddedAuthServerConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("EnvVar"):
 		return &toolhivev1beta1.EnvVarApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ExternalAuthConfigRef"):
 		return &toolhivev1beta1.ExternalAuthConfigRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("HeaderInjectionConfig"):
+		return &toolhivev1beta1.HeaderInjectionConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("IdentityFromTokenConfig"):
+		return &toolhivev1beta1.IdentityFromTokenConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("InboundGrantsConfig"):
+		return &toolhivev1beta1.InboundGrantsConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("InlineAuthzConfig"):
 		return &toolhivev1beta1.InlineAuthzConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("InlineOIDCSharedConfig"):
+		return &toolhivev1beta1.InlineOIDCSharedConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("JWTBearerGrantConfig"):
+		return &toolhivev1beta1.JWTBearerGrantConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("JWTBearerInboundGrantConfig"):
+		return &toolhivev1beta1.JWTBearerInboundGrantConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("JWTBearerIssuerPolicyConfig"):
+		return &toolhivev1beta1.JWTBearerIssuerPolicyConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("JWTBearerSubjectBinding"):
+		return &toolhivev1beta1.JWTBearerSubjectBindingApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("KubernetesServiceAccountOIDCConfig"):
+		return &toolhivev1beta1.KubernetesServiceAccountOIDCConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("LocalObjectReference"):
 		return &toolhivev1beta1.LocalObjectReferenceApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPAuthzConfig"):
+		return &toolhivev1beta1.MCPAuthzConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPAuthzConfigReference"):
 		return &toolhivev1beta1.MCPAuthzConfigReferenceApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPAuthzConfigSpec"):
+		return &toolhivev1beta1.MCPAuthzConfigSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPExternalAuthConfig"):
+		return &toolhivev1beta1.MCPExternalAuthConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPExternalAuthConfigSpec"):
+		return &toolhivev1beta1.MCPExternalAuthConfigSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPGroup"):
+		return &toolhivev1beta1.MCPGroupApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPGroupRef"):
 		return &toolhivev1beta1.MCPGroupRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPGroupSpec"):
+		return &toolhivev1beta1.MCPGroupSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPGroupStatus"):
+		return &toolhivev1beta1.MCPGroupStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPOIDCConfig"):
+		return &toolhivev1beta1.MCPOIDCConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPOIDCConfigReference"):
 		return &toolhivev1beta1.MCPOIDCConfigReferenceApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPOIDCConfigSpec"):
+		return &toolhivev1beta1.MCPOIDCConfigSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &toolhivev1beta1.MCPServerApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPServerSpec"):
 		return &toolhivev1beta1.MCPServerSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPServerStatus"):
 		return &toolhivev1beta1.MCPServerStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPTelemetryConfig"):
+		return &toolhivev1beta1.MCPTelemetryConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("MCPTelemetryConfigReference"):
 		return &toolhivev1beta1.MCPTelemetryConfigReferenceApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPTelemetryConfigSpec"):
+		return &toolhivev1beta1.MCPTelemetryConfigSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPTelemetryOTelConfig"):
+		return &toolhivev1beta1.MCPTelemetryOTelConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPToolConfig"):
+		return &toolhivev1beta1.MCPToolConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPToolConfigSpec"):
+		return &toolhivev1beta1.MCPToolConfigSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("MCPWebhookConfigSpec"):
+		return &toolhivev1beta1.MCPWebhookConfigSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeAffinity"):
 		return &toolhivev1beta1.NodeAffinityApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSelector"):
@@ -65,6 +147,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.NodeSelectorRequirementApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSelectorTerm"):
 		return &toolhivev1beta1.NodeSelectorTermApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("OAuth2UpstreamConfig"):
+		return &toolhivev1beta1.OAuth2UpstreamConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("OBOConfig"):
+		return &toolhivev1beta1.OBOConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("OIDCUpstreamConfig"):
+		return &toolhivev1beta1.OIDCUpstreamConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("OpenTelemetryMetricsConfig"):
+		return &toolhivev1beta1.OpenTelemetryMetricsConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("OpenTelemetryTracingConfig"):
+		return &toolhivev1beta1.OpenTelemetryTracingConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PermissionProfileRef"):
 		return &toolhivev1beta1.PermissionProfileRefApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PodAffinity"):
@@ -75,12 +167,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.PodAntiAffinityApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PreferredSchedulingTerm"):
 		return &toolhivev1beta1.PreferredSchedulingTermApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("PrometheusConfig"):
+		return &toolhivev1beta1.PrometheusConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ProxyDeploymentOverrides"):
 		return &toolhivev1beta1.ProxyDeploymentOverridesApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RateLimitBucket"):
 		return &toolhivev1beta1.RateLimitBucketApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RateLimitConfig"):
 		return &toolhivev1beta1.RateLimitConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RedisACLUserConfig"):
+		return &toolhivev1beta1.RedisACLUserConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RedisSentinelConfig"):
+		return &toolhivev1beta1.RedisSentinelConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RedisStorageConfig"):
+		return &toolhivev1beta1.RedisStorageConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RedisTLSConfig"):
 		return &toolhivev1beta1.RedisTLSConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ResourceList"):
@@ -91,24 +191,72 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &toolhivev1beta1.ResourceOverridesApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &toolhivev1beta1.ResourceRequirementsApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RoleMapping"):
+		return &toolhivev1beta1.RoleMappingApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("SecretKeyRef"):
 		return &toolhivev1beta1.SecretKeyRefApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("SecretRef"):
 		return &toolhivev1beta1.SecretRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SensitiveHeader"):
+		return &toolhivev1beta1.SensitiveHeaderApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SentinelServiceRef"):
+		return &toolhivev1beta1.SentinelServiceRefApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("SessionStorageConfig"):
 		return &toolhivev1beta1.SessionStorageConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SPIFFEBundleEndpointSourceConfig"):
+		return &toolhivev1beta1.SPIFFEBundleEndpointSourceConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SPIFFEBundleSourceConfig"):
+		return &toolhivev1beta1.SPIFFEBundleSourceConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SPIFFEClientConfig"):
+		return &toolhivev1beta1.SPIFFEClientConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SPIFFEFileBundleSourceConfig"):
+		return &toolhivev1beta1.SPIFFEFileBundleSourceConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("SPIFFETrustDomainConfig"):
+		return &toolhivev1beta1.SPIFFETrustDomainConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TLSListenerConfig"):
+		return &toolhivev1beta1.TLSListenerConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenExchangeConfig"):
+		return &toolhivev1beta1.TokenExchangeConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenExchangeInboundGrantConfig"):
+		return &toolhivev1beta1.TokenExchangeInboundGrantConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenExchangeIssuerPolicyConfig"):
+		return &toolhivev1beta1.TokenExchangeIssuerPolicyConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenLifespanConfig"):
+		return &toolhivev1beta1.TokenLifespanConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenResponseMapping"):
+		return &toolhivev1beta1.TokenResponseMappingApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("Toleration"):
 		return &toolhivev1beta1.TolerationApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ToolAnnotationsOverride"):
+		return &toolhivev1beta1.ToolAnnotationsOverrideApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ToolConfigRef"):
 		return &toolhivev1beta1.ToolConfigRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ToolOverride"):
+		return &toolhivev1beta1.ToolOverrideApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ToolRateLimitConfig"):
 		return &toolhivev1beta1.ToolRateLimitConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TrustedIssuerConfig"):
+		return &toolhivev1beta1.TrustedIssuerConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("UpstreamInjectSpec"):
+		return &toolhivev1beta1.UpstreamInjectSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("UpstreamProviderConfig"):
+		return &toolhivev1beta1.UpstreamProviderConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("UserInfoConfig"):
+		return &toolhivev1beta1.UserInfoConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("UserInfoFieldMapping"):
+		return &toolhivev1beta1.UserInfoFieldMappingApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("Volume"):
 		return &toolhivev1beta1.VolumeApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("WebhookConfigRef"):
 		return &toolhivev1beta1.WebhookConfigRefApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("WebhookSpec"):
+		return &toolhivev1beta1.WebhookSpecApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("WebhookTLSConfig"):
+		return &toolhivev1beta1.WebhookTLSConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("WeightedPodAffinityTerm"):
 		return &toolhivev1beta1.WeightedPodAffinityTermApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("XAASpec"):
+		return &toolhivev1beta1.XAASpecApplyConfiguration{}
 
 	}
 	return nil

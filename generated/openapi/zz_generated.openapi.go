@@ -19,106 +19,582 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServer":                  schema_freehold_apis_toolhive_v1alpha1_MCPServer(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServerList":              schema_freehold_apis_toolhive_v1alpha1_MCPServerList(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Affinity":                    schema_freehold_apis_toolhive_v1beta1_Affinity(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuditConfig":                 schema_freehold_apis_toolhive_v1beta1_AuditConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerRef":               schema_freehold_apis_toolhive_v1beta1_AuthServerRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthzConfigRef":              schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigMapAuthzRef":           schema_freehold_apis_toolhive_v1beta1_ConfigMapAuthzRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EnvVar":                      schema_freehold_apis_toolhive_v1beta1_EnvVar(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ExternalAuthConfigRef":       schema_freehold_apis_toolhive_v1beta1_ExternalAuthConfigRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InlineAuthzConfig":           schema_freehold_apis_toolhive_v1beta1_InlineAuthzConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.LocalObjectReference":        schema_freehold_apis_toolhive_v1beta1_LocalObjectReference(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigReference":     schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigReference(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupRef":                 schema_freehold_apis_toolhive_v1beta1_MCPGroupRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigReference":      schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigReference(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServer":                   schema_freehold_apis_toolhive_v1beta1_MCPServer(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerList":               schema_freehold_apis_toolhive_v1beta1_MCPServerList(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerSpec":               schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerStatus":             schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigReference": schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeAffinity":                schema_freehold_apis_toolhive_v1beta1_NodeAffinity(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelector":                schema_freehold_apis_toolhive_v1beta1_NodeSelector(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement":     schema_freehold_apis_toolhive_v1beta1_NodeSelectorRequirement(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm":            schema_freehold_apis_toolhive_v1beta1_NodeSelectorTerm(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PermissionProfileRef":        schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinity":                 schema_freehold_apis_toolhive_v1beta1_PodAffinity(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm":             schema_freehold_apis_toolhive_v1beta1_PodAffinityTerm(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAntiAffinity":             schema_freehold_apis_toolhive_v1beta1_PodAntiAffinity(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PreferredSchedulingTerm":     schema_freehold_apis_toolhive_v1beta1_PreferredSchedulingTerm(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ProxyDeploymentOverrides":    schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket":             schema_freehold_apis_toolhive_v1beta1_RateLimitBucket(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitConfig":             schema_freehold_apis_toolhive_v1beta1_RateLimitConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig":              schema_freehold_apis_toolhive_v1beta1_RedisTLSConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceList":                schema_freehold_apis_toolhive_v1beta1_ResourceList(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceMetadataOverrides":   schema_freehold_apis_toolhive_v1beta1_ResourceMetadataOverrides(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceOverrides":           schema_freehold_apis_toolhive_v1beta1_ResourceOverrides(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceRequirements":        schema_freehold_apis_toolhive_v1beta1_ResourceRequirements(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef":                schema_freehold_apis_toolhive_v1beta1_SecretKeyRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretRef":                   schema_freehold_apis_toolhive_v1beta1_SecretRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SessionStorageConfig":        schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Toleration":                  schema_freehold_apis_toolhive_v1beta1_Toleration(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolConfigRef":               schema_freehold_apis_toolhive_v1beta1_ToolConfigRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolRateLimitConfig":         schema_freehold_apis_toolhive_v1beta1_ToolRateLimitConfig(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Volume":                      schema_freehold_apis_toolhive_v1beta1_Volume(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookConfigRef":            schema_freehold_apis_toolhive_v1beta1_WebhookConfigRef(ref),
-		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm":     schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref),
-		resource.Quantity{}.OpenAPIModelName():                                               schema_apimachinery_pkg_api_resource_Quantity(ref),
-		v1.APIGroup{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                                                       schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                                            schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                                                schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                                                 schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                                                    schema_k8sio_apimachinery_pkg_version_Info(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPAuthzConfig":                     schema_freehold_apis_toolhive_v1alpha1_MCPAuthzConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPAuthzConfigList":                 schema_freehold_apis_toolhive_v1alpha1_MCPAuthzConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPExternalAuthConfig":              schema_freehold_apis_toolhive_v1alpha1_MCPExternalAuthConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPExternalAuthConfigList":          schema_freehold_apis_toolhive_v1alpha1_MCPExternalAuthConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPGroup":                           schema_freehold_apis_toolhive_v1alpha1_MCPGroup(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPGroupList":                       schema_freehold_apis_toolhive_v1alpha1_MCPGroupList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPOIDCConfig":                      schema_freehold_apis_toolhive_v1alpha1_MCPOIDCConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPOIDCConfigList":                  schema_freehold_apis_toolhive_v1alpha1_MCPOIDCConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServer":                          schema_freehold_apis_toolhive_v1alpha1_MCPServer(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPServerList":                      schema_freehold_apis_toolhive_v1alpha1_MCPServerList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPTelemetryConfig":                 schema_freehold_apis_toolhive_v1alpha1_MCPTelemetryConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPTelemetryConfigList":             schema_freehold_apis_toolhive_v1alpha1_MCPTelemetryConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPToolConfig":                      schema_freehold_apis_toolhive_v1alpha1_MCPToolConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPToolConfigList":                  schema_freehold_apis_toolhive_v1alpha1_MCPToolConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPWebhookConfig":                   schema_freehold_apis_toolhive_v1alpha1_MCPWebhookConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPWebhookConfigList":               schema_freehold_apis_toolhive_v1alpha1_MCPWebhookConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AWSStsConfig":                        schema_freehold_apis_toolhive_v1beta1_AWSStsConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Affinity":                            schema_freehold_apis_toolhive_v1beta1_Affinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuditConfig":                         schema_freehold_apis_toolhive_v1beta1_AuditConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerRef":                       schema_freehold_apis_toolhive_v1beta1_AuthServerRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerStorageConfig":             schema_freehold_apis_toolhive_v1beta1_AuthServerStorageConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthzConfigRef":                      schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.BearerTokenConfig":                   schema_freehold_apis_toolhive_v1beta1_BearerTokenConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource":                      schema_freehold_apis_toolhive_v1beta1_CABundleSource(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigMapAuthzRef":                   schema_freehold_apis_toolhive_v1beta1_ConfigMapAuthzRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigMapKeySelector":                schema_freehold_apis_toolhive_v1beta1_ConfigMapKeySelector(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus":                        schema_freehold_apis_toolhive_v1beta1_ConfigStatus(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DCRUpstreamConfig":                   schema_freehold_apis_toolhive_v1beta1_DCRUpstreamConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DelegateClientConfig":                schema_freehold_apis_toolhive_v1beta1_DelegateClientConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerCIMDConfig":        schema_freehold_apis_toolhive_v1beta1_EmbeddedAuthServerCIMDConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerConfig":            schema_freehold_apis_toolhive_v1beta1_EmbeddedAuthServerConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EnvVar":                              schema_freehold_apis_toolhive_v1beta1_EnvVar(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ExternalAuthConfigRef":               schema_freehold_apis_toolhive_v1beta1_ExternalAuthConfigRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.HeaderInjectionConfig":               schema_freehold_apis_toolhive_v1beta1_HeaderInjectionConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.IdentityFromTokenConfig":             schema_freehold_apis_toolhive_v1beta1_IdentityFromTokenConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InboundGrantsConfig":                 schema_freehold_apis_toolhive_v1beta1_InboundGrantsConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InlineAuthzConfig":                   schema_freehold_apis_toolhive_v1beta1_InlineAuthzConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InlineOIDCSharedConfig":              schema_freehold_apis_toolhive_v1beta1_InlineOIDCSharedConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerGrantConfig":                schema_freehold_apis_toolhive_v1beta1_JWTBearerGrantConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerInboundGrantConfig":         schema_freehold_apis_toolhive_v1beta1_JWTBearerInboundGrantConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerIssuerPolicyConfig":         schema_freehold_apis_toolhive_v1beta1_JWTBearerIssuerPolicyConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerSubjectBinding":             schema_freehold_apis_toolhive_v1beta1_JWTBearerSubjectBinding(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.KubernetesServiceAccountOIDCConfig":  schema_freehold_apis_toolhive_v1beta1_KubernetesServiceAccountOIDCConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.LocalObjectReference":                schema_freehold_apis_toolhive_v1beta1_LocalObjectReference(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfig":                      schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigList":                  schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigReference":             schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigReference(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigSpec":                  schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfig":               schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigList":           schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigSpec":           schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroup":                            schema_freehold_apis_toolhive_v1beta1_MCPGroup(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupList":                        schema_freehold_apis_toolhive_v1beta1_MCPGroupList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupRef":                         schema_freehold_apis_toolhive_v1beta1_MCPGroupRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupSpec":                        schema_freehold_apis_toolhive_v1beta1_MCPGroupSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus":                      schema_freehold_apis_toolhive_v1beta1_MCPGroupStatus(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfig":                       schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigList":                   schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigReference":              schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigReference(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigSpec":                   schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServer":                           schema_freehold_apis_toolhive_v1beta1_MCPServer(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerList":                       schema_freehold_apis_toolhive_v1beta1_MCPServerList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerSpec":                       schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerStatus":                     schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfig":                  schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigList":              schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigReference":         schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigSpec":              schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryOTelConfig":              schema_freehold_apis_toolhive_v1beta1_MCPTelemetryOTelConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfig":                       schema_freehold_apis_toolhive_v1beta1_MCPToolConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigList":                   schema_freehold_apis_toolhive_v1beta1_MCPToolConfigList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigSpec":                   schema_freehold_apis_toolhive_v1beta1_MCPToolConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPWebhookConfigSpec":                schema_freehold_apis_toolhive_v1beta1_MCPWebhookConfigSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeAffinity":                        schema_freehold_apis_toolhive_v1beta1_NodeAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelector":                        schema_freehold_apis_toolhive_v1beta1_NodeSelector(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement":             schema_freehold_apis_toolhive_v1beta1_NodeSelectorRequirement(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorTerm":                    schema_freehold_apis_toolhive_v1beta1_NodeSelectorTerm(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OAuth2UpstreamConfig":                schema_freehold_apis_toolhive_v1beta1_OAuth2UpstreamConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OBOConfig":                           schema_freehold_apis_toolhive_v1beta1_OBOConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OIDCUpstreamConfig":                  schema_freehold_apis_toolhive_v1beta1_OIDCUpstreamConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryMetricsConfig":          schema_freehold_apis_toolhive_v1beta1_OpenTelemetryMetricsConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryTracingConfig":          schema_freehold_apis_toolhive_v1beta1_OpenTelemetryTracingConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PermissionProfileRef":                schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinity":                         schema_freehold_apis_toolhive_v1beta1_PodAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm":                     schema_freehold_apis_toolhive_v1beta1_PodAffinityTerm(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAntiAffinity":                     schema_freehold_apis_toolhive_v1beta1_PodAntiAffinity(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PreferredSchedulingTerm":             schema_freehold_apis_toolhive_v1beta1_PreferredSchedulingTerm(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PrometheusConfig":                    schema_freehold_apis_toolhive_v1beta1_PrometheusConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ProxyDeploymentOverrides":            schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket":                     schema_freehold_apis_toolhive_v1beta1_RateLimitBucket(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitConfig":                     schema_freehold_apis_toolhive_v1beta1_RateLimitConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisACLUserConfig":                  schema_freehold_apis_toolhive_v1beta1_RedisACLUserConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisSentinelConfig":                 schema_freehold_apis_toolhive_v1beta1_RedisSentinelConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisStorageConfig":                  schema_freehold_apis_toolhive_v1beta1_RedisStorageConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig":                      schema_freehold_apis_toolhive_v1beta1_RedisTLSConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceList":                        schema_freehold_apis_toolhive_v1beta1_ResourceList(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceMetadataOverrides":           schema_freehold_apis_toolhive_v1beta1_ResourceMetadataOverrides(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceOverrides":                   schema_freehold_apis_toolhive_v1beta1_ResourceOverrides(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceRequirements":                schema_freehold_apis_toolhive_v1beta1_ResourceRequirements(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RoleMapping":                         schema_freehold_apis_toolhive_v1beta1_RoleMapping(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleEndpointSourceConfig":    schema_freehold_apis_toolhive_v1beta1_SPIFFEBundleEndpointSourceConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleSourceConfig":            schema_freehold_apis_toolhive_v1beta1_SPIFFEBundleSourceConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEClientConfig":                  schema_freehold_apis_toolhive_v1beta1_SPIFFEClientConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEFileBundleSourceConfig":        schema_freehold_apis_toolhive_v1beta1_SPIFFEFileBundleSourceConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFETrustDomainConfig":             schema_freehold_apis_toolhive_v1beta1_SPIFFETrustDomainConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEWorkloadAPIBundleSourceConfig": schema_freehold_apis_toolhive_v1beta1_SPIFFEWorkloadAPIBundleSourceConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef":                        schema_freehold_apis_toolhive_v1beta1_SecretKeyRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretRef":                           schema_freehold_apis_toolhive_v1beta1_SecretRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SensitiveHeader":                     schema_freehold_apis_toolhive_v1beta1_SensitiveHeader(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SentinelServiceRef":                  schema_freehold_apis_toolhive_v1beta1_SentinelServiceRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SessionStorageConfig":                schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TLSListenerConfig":                   schema_freehold_apis_toolhive_v1beta1_TLSListenerConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeConfig":                 schema_freehold_apis_toolhive_v1beta1_TokenExchangeConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeInboundGrantConfig":     schema_freehold_apis_toolhive_v1beta1_TokenExchangeInboundGrantConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeIssuerPolicyConfig":     schema_freehold_apis_toolhive_v1beta1_TokenExchangeIssuerPolicyConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenLifespanConfig":                 schema_freehold_apis_toolhive_v1beta1_TokenLifespanConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenResponseMapping":                schema_freehold_apis_toolhive_v1beta1_TokenResponseMapping(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Toleration":                          schema_freehold_apis_toolhive_v1beta1_Toleration(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolAnnotationsOverride":             schema_freehold_apis_toolhive_v1beta1_ToolAnnotationsOverride(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolConfigRef":                       schema_freehold_apis_toolhive_v1beta1_ToolConfigRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolOverride":                        schema_freehold_apis_toolhive_v1beta1_ToolOverride(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolRateLimitConfig":                 schema_freehold_apis_toolhive_v1beta1_ToolRateLimitConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TrustedIssuerConfig":                 schema_freehold_apis_toolhive_v1beta1_TrustedIssuerConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamInjectSpec":                  schema_freehold_apis_toolhive_v1beta1_UpstreamInjectSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamProviderConfig":              schema_freehold_apis_toolhive_v1beta1_UpstreamProviderConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoConfig":                      schema_freehold_apis_toolhive_v1beta1_UserInfoConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoFieldMapping":                schema_freehold_apis_toolhive_v1beta1_UserInfoFieldMapping(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.Volume":                              schema_freehold_apis_toolhive_v1beta1_Volume(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookConfigRef":                    schema_freehold_apis_toolhive_v1beta1_WebhookConfigRef(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookSpec":                         schema_freehold_apis_toolhive_v1beta1_WebhookSpec(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookTLSConfig":                    schema_freehold_apis_toolhive_v1beta1_WebhookTLSConfig(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WeightedPodAffinityTerm":             schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref),
+		"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.XAASpec":                             schema_freehold_apis_toolhive_v1beta1_XAASpec(ref),
+		resource.Quantity{}.OpenAPIModelName():                                                       schema_apimachinery_pkg_api_resource_Quantity(ref),
+		v1.APIGroup{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                                                          schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                                                      schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                                                          schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                                                           schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                                                                 schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                                                          schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                                                           schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                                                       schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                                                                schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                                                               schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                                                          schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                                                                schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                                                         schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                                                                 schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                                                            schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                                                             schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                                                           schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                                                    schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                                                        schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                                                         schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                                                            schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPAuthzConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPAuthzConfig is an authorization policy that MCPServers of the namespace share.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPAuthzConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPAuthzConfigList is a list of MCPAuthzConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPAuthzConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPAuthzConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPExternalAuthConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPExternalAuthConfig is how requests are authenticated on their way to a backend, or an authorization server that runs inside the proxy. MCPServers of the namespace share it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPExternalAuthConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPExternalAuthConfigList is a list of MCPExternalAuthConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPExternalAuthConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPExternalAuthConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPGroup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroup is a set of MCPServers of its namespace. Each of them names the group; the group's status lists them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupSpec", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPGroupList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroupList is a list of MCPGroups.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPGroup"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPGroup", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPOIDCConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPOIDCConfig is how a proxy authenticates its clients: the issuer of their tokens, and how the proxy gets the issuer's keys. MCPServers of the namespace share it; each names its own audience.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPOIDCConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPOIDCConfigList is a list of MCPOIDCConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPOIDCConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPOIDCConfig", v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -219,6 +695,381 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPServerList(ref common.ReferenceCa
 	}
 }
 
+func schema_freehold_apis_toolhive_v1alpha1_MCPTelemetryConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryConfig is where a proxy sends traces and metrics. MCPServers of the namespace share it; each may name its own service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPTelemetryConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryConfigList is a list of MCPTelemetryConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPTelemetryConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPTelemetryConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPToolConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPToolConfig selects and renames the tools that a proxy offers. MCPServers of the namespace share it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPToolConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPToolConfigList is a list of MCPToolConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPToolConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPToolConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPWebhookConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPWebhookConfig is a list of webhooks that a proxy calls for each MCP request. MCPServers of the namespace share it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPWebhookConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPWebhookConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1alpha1_MCPWebhookConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPWebhookConfigList is a list of MCPWebhookConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPWebhookConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1.MCPWebhookConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_AWSStsConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AWSStsConfig exchanges the client's token for temporary credentials of AWS, with which requests are signed (SigV4).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "region of AWS.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "service is the name of the AWS service for which requests are signed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fallbackRoleArn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fallbackRoleArn is the role when no mapping fits. Without it roleMappings must not be empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"roleMappings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "roleMappings select a role by claims, in the order of their priority.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RoleMapping"),
+									},
+								},
+							},
+						},
+					},
+					"roleClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "roleClaim is the claim that the mappings look at.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionDuration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionDuration is how long the credentials are valid, in seconds.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"sessionNameClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionNameClaim is the claim that names the session.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subjectProviderName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectProviderName selects the upstream whose token is exchanged. Only a VirtualMCPServer reads it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"region"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RoleMapping"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_Affinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -302,6 +1153,41 @@ func schema_freehold_apis_toolhive_v1beta1_AuthServerRef(ref common.ReferenceCal
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_AuthServerStorageConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuthServerStorageConfig is where registrations, sessions and codes are kept.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the kind of store.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"redis": {
+						SchemaProps: spec.SchemaProps{
+							Description: "redis is the connection when type is redis.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisStorageConfig"),
+						},
+					},
+					"maxDCRClients": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxDCRClients is how many clients may have registered themselves; 10000 when unset, and any number with 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisStorageConfig"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -359,6 +1245,50 @@ func schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref common.ReferenceCa
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_BearerTokenConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BearerTokenConfig is a token from a Secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tokenSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenSecretRef is the key of a Secret that holds the token.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"tokenSecretRef"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_CABundleSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CABundleSource is where certificates of certificate authorities come from, in PEM.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"configMapRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configMapRef names the ConfigMap and its key.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigMapKeySelector"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigMapKeySelector"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_ConfigMapAuthzRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -385,6 +1315,530 @@ func schema_freehold_apis_toolhive_v1beta1_ConfigMapAuthzRef(ref common.Referenc
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_ConfigMapKeySelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigMapKeySelector names one key of a ConfigMap. It has the shape of the core type of that name, which would make these API types depend on more than apimachinery.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the ConfigMap.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key in the ConfigMap; empty means ca.crt.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"optional": {
+						SchemaProps: spec.SchemaProps{
+							Description: "optional is accepted, and has no effect: the ConfigMap must exist. An embedded authorization server refuses it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"key"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_ConfigStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConfigStatus is what the operator observed of a configuration that MCPServers share.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions, each of one type. Other writers may add conditions of their own types.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that this status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"configHash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configHash is a hash of the last valid spec. Values are only ever compared with one another.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_DCRUpstreamConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DCRUpstreamConfig makes the authorization server register itself as a client of the upstream (RFC 7591).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"discoveryUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "discoveryUrl is the metadata document that names the registration endpoint.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"registrationEndpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "registrationEndpoint is the registration endpoint. It excludes discoveryUrl.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rotationKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rotationKey is any text; a change makes the proxy register again.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"registrationProbe": {
+						SchemaProps: spec.SchemaProps{
+							Description: "registrationProbe is how the proxy checks, when it starts, that its registration still holds; tokenEndpoint when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"registrationProbeInterval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "registrationProbeInterval is how often the check is repeated, as a Go duration of at least 1m; never when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"initialAccessTokenRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "initialAccessTokenRef is the key of a Secret that holds the token for the registration endpoint.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"softwareId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "softwareId identifies the software that registers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"softwareStatement": {
+						SchemaProps: spec.SchemaProps{
+							Description: "softwareStatement is a signed statement about the software. It is no secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_DelegateClientConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DelegateClientConfig is a confidential client that may exchange tokens (RFC 8693).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId of the client.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the client secret, of at least 32 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes that the client may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"audiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "audiences that the client may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"clientId", "clientSecretRef", "scopes", "audiences"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_EmbeddedAuthServerCIMDConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EmbeddedAuthServerCIMDConfig accepts clients whose client ID is the HTTPS URL of a metadata document.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled turns it on.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"cacheMaxSize": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheMaxSize is the number of documents that are cached; 256 when unset.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"cacheFallbackTtl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheFallbackTtl is how long a document is cached, as a Go duration; 5 minutes when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"enabled"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_EmbeddedAuthServerConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EmbeddedAuthServerConfig is an OAuth authorization server inside the proxy. Users log in at an upstream identity provider, or clients bring tokens of issuers that it trusts.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer is the URL of the authorization server, as tokens name it. It is https, but for loopback addresses and with insecureAllowHTTP.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"authorizationEndpointBaseUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authorizationEndpointBaseUrl is the URL at which browsers reach the authorization endpoint; the issuer when unset. The callbacks of upstreams must have the same host.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"signingKeySecretRefs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "signingKeySecretRefs are keys of Secrets that hold private keys, in PEM. The first one signs tokens, all of them verify. When empty, each pod makes a key of its own, so that tokens end with the pod.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+									},
+								},
+							},
+						},
+					},
+					"hmacSecretRefs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "hmacSecretRefs are keys of Secrets that hold at least 32 bytes. The first one signs codes and refresh tokens, all of them verify. When empty, each pod makes one of its own.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+									},
+								},
+							},
+						},
+					},
+					"tokenLifespans": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenLifespans is how long tokens are valid.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenLifespanConfig"),
+						},
+					},
+					"spiffeTrustDomains": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "spiffeTrustDomains are SPIFFE trust domains, which the proxyrunner does not support yet.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFETrustDomainConfig"),
+									},
+								},
+							},
+						},
+					},
+					"inboundGrants": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inboundGrants names the grants that are accepted beside logins.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InboundGrantsConfig"),
+						},
+					},
+					"tlsListener": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tlsListener serves the authorization server's endpoints over TLS as well, on port 8443 of the pod. No Service has that port.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TLSListenerConfig"),
+						},
+					},
+					"upstreamProviders": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "upstreamProviders are the identity providers at which users log in; at most one for an MCPServer. None makes an authorization server that only answers inboundGrants.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamProviderConfig"),
+									},
+								},
+							},
+						},
+					},
+					"primaryUpstreamProvider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "primaryUpstreamProvider has no effect on an MCPServer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"storage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storage is where state is kept; in the memory of each pod when unset.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerStorageConfig"),
+						},
+					},
+					"disableUpstreamTokenInjection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "disableUpstreamTokenInjection sends requests without credentials to the MCP server, instead of with the upstream's token.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"insecureAllowHTTP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureAllowHTTP accepts an issuer with http. It is for clusters whose network is trusted.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"baselineClientScopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "baselineClientScopes are scopes that every client that registers itself may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allowConfidentialClientRegistration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowConfidentialClientRegistration lets clients register themselves with a secret.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowPrivateKeyJWTRegistration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowPrivateKeyJWTRegistration lets clients register themselves with a public key.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"insecureAllowConfidentialOverLoopbackHTTP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureAllowConfidentialOverLoopbackHTTP accepts clients with a secret although the issuer has http, on a loopback address.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"delegateClients": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "delegateClients are clients that may exchange tokens. Deprecated in favour of inboundGrants.tokenExchange.delegateClients.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DelegateClientConfig"),
+									},
+								},
+							},
+						},
+					},
+					"trustedIssuers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "trustedIssuers are issuers whose tokens clients may exchange or present as assertions.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TrustedIssuerConfig"),
+									},
+								},
+							},
+						},
+					},
+					"forceConfidentialRedirectUris": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "forceConfidentialRedirectUris make a client confidential that registers itself with one of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"cimd": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cimd accepts clients whose client ID is a URL.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerCIMDConfig"),
+						},
+					},
+					"registrationRateLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "registrationRateLimit limits how fast clients may register themselves, in each pod; 1 in a second with bursts of 5 when unset.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket"),
+						},
+					},
+				},
+				Required: []string{"issuer"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AuthServerStorageConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DelegateClientConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerCIMDConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InboundGrantsConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFETrustDomainConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TLSListenerConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenLifespanConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TrustedIssuerConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamProviderConfig"},
 	}
 }
 
@@ -440,6 +1894,118 @@ func schema_freehold_apis_toolhive_v1beta1_ExternalAuthConfigRef(ref common.Refe
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_HeaderInjectionConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HeaderInjectionConfig is a header with a value from a Secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"headerName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headerName is the name of the header.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valueSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "valueSecretRef is the key of a Secret that holds the value.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"headerName", "valueSecretRef"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_IdentityFromTokenConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IdentityFromTokenConfig reads the user's identity from the token response, as paths with dots. Only TLS protects these values: no signature is checked.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"subjectPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectPath is where the identifier of the user is.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namePath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namePath is where the name is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"emailPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "emailPath is where the address is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"subjectPath"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_InboundGrantsConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InboundGrantsConfig names the grants that the authorization server accepts beside logins. When it is set, only those named in it are accepted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"spiffeClientAuth": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "spiffeClientAuth are SPIFFE workloads that are clients, which the proxyrunner does not support yet.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEClientConfig"),
+									},
+								},
+							},
+						},
+					},
+					"tokenExchange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenExchange accepts tokens for exchange.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeInboundGrantConfig"),
+						},
+					},
+					"jwtBearer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwtBearer accepts assertions.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerInboundGrantConfig"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerInboundGrantConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEClientConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeInboundGrantConfig"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_InlineAuthzConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -487,6 +2053,350 @@ func schema_freehold_apis_toolhive_v1beta1_InlineAuthzConfig(ref common.Referenc
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_InlineOIDCSharedConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InlineOIDCSharedConfig accepts tokens of the issuer that it names.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer of the tokens, an https URL.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jwksUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwksUrl is where the issuer's keys are; OIDC discovery finds it when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"introspectionUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "introspectionUrl is where opaque tokens are checked; OIDC discovery finds it when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId of the proxy at the issuer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the proxy's client secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"caBundleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundleRef names the certificate authorities to trust, for the issuer's endpoints.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource"),
+						},
+					},
+					"jwksAuthTokenPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwksAuthTokenPath is a file in the proxy's container whose token the proxy presents when it fetches the keys. The proxy reads it once, when it starts.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jwksAllowPrivateIP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwksAllowPrivateIP lets the proxy fetch keys from private addresses.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"protectedResourceAllowPrivateIP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "protectedResourceAllowPrivateIP has no effect on an MCPServer.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"insecureAllowHTTP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureAllowHTTP accepts issuer and jwksUrl with http. It is for tests.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"issuer"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_JWTBearerGrantConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JWTBearerGrantConfig limits the assertions (RFC 7523) of one issuer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxAssertionAge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxAssertionAge is the longest time between iat and exp, as a Go duration.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subjectBindings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectBindings say what each subject may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerSubjectBinding"),
+									},
+								},
+							},
+						},
+					},
+					"acceptedAudiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptedAudiences of an assertion; the token endpoint when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"maxAssertionAge", "subjectBindings"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerSubjectBinding"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_JWTBearerInboundGrantConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JWTBearerInboundGrantConfig is who may present assertions (RFC 7523).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuerPolicies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerPolicies are about assertions of other issuers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerIssuerPolicyConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerIssuerPolicyConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_JWTBearerIssuerPolicyConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JWTBearerIssuerPolicyConfig limits the assertions of one issuer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuerRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerRef is the name of a trusted issuer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxAssertionAge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxAssertionAge is the longest time between iat and exp, as a Go duration.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subjectBindings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectBindings say what each subject may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerSubjectBinding"),
+									},
+								},
+							},
+						},
+					},
+					"acceptedAudiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptedAudiences of an assertion; the token endpoint when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"issuerRef", "maxAssertionAge", "subjectBindings"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerSubjectBinding"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_JWTBearerSubjectBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JWTBearerSubjectBinding says what one subject may ask for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subject is the claim sub of the assertion.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedResources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedResources are the resources (RFC 8707) that the subject may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"subject", "allowedResources"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_KubernetesServiceAccountOIDCConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KubernetesServiceAccountOIDCConfig accepts tokens that a Kubernetes API server issues to ServiceAccounts, for the MCPServer's audience. The proxy accepts those of every ServiceAccount of every namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"serviceAccount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccount has no effect: the proxy accepts tokens of every ServiceAccount.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace has no effect: the proxy accepts tokens of every ServiceAccount.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer of the tokens.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jwksUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwksUrl is where the issuer's keys are; OIDC discovery finds it when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"introspectionUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "introspectionUrl is where opaque tokens are checked; OIDC discovery finds it when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"useClusterAuth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "useClusterAuth makes the proxy trust the cluster's certificate authority and present its own ServiceAccount's token when it fetches the keys; true when unset.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_LocalObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -512,6 +2422,103 @@ func schema_freehold_apis_toolhive_v1beta1_LocalObjectReference(ref common.Refer
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPAuthzConfig is an authorization policy that MCPServers of the namespace share.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPAuthzConfigList is a list of MCPAuthzConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPAuthzConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -534,6 +2541,302 @@ func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigReference(ref common.Re
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPAuthzConfigSpec is an authorization policy.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the kind of policy: cedarv1 or httpv1.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config is the policy itself. For cedarv1 it has policies, entities_json, primary_upstream_provider, group_claim_name, role_claim_name, group_entity_type and multi_valued_claims; for httpv1 it has http, context and claim_mapping.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type", "config"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPExternalAuthConfig is how requests are authenticated on their way to a backend, or an authorization server that runs inside the proxy. MCPServers of the namespace share it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPExternalAuthConfigList is a list of MCPExternalAuthConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPExternalAuthConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPExternalAuthConfigSpec is one way of authenticating requests to a backend, with its settings.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the way of authenticating. The field of the same name has its settings.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tokenExchange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenExchange exchanges the client's token.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeConfig"),
+						},
+					},
+					"headerInjection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headerInjection adds a header.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.HeaderInjectionConfig"),
+						},
+					},
+					"bearerToken": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bearerToken sends a token from a Secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.BearerTokenConfig"),
+						},
+					},
+					"embeddedAuthServer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "embeddedAuthServer runs an authorization server inside the proxy.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerConfig"),
+						},
+					},
+					"awsSts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "awsSts signs requests with temporary credentials of AWS.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AWSStsConfig"),
+						},
+					},
+					"upstreamInject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "upstreamInject sends a token that an embedded authorization server has obtained.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamInjectSpec"),
+						},
+					},
+					"obo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "obo exchanges tokens on behalf of users of Microsoft Entra.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OBOConfig"),
+						},
+					},
+					"xaa": {
+						SchemaProps: spec.SchemaProps{
+							Description: "xaa exchanges an ID token across two identity providers.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.XAASpec"),
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.AWSStsConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.BearerTokenConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.EmbeddedAuthServerConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.HeaderInjectionConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OBOConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UpstreamInjectSpec", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.XAASpec"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPGroup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroup is a set of MCPServers of its namespace. Each of them names the group; the group's status lists them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupSpec", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPGroupList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroupList is a list of MCPGroups.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroup"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroup", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_MCPGroupRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -553,6 +2856,251 @@ func schema_freehold_apis_toolhive_v1beta1_MCPGroupRef(ref common.ReferenceCallb
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPGroupSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroupSpec describes a group.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description is for people to read.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPGroupStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPGroupStatus lists a group's members.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that this status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is a summary in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"servers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "servers are the names of the MCPServers of the group.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"serverCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serverCount is the number of servers.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"remoteProxies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "remoteProxies are the names of the MCPRemoteProxies of the group.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"remoteProxyCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "remoteProxyCount is the number of remoteProxies.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"entries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "entries are the names of the MCPServerEntries of the group.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"entryCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "entryCount is the number of entries.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions, each of one type. Other writers may add conditions of their own types.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPOIDCConfig is how a proxy authenticates its clients: the issuer of their tokens, and how the proxy gets the issuer's keys. MCPServers of the namespace share it; each names its own audience.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPOIDCConfigList is a list of MCPOIDCConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPOIDCConfig", v1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -609,6 +3157,42 @@ func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigReference(ref common.Ref
 				Required: []string{"name", "audience"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPOIDCConfigSpec is how clients are authenticated.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type tells where tokens come from.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kubernetesServiceAccount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kubernetesServiceAccount accepts tokens of ServiceAccounts when type is kubernetesServiceAccount.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.KubernetesServiceAccountOIDCConfig"),
+						},
+					},
+					"inline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inline accepts tokens of an issuer when type is inline.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InlineOIDCSharedConfig"),
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.InlineOIDCSharedConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.KubernetesServiceAccountOIDCConfig"},
 	}
 }
 
@@ -1117,6 +3701,103 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref common.ReferenceC
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryConfig is where a proxy sends traces and metrics. MCPServers of the namespace share it; each may name its own service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryConfigList is a list of MCPTelemetryConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1143,6 +3824,332 @@ func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigReference(ref commo
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryConfigSpec is where telemetry goes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"openTelemetry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "openTelemetry is where traces and metrics are sent.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryOTelConfig"),
+						},
+					},
+					"prometheus": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prometheus makes the proxy serve metrics.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PrometheusConfig"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPTelemetryOTelConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PrometheusConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryOTelConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPTelemetryOTelConfig is where OpenTelemetry data goes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled turns OpenTelemetry on.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the OTLP endpoint, as host:port or URL. It needs tracing or metrics.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"insecure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecure sends over http.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"headers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headers are sent with each request to the endpoint.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"sensitiveHeaders": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "sensitiveHeaders are headers whose values are in Secrets.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SensitiveHeader"),
+									},
+								},
+							},
+						},
+					},
+					"resourceAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceAttributes describe what the telemetry is about, such as deployment.environment.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"metrics": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metrics configures metrics.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryMetricsConfig"),
+						},
+					},
+					"tracing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tracing configures traces.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryTracingConfig"),
+						},
+					},
+					"useLegacyAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "useLegacyAttributes emits the names of attributes that ToolHive used before the semantic conventions for MCP, too.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"caBundleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundleRef names the certificate authorities to trust, for the endpoint. It excludes insecure.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryMetricsConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OpenTelemetryTracingConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SensitiveHeader"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPToolConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPToolConfig selects and renames the tools that a proxy offers. MCPServers of the namespace share it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the user asks for.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfigSpec", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPToolConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPToolConfigList is a list of MCPToolConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPToolConfig", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPToolConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPToolConfigSpec selects and renames tools. It is no authorization policy.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"toolsFilter": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "toolsFilter are the tools that clients may see and call, by the names that clients see; all of them when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"toolsOverride": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolsOverride is what clients see of a tool, by the name that the MCP server gives it.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolOverride"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolOverride"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_MCPWebhookConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MCPWebhookConfigSpec is a list of webhooks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"validating": {
+						SchemaProps: spec.SchemaProps{
+							Description: "validating webhooks allow or deny a request.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookSpec"),
+									},
+								},
+							},
+						},
+					},
+					"mutating": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mutating webhooks change a request. The proxy calls them first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookSpec"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookSpec"},
 	}
 }
 
@@ -1326,6 +4333,426 @@ func schema_freehold_apis_toolhive_v1beta1_NodeSelectorTerm(ref common.Reference
 		},
 		Dependencies: []string{
 			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.NodeSelectorRequirement"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_OAuth2UpstreamConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OAuth2UpstreamConfig is an identity provider whose endpoints are configured.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"authorizationEndpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authorizationEndpoint is where users log in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tokenEndpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenEndpoint is where tokens are issued.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"userInfo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "userInfo is where the user's identity is read. Without it and identityFromToken, users have no name.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoConfig"),
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId at the upstream. Without it, dcrConfig must be set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the client secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"tokenEndpointAuthMethod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenEndpointAuthMethod is how the client presents its secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"redirectUri": {
+						SchemaProps: spec.SchemaProps{
+							Description: "redirectUri is where the upstream sends users back to; the MCPServer's resourceUrl followed by /oauth/callback when unset. Its host must be that of the authorization endpoint.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes to ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"tokenResponseMapping": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenResponseMapping says where the fields of the token response are.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenResponseMapping"),
+						},
+					},
+					"identityFromToken": {
+						SchemaProps: spec.SchemaProps{
+							Description: "identityFromToken reads the user's identity from the token response.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.IdentityFromTokenConfig"),
+						},
+					},
+					"additionalAuthorizationParams": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalAuthorizationParams are added to authorization requests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"additionalTokenParams": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalTokenParams are added to token requests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"omitScopeOnRefresh": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omitScopeOnRefresh leaves scopes out when a token is refreshed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"caBundleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundleRef names certificate authorities to trust besides those of the system.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource"),
+						},
+					},
+					"insecureAllowHTTP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureAllowHTTP accepts endpoints with http. It is for tests.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowPrivateIPs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowPrivateIPs lets the proxy connect to private addresses.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"dcrConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "dcrConfig registers a client at the upstream.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DCRUpstreamConfig"),
+						},
+					},
+				},
+				Required: []string{"authorizationEndpoint", "tokenEndpoint"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DCRUpstreamConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.IdentityFromTokenConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenResponseMapping", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_OBOConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OBOConfig is an exchange of tokens on behalf of users of Microsoft Entra. Only ToolHive's enterprise build does it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tenantId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tenantId is the tenant, as a GUID or a domain.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"authority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authority is the base URL of the login service, for sovereign clouds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId is the application's ID.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the application's secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"audience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "audience of the token that is asked for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes of the token that is asked for. They win over audience.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"subjectTokenProviderName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectTokenProviderName selects the upstream whose token is exchanged; the client's own token when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cacheSkew": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cacheSkew is how long before its end a token counts as expired, as a Go duration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_OIDCUpstreamConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OIDCUpstreamConfig is an identity provider whose endpoints OIDC discovery finds.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuerUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerUrl is the URL of the issuer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId at the upstream. Without it, dcrConfig must be set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"dcrConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "dcrConfig registers a client at the upstream.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DCRUpstreamConfig"),
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the client secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"redirectUri": {
+						SchemaProps: spec.SchemaProps{
+							Description: "redirectUri is where the upstream sends users back to; the MCPServer's resourceUrl followed by /oauth/callback when unset. Its host must be that of the authorization endpoint.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes to ask for; openid and offline_access when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"userInfoOverride": {
+						SchemaProps: spec.SchemaProps{
+							Description: "userInfoOverride replaces the user info endpoint that discovery finds.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoConfig"),
+						},
+					},
+					"additionalAuthorizationParams": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalAuthorizationParams are added to authorization requests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"additionalTokenParams": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalTokenParams are added to token requests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"omitScopeOnRefresh": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omitScopeOnRefresh leaves scopes out when a token is refreshed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"subjectClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectClaim is the claim of the ID token that identifies a user; sub when empty. A change makes other users of all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caBundleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundleRef names certificate authorities to trust besides those of the system.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource"),
+						},
+					},
+					"allowPrivateIPs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowPrivateIPs lets the proxy connect to private addresses.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"issuerUrl"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DCRUpstreamConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_OpenTelemetryMetricsConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OpenTelemetryMetricsConfig is about metrics that the proxy sends.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled sends metrics.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_OpenTelemetryTracingConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OpenTelemetryTracingConfig is about traces that the proxy sends.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled sends traces.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"samplingRate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "samplingRate is the part of the traces that is sent, from 0 to 1.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -1592,6 +5019,33 @@ func schema_freehold_apis_toolhive_v1beta1_PreferredSchedulingTerm(ref common.Re
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_PrometheusConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PrometheusConfig is about metrics that Prometheus scrapes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled serves metrics on /metrics, on a port of its own (9464).",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"metricsOnTransportPort": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metricsOnTransportPort serves /metrics on the port of the proxy as well. When unset, ToolHive's default holds, which is true and is to become false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1799,6 +5253,167 @@ func schema_freehold_apis_toolhive_v1beta1_RateLimitConfig(ref common.ReferenceC
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_RedisACLUserConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RedisACLUserConfig are the credentials for Redis.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"usernameSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "usernameSecretRef is the key of a Secret that holds the user name; none for Redis without users.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"passwordSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "passwordSecretRef is the key of a Secret that holds the password.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"passwordSecretRef"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_RedisSentinelConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RedisSentinelConfig finds the master through Redis Sentinel.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"masterName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "masterName is the name of the master.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sentinelAddrs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "sentinelAddrs of Sentinel, as host:port.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"sentinelService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sentinelService is the Service of Sentinel. It excludes sentinelAddrs.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SentinelServiceRef"),
+						},
+					},
+					"db": {
+						SchemaProps: spec.SchemaProps{
+							Description: "db is the number of the Redis database.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"masterName"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SentinelServiceRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_RedisStorageConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RedisStorageConfig is a connection to Redis: to one address, or through Sentinel.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"addr": {
+						SchemaProps: spec.SchemaProps{
+							Description: "addr of Redis, as host:port. It excludes sentinelConfig.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusterMode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterMode says that addr is that of a Redis Cluster.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"sentinelConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sentinelConfig finds Redis through Sentinel.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisSentinelConfig"),
+						},
+					},
+					"aclUserConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "aclUserConfig are the credentials.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisACLUserConfig"),
+						},
+					},
+					"dialTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "dialTimeout is how long connecting may take, as a Go duration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readTimeout is how long an answer may take, as a Go duration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"writeTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "writeTimeout is how long sending may take, as a Go duration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tls makes the proxy speak TLS with Redis.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig"),
+						},
+					},
+					"sentinelTls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sentinelTls makes the proxy speak TLS with Sentinel.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig"),
+						},
+					},
+				},
+				Required: []string{"aclUserConfig"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisACLUserConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisSentinelConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RedisTLSConfig"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_RedisTLSConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1953,6 +5568,334 @@ func schema_freehold_apis_toolhive_v1beta1_ResourceRequirements(ref common.Refer
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_RoleMapping(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoleMapping selects a role by the claims of the token. It needs either claim or matcher.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"claim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "claim is a value that the claim must contain.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"matcher": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matcher is a CEL expression over claims that must be true.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"roleArn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "roleArn is the role to assume.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priority orders mappings: the lowest goes first, and one without priority goes last.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"roleArn"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFEBundleEndpointSourceConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFEBundleEndpointSourceConfig is a SPIFFE bundle endpoint.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url of the endpoint.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"profile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "profile is how the certificate of the endpoint is checked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"url", "profile"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFEBundleSourceConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFEBundleSourceConfig is where the trust bundle of a domain comes from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the kind of source.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the source when type is bundle_endpoint.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleEndpointSourceConfig"),
+						},
+					},
+					"file": {
+						SchemaProps: spec.SchemaProps{
+							Description: "file is the source when type is file.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEFileBundleSourceConfig"),
+						},
+					},
+					"workloadAPI": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadAPI is the source when type is workload_api.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEWorkloadAPIBundleSourceConfig"),
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleEndpointSourceConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEFileBundleSourceConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEWorkloadAPIBundleSourceConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFEClientConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFEClientConfig makes SPIFFE workloads an OAuth client.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"trustDomainRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trustDomainRef is the name of a trust domain.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"principalPattern": {
+						SchemaProps: spec.SchemaProps{
+							Description: "principalPattern is a SPIFFE ID, or one that ends in /*.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId of the OAuth client.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"methods": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "methods are the kinds of credentials that the client may present.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"resources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "resources that the client may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"audiences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "audiences that the client may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes that the client may ask for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"trustDomainRef", "principalPattern", "clientId", "methods", "audiences", "scopes"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFEFileBundleSourceConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFEFileBundleSourceConfig is a trust bundle in a ConfigMap.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"configMapName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configMapName is the name of the ConfigMap.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"configMapKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configMapKey is the key in the ConfigMap.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"configMapName", "configMapKey"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFETrustDomainConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFETrustDomainConfig is a SPIFFE trust domain. ToolHive's proxyrunner does not authenticate SPIFFE workloads yet, and refuses to start with one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name by which clients refer to the domain.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trustDomain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trustDomain is the domain itself.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"methods": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "methods are the kinds of credentials that are accepted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"bundleSource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bundleSource is where the trust bundle comes from.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleSourceConfig"),
+						},
+					},
+				},
+				Required: []string{"name", "trustDomain", "methods", "bundleSource"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SPIFFEBundleSourceConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SPIFFEWorkloadAPIBundleSourceConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SPIFFEWorkloadAPIBundleSourceConfig is the SPIFFE workload API of the node. It has no settings.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_SecretKeyRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2020,6 +5963,73 @@ func schema_freehold_apis_toolhive_v1beta1_SecretRef(ref common.ReferenceCallbac
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_SensitiveHeader(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SensitiveHeader is a header whose value is in a Secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the header.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretKeyRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretKeyRef is the key of a Secret that holds the value.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"name", "secretKeyRef"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_SentinelServiceRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SentinelServiceRef names the Service of Redis Sentinel.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the Service.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace of the Service; the MCPServer's when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port of the Service.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2077,6 +6087,338 @@ func schema_freehold_apis_toolhive_v1beta1_SessionStorageConfig(ref common.Refer
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_TLSListenerConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TLSListenerConfig is the certificate of the TLS listener.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"certificateSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "certificateSecretRef is the key of a Secret that holds the certificate, in PEM.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"privateKeySecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "privateKeySecretRef is the key of a Secret that holds the private key, in PEM.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"certificateSecretRef", "privateKeySecretRef"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TokenExchangeConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenExchangeConfig is the exchange of the client's token at an authorization server (RFC 8693).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"tokenUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenUrl is the endpoint of the authorization server.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientId of the proxy at the authorization server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the key of a Secret that holds the proxy's client secret.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"audience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "audience of the token that is asked for.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes of the token that is asked for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"subjectTokenType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectTokenType is the type of the client's token: access_token, id_token or jwt, or the URN of one of them.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"externalTokenHeaderName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "externalTokenHeaderName is the header that carries the new token; when unset, the token replaces that in Authorization.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subjectProviderName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectProviderName selects the upstream whose token is exchanged. Only a VirtualMCPServer reads it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"tokenUrl", "audience"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TokenExchangeInboundGrantConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenExchangeInboundGrantConfig is who may exchange tokens (RFC 8693).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"delegateClients": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "delegateClients are clients that may exchange tokens.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DelegateClientConfig"),
+									},
+								},
+							},
+						},
+					},
+					"issuerPolicies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerPolicies are about tokens of other issuers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeIssuerPolicyConfig"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.DelegateClientConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.TokenExchangeIssuerPolicyConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TokenExchangeIssuerPolicyConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenExchangeIssuerPolicyConfig is which tokens of one issuer may be exchanged, and by which clients.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuerRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerRef is the name of a trusted issuer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expectedAudience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expectedAudience that a token must carry.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"actorClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "actorClaim is the claim that names the client that the token was issued to; azp when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedActors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedActors are the values of actorClaim that may be exchanged.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"actorMatcher": {
+						SchemaProps: spec.SchemaProps{
+							Description: "actorMatcher is a CEL expression over claims; a token for which it is true may be exchanged as well.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedDelegateClients": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedDelegateClients are the clients that may exchange a token; * is any confidential client.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allowMayAct": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowMayAct lets the token's claim may_act decide who may exchange it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"issuerRef", "expectedAudience", "allowedDelegateClients"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TokenLifespanConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenLifespanConfig is how long tokens are valid, as Go durations such as 1h30m.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accessTokenLifespan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accessTokenLifespan is one hour when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"refreshTokenLifespan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "refreshTokenLifespan is seven days when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"authCodeLifespan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authCodeLifespan is ten minutes when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TokenResponseMapping(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TokenResponseMapping says where the fields of a token response are, as paths with dots, when they are not at the top.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accessTokenPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accessTokenPath is where the access token is.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopePath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scopePath is where the scopes are; scope when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"refreshTokenPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "refreshTokenPath is where the refresh token is; refresh_token when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expiresInPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresInPath is where the lifetime in seconds is; expires_in when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"accessTokenPath"},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_Toleration(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2125,6 +6467,54 @@ func schema_freehold_apis_toolhive_v1beta1_Toleration(ref common.ReferenceCallba
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_ToolAnnotationsOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolAnnotationsOverride replaces hints of a tool. A field that is not set leaves the hint as it is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title for people to read.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readOnlyHint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readOnlyHint says that the tool changes nothing.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"destructiveHint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "destructiveHint says that the tool may destroy something.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"idempotentHint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idempotentHint says that calling the tool twice is like calling it once.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"openWorldHint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "openWorldHint says that the tool reaches the outside world.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_ToolConfigRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2144,6 +6534,41 @@ func schema_freehold_apis_toolhive_v1beta1_ToolConfigRef(ref common.ReferenceCal
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_ToolOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolOverride is what clients see of a tool. It needs a name or a description.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name that clients see.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description that clients see.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "annotations replaces hints of the tool. ToolHive's proxyrunner ignores it.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolAnnotationsOverride"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ToolAnnotationsOverride"},
 	}
 }
 
@@ -2180,6 +6605,324 @@ func schema_freehold_apis_toolhive_v1beta1_ToolRateLimitConfig(ref common.Refere
 		},
 		Dependencies: []string{
 			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.RateLimitBucket"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_TrustedIssuerConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrustedIssuerConfig is an issuer whose tokens clients may exchange or present as assertions. Its fields on delegation and assertions are deprecated in favour of inboundGrants.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name by which inboundGrants refers to the issuer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"issuerUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuerUrl is the claim iss of its tokens.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expectedAudience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expectedAudience that a token must carry. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jwksUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwksUrl is where the issuer's keys are; OIDC discovery finds it when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"insecureAllowHTTP": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureAllowHTTP accepts endpoints with http. It is for tests.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowPrivateIPs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowPrivateIPs lets the proxy fetch keys from private addresses. It needs jwksUrl.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"caBundleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundleRef names certificate authorities to trust besides those of the system.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource"),
+						},
+					},
+					"actorClaim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "actorClaim is the claim that names the client that the token was issued to; azp when unset. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedActors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedActors are the values of actorClaim that may be exchanged. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"actorMatcher": {
+						SchemaProps: spec.SchemaProps{
+							Description: "actorMatcher is a CEL expression over claims; a token for which it is true may be exchanged as well. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"allowedDelegateClients": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedDelegateClients are the clients that may exchange a token; * is any confidential client. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allowMayAct": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowMayAct lets the token's claim may_act decide who may exchange it. Deprecated in favour of inboundGrants.tokenExchange.issuerPolicies.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"jwtBearerGrant": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jwtBearerGrant accepts assertions. Deprecated in favour of inboundGrants.jwtBearer.issuerPolicies.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerGrantConfig"),
+						},
+					},
+				},
+				Required: []string{"issuerUrl"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.CABundleSource", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.JWTBearerGrantConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_UpstreamInjectSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UpstreamInjectSpec selects the upstream whose token is sent.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"providerName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerName is the name of the upstream.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"providerName"},
+			},
+		},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_UpstreamProviderConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UpstreamProviderConfig is an identity provider at which users log in.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the upstream.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is its protocol.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"oidcConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oidcConfig are its settings when type is oidc.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OIDCUpstreamConfig"),
+						},
+					},
+					"oauth2Config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oauth2Config are its settings when type is oauth2.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OAuth2UpstreamConfig"),
+						},
+					},
+				},
+				Required: []string{"name", "type"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OAuth2UpstreamConfig", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.OIDCUpstreamConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_UserInfoConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserInfoConfig is how the user's identity is read from an endpoint of the upstream.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"endpointUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpointUrl is the URL of the endpoint.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"httpMethod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "httpMethod is GET when unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"additionalHeaders": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalHeaders are sent with the request.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"fieldMapping": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fieldMapping names the fields of the answer.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoFieldMapping"),
+						},
+					},
+				},
+				Required: []string{"endpointUrl"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.UserInfoFieldMapping"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_UserInfoFieldMapping(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UserInfoFieldMapping names the fields of the user info. Of each list the first field that is not empty counts.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"subjectFields": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectFields identify the user; sub when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"nameFields": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "nameFields are the name; name when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"emailFields": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "emailFields are the address; email when empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -2250,6 +6993,104 @@ func schema_freehold_apis_toolhive_v1beta1_WebhookConfigRef(ref common.Reference
 	}
 }
 
+func schema_freehold_apis_toolhive_v1beta1_WebhookSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebhookSpec is one webhook.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the webhook, for logs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is where the webhook is called. It is https unless tlsConfig has insecureSkipVerify.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long the proxy waits for an answer, from 1s to 30s; 10 seconds when unset. It is a string here, since the API server also accepts durations that Go does not parse, such as 2d, and one bad value must not make a whole list undecodable.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"failurePolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failurePolicy says how the proxy treats a request when it cannot call the webhook: fail denies the request, ignore lets it pass.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tlsConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tlsConfig is how the two sides authenticate each other.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookTLSConfig"),
+						},
+					},
+					"hmacSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hmacSecretRef is the key of a Secret with which the proxy signs what it sends.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+				},
+				Required: []string{"name", "url"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef", "github.com/freehold-dev/freehold/apis/toolhive/v1beta1.WebhookTLSConfig"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_WebhookTLSConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebhookTLSConfig is how the proxy and a webhook authenticate each other.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"caSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caSecretRef is the key of a Secret that holds the certificates, in PEM, of the authorities to trust.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"clientCertSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientCertSecretRef is the key of a Secret that holds the proxy's certificate, in PEM. It needs clientKeySecretRef.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"clientKeySecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientKeySecretRef is the key of a Secret that holds the private key of the proxy's certificate, in PEM.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"insecureSkipVerify": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureSkipVerify turns the check of the webhook's certificate off. It is for tests.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
+	}
+}
+
 func schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2278,6 +7119,119 @@ func schema_freehold_apis_toolhive_v1beta1_WeightedPodAffinityTerm(ref common.Re
 		},
 		Dependencies: []string{
 			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.PodAffinityTerm"},
+	}
+}
+
+func schema_freehold_apis_toolhive_v1beta1_XAASpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "XAASpec is an exchange in two steps: an ID token for an identity assertion at the user's identity provider (RFC 8693), and the assertion for an access token at the target's authorization server (RFC 7523).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"idpTokenUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idpTokenUrl is the token endpoint of the user's identity provider.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"idpClientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idpClientId at the identity provider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"idpClientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idpClientSecretRef is the key of a Secret that holds the client secret for the identity provider.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"targetTokenUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetTokenUrl is the token endpoint of the target's authorization server.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"insecureTargetTokenUrl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "insecureTargetTokenUrl accepts a targetTokenUrl with http. It is for tests.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"targetClientId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetClientId at the target's authorization server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetClientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetClientSecretRef is the key of a Secret that holds the client secret for the target's authorization server.",
+							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"),
+						},
+					},
+					"targetAudience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetAudience is the target's authorization server, as the assertion names it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetResource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetResource is the resource that the assertion is asked for (RFC 8707).",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes of the token that is asked for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"subjectProviderName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectProviderName selects the upstream whose ID token is exchanged.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subjectTokenType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subjectTokenType is the type of the token that is exchanged.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"idpTokenUrl", "targetTokenUrl", "targetAudience"},
+			},
+		},
+		Dependencies: []string{
+			"github.com/freehold-dev/freehold/apis/toolhive/v1beta1.SecretKeyRef"},
 	}
 }
 

@@ -32,7 +32,16 @@ func Kind(kind string) schema.GroupKind {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{})
+	scheme.AddKnownTypes(SchemeGroupVersion,
+		&MCPServer{}, &MCPServerList{},
+		&MCPOIDCConfig{}, &MCPOIDCConfigList{},
+		&MCPAuthzConfig{}, &MCPAuthzConfigList{},
+		&MCPExternalAuthConfig{}, &MCPExternalAuthConfigList{},
+		&MCPToolConfig{}, &MCPToolConfigList{},
+		&MCPTelemetryConfig{}, &MCPTelemetryConfigList{},
+		&MCPWebhookConfig{}, &MCPWebhookConfigList{},
+		&MCPGroup{}, &MCPGroupList{},
+	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

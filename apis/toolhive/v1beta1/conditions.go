@@ -9,21 +9,24 @@ import "slices"
 const (
 	// ConditionReady is True while every object that the spec asks for is written and serves, and nothing earlier does.
 	ConditionReady = "Ready"
-	// ConditionGroupRefValidated is Unknown while spec.groupRef is set: Freehold does not check that the group exists.
+	// ConditionGroupRefValidated tells whether the MCPGroup of spec.groupRef exists and is ready.
 	ConditionGroupRefValidated = "GroupRefValidated"
 	// ConditionPodTemplateValid is there while spec.podTemplateSpec is set, and False while it cannot be used.
 	ConditionPodTemplateValid = "PodTemplateValid"
-	// ConditionOIDCConfigRefValidated is False while spec.oidcConfigRef is set: Freehold does not support it yet.
+	// ConditionOIDCConfigRefValidated tells whether the MCPOIDCConfig of spec.oidcConfigRef can be used.
 	ConditionOIDCConfigRefValidated = "OIDCConfigRefValidated"
-	// ConditionAuthzConfigRefValidated is False while spec.authzConfigRef is set: Freehold does not support it yet.
+	// ConditionCABundleRefValidated is there while the MCPOIDCConfig of spec.oidcConfigRef names a CA bundle, and False while the
+	// bundle cannot be used.
+	ConditionCABundleRefValidated = "CABundleRefValidated"
+	// ConditionAuthzConfigRefValidated tells whether the MCPAuthzConfig of spec.authzConfigRef can be used.
 	ConditionAuthzConfigRefValidated = "AuthzConfigRefValidated"
-	// ConditionExternalAuthConfigValidated is False while spec.externalAuthConfigRef is set: Freehold does not support it yet.
+	// ConditionExternalAuthConfigValidated tells whether the MCPExternalAuthConfig of spec.externalAuthConfigRef can be used.
 	ConditionExternalAuthConfigValidated = "ExternalAuthConfigValidated"
-	// ConditionAuthServerRefValidated is False while spec.authServerRef is set: Freehold does not support it yet.
+	// ConditionAuthServerRefValidated tells whether the MCPExternalAuthConfig of spec.authServerRef can be used.
 	ConditionAuthServerRefValidated = "AuthServerRefValidated"
-	// ConditionTelemetryConfigRefValidated is False while spec.telemetryConfigRef is set: Freehold does not support it yet.
+	// ConditionTelemetryConfigRefValidated tells whether the MCPTelemetryConfig of spec.telemetryConfigRef can be used.
 	ConditionTelemetryConfigRefValidated = "TelemetryConfigRefValidated"
-	// ConditionWebhookConfigValidated is False while spec.webhookConfigRef is set: Freehold does not support it yet.
+	// ConditionWebhookConfigValidated tells whether the MCPWebhookConfig of spec.webhookConfigRef can be used.
 	ConditionWebhookConfigValidated = "WebhookConfigValidated"
 	// ConditionStdioReplicaCapped is True while a number of replicas above 1 is held at 1 because of stdio.
 	ConditionStdioReplicaCapped = "StdioReplicaCapped"
@@ -38,7 +41,8 @@ const (
 
 // Condition types of an MCPServer that Freehold adds.
 const (
-	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set.
+	// ConditionFieldsOwned is False while another field manager holds a field that Freehold wants to set. On what MCPServers refer to
+	// it is there only then, and not while ToolHive's operator writes the object as well, since Freehold does not write it then.
 	ConditionFieldsOwned = "FieldsOwned"
 	// ConditionReconciling is True while Freehold or Kubernetes works on what the spec asks for, or waits for somebody who holds it
 	// up on purpose, as the library kstatus reads it.
@@ -64,7 +68,7 @@ const (
 	ConditionApplied = "Applied"
 	// ConditionAuthzConfigValidated is there while spec.authzConfig is set, and False while it cannot be used.
 	ConditionAuthzConfigValidated = "AuthzConfigValidated"
-	// ConditionToolConfigRefValidated is False while spec.toolConfigRef is set: Freehold does not support it yet.
+	// ConditionToolConfigRefValidated tells whether the MCPToolConfig of spec.toolConfigRef can be used.
 	ConditionToolConfigRefValidated = "ToolConfigRefValidated"
 )
 
@@ -85,7 +89,37 @@ func FreeholdConditions() []string {
 	}
 }
 
-// OwnedConditions are the condition types that Freehold's status writer claims, sorted. Conditions of any
+// Condition types of the configurations that an MCPServer refers to. ToolHive defines them.
+const (
+	// ConditionValid on a configuration is True while its spec can be used.
+	ConditionValid = "Valid"
+	// ConditionDeletionBlocked on a configuration is True while its deletion waits for workloads that refer to it.
+	ConditionDeletionBlocked = "DeletionBlocked"
+	// ConditionIdentitySynthesized on an MCPExternalAuthConfig with an embedded authorization server is True while users of an
+	// upstream have neither name nor address.
+	ConditionIdentitySynthesized = "IdentitySynthesized"
+	// ConditionDeprecatedInboundGrantConfiguration on an MCPExternalAuthConfig with an embedded authorization server is True
+	// while it has fields that inboundGrants replaces.
+	ConditionDeprecatedInboundGrantConfiguration = "DeprecatedInboundGrantConfiguration"
+	// ConditionMCPServersChecked on an MCPGroup is True while its members are known.
+	ConditionMCPServersChecked = "MCPServersChecked"
+)
+
+// ConfigConditions are the condition types that Freehold writes on a configuration that an MCPServer refers to, sorted.
+func ConfigConditions() []string {
+	return []string{
+		ConditionDeletionBlocked,
+		ConditionDeprecatedInboundGrantConfiguration,
+		ConditionFieldsOwned,
+		ConditionIdentitySynthesized,
+		ConditionValid,
+	}
+}
+
+// GroupConditions are the condition types that Freehold writes on an MCPGroup, sorted.
+func GroupConditions() []string { return []string{ConditionFieldsOwned, ConditionMCPServersChecked} }
+
+// OwnedConditions are the condition types that Freehold's status writer claims on an MCPServer, sorted. Conditions of any
 // other type on an MCPServer belong to others and are never touched.
 func OwnedConditions() []string {
 	return slices.Sorted(slices.Values(append(FreeholdConditions(),
@@ -93,6 +127,7 @@ func OwnedConditions() []string {
 		ConditionGroupRefValidated,
 		ConditionPodTemplateValid,
 		ConditionOIDCConfigRefValidated,
+		ConditionCABundleRefValidated,
 		ConditionAuthzConfigRefValidated,
 		ConditionExternalAuthConfigValidated,
 		ConditionAuthServerRefValidated,

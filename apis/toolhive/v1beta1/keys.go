@@ -6,6 +6,24 @@ package v1beta1
 // Finalizer on an MCPServer is ToolHive's. Freehold releases it once the children are taken care of.
 const Finalizer = "mcpserver.toolhive.stacklok.dev/finalizer"
 
+// Finalizers of the kinds that an MCPServer refers to. They are ToolHive's as well.
+const (
+	// FinalizerOIDCConfig on an MCPOIDCConfig holds its deletion while workloads refer to it.
+	FinalizerOIDCConfig = "mcpoidcconfig.toolhive.stacklok.dev/finalizer"
+	// FinalizerAuthzConfig on an MCPAuthzConfig holds its deletion while workloads refer to it.
+	FinalizerAuthzConfig = "mcpauthzconfig.toolhive.stacklok.dev/finalizer"
+	// FinalizerExternalAuthConfig on an MCPExternalAuthConfig holds its deletion while workloads refer to it.
+	FinalizerExternalAuthConfig = "mcpexternalauthconfig.toolhive.stacklok.dev/finalizer"
+	// FinalizerToolConfig on an MCPToolConfig holds its deletion while workloads refer to it.
+	FinalizerToolConfig = "toolhive.stacklok.dev/toolconfig-finalizer"
+	// FinalizerTelemetryConfig on an MCPTelemetryConfig holds its deletion while workloads refer to it.
+	FinalizerTelemetryConfig = "mcptelemetryconfig.toolhive.stacklok.dev/finalizer"
+	// FinalizerWebhookConfig on an MCPWebhookConfig holds its deletion while workloads refer to it.
+	FinalizerWebhookConfig = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer"
+	// FinalizerGroup on an MCPGroup lets the operator update the members before the group goes. It never waits for them.
+	FinalizerGroup = "toolhive.stacklok.dev/mcpgroup-finalizer"
+)
+
 // Annotations that ToolHive defines.
 const (
 	// AnnotationRestartedAt on an MCPServer asks for a restart of the proxy; its value is an RFC 3339 time.
@@ -15,6 +33,9 @@ const (
 	AnnotationRestartStrategy = "mcpserver.toolhive.stacklok.dev/restart-strategy"
 	// AnnotationRunConfigChecksum on the proxy's pod template rolls the proxy when its RunConfig changes.
 	AnnotationRunConfigChecksum = "toolhive.stacklok.dev/runconfig-checksum"
+	// AnnotationAuthServerCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of its authorization
+	// server change.
+	AnnotationAuthServerCAChecksum = "toolhive.stacklok.dev/authserver-ca-checksum"
 	// AnnotationContentChecksum on the RunConfig ConfigMap is the checksum of its content.
 	AnnotationContentChecksum = "toolhive.stacklok.dev/content-checksum"
 	// AnnotationGeneration on the backend's pod template is the proxyrunner's generation gate: a runner whose
@@ -60,6 +81,14 @@ const (
 	// AnnotationSource on a child has the UID and the generation of the MCPServer that its content was last rendered from.
 	// It changes only together with the content.
 	AnnotationSource = "freehold.dev/source"
+	// AnnotationCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of a tokens' issuer, or of a
+	// telemetry collector, change: the proxyrunner reads them once. It is the SHA-256 sum of them, in hexadecimal.
+	AnnotationCAChecksum = "freehold.dev/ca-checksum"
+	// AnnotationReferences on a child has the states of the objects that the MCPServer referred to when the content was last
+	// rendered, sorted by name and joined by commas. Each is kind/name=UID/generation@resourceVersion; the generation of kinds
+	// that have none is 0. It changes together with the content, or when it lacks one of the objects; children that depend on no
+	// such object do not have it.
+	AnnotationReferences = "freehold.dev/references"
 	// AnnotationReplicasSource on a workload has the UID and the generation of the MCPServer from which spec.replicas was last
 	// written, or given up. The writers of replicas set it, and the other writers set freehold.dev/source.
 	AnnotationReplicasSource = "freehold.dev/replicas-source"

@@ -59,24 +59,6 @@ const (
 	ReasonInvalidAuthzConfig = "InvalidAuthzConfig"
 )
 
-// Reasons of conditions about references to other custom resources, none of which Freehold supports yet.
-const (
-	// ReasonOIDCConfigRefNotSupported is a use of spec.oidcConfigRef. On OIDCConfigRefValidated=False.
-	ReasonOIDCConfigRefNotSupported = "OIDCConfigRefNotSupported"
-	// ReasonAuthzConfigRefNotSupported is a use of spec.authzConfigRef. On AuthzConfigRefValidated=False.
-	ReasonAuthzConfigRefNotSupported = "AuthzConfigRefNotSupported"
-	// ReasonExternalAuthConfigRefNotSupported is a use of spec.externalAuthConfigRef. On ExternalAuthConfigValidated=False.
-	ReasonExternalAuthConfigRefNotSupported = "ExternalAuthConfigRefNotSupported"
-	// ReasonAuthServerRefNotSupported is a use of spec.authServerRef. On AuthServerRefValidated=False.
-	ReasonAuthServerRefNotSupported = "AuthServerRefNotSupported"
-	// ReasonWebhookConfigRefNotSupported is a use of spec.webhookConfigRef. On WebhookConfigValidated=False.
-	ReasonWebhookConfigRefNotSupported = "WebhookConfigRefNotSupported"
-	// ReasonTelemetryConfigRefNotSupported is a use of spec.telemetryConfigRef. On TelemetryConfigRefValidated=False.
-	ReasonTelemetryConfigRefNotSupported = "TelemetryConfigRefNotSupported"
-	// ReasonToolConfigRefNotSupported is a use of spec.toolConfigRef. On ToolConfigRefValidated=False.
-	ReasonToolConfigRefNotSupported = "ToolConfigRefNotSupported"
-)
-
 // Reasons of conditions about a spec that works, but not as it was written.
 const (
 	// ReasonDuplicatesMerged is one name that was given different values, of which one was taken. On SpecValid=True.
@@ -121,8 +103,6 @@ const (
 	// ReasonPrimaryUpstreamProviderDenies is an authorization configuration in a ConfigMap that judges requests by tokens
 	// which no proxy has. On AuthzConfigValidated=True.
 	ReasonPrimaryUpstreamProviderDenies = "PrimaryUpstreamProviderDenies"
-	// ReasonGroupRefNotChecked is a group of which Freehold does not check that it exists. On GroupRefValidated=Unknown.
-	ReasonGroupRefNotChecked = "GroupRefNotChecked"
 )
 
 // Reasons of conditions about a spec with which nothing is wrong.
@@ -164,8 +144,8 @@ const (
 	ReasonUnappliable = "Unappliable"
 	// ReasonForbidden is a write that authorization, a quota or an admission policy refuses. On Applied=False.
 	ReasonForbidden = "Forbidden"
-	// ReasonNewerSource is an object that was written from a newer generation of the MCPServer than the operator has seen. On
-	// Applied=False, when it does not pass by itself.
+	// ReasonNewerSource is an object that was written from a newer generation of the MCPServer, or a newer state of an object
+	// that it refers to, than the operator has seen. On Applied=False, when it does not pass by itself.
 	ReasonNewerSource = "NewerSource"
 	// ReasonObjectChanging is an object that changes faster than it can be written. On Applied=False, when it does not pass by
 	// itself.

@@ -14,8 +14,25 @@ import (
 // SchemeGroupVersion is the group and version of this package's types.
 var SchemeGroupVersion = schema.GroupVersion{Group: toolhive.GroupName, Version: "v1beta1"}
 
-// MCPServerKind is the kind of MCPServer, as owner references name it.
-const MCPServerKind = "MCPServer"
+// Kinds, as owner references and references between these objects name them.
+const (
+	// MCPServerKind is the kind of MCPServer.
+	MCPServerKind = "MCPServer"
+	// MCPOIDCConfigKind is the kind of MCPOIDCConfig.
+	MCPOIDCConfigKind = "MCPOIDCConfig"
+	// MCPAuthzConfigKind is the kind of MCPAuthzConfig.
+	MCPAuthzConfigKind = "MCPAuthzConfig"
+	// MCPExternalAuthConfigKind is the kind of MCPExternalAuthConfig.
+	MCPExternalAuthConfigKind = "MCPExternalAuthConfig"
+	// MCPToolConfigKind is the kind of MCPToolConfig.
+	MCPToolConfigKind = "MCPToolConfig"
+	// MCPTelemetryConfigKind is the kind of MCPTelemetryConfig.
+	MCPTelemetryConfigKind = "MCPTelemetryConfig"
+	// MCPWebhookConfigKind is the kind of MCPWebhookConfig, which has the version v1alpha1 alone.
+	MCPWebhookConfigKind = "MCPWebhookConfig"
+	// MCPGroupKind is the kind of MCPGroup.
+	MCPGroupKind = "MCPGroup"
+)
 
 var (
 	// SchemeBuilder collects the functions that add this package's types to a scheme.
@@ -35,7 +52,15 @@ func Kind(kind string) schema.GroupKind {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{})
+	scheme.AddKnownTypes(SchemeGroupVersion,
+		&MCPServer{}, &MCPServerList{},
+		&MCPOIDCConfig{}, &MCPOIDCConfigList{},
+		&MCPAuthzConfig{}, &MCPAuthzConfigList{},
+		&MCPExternalAuthConfig{}, &MCPExternalAuthConfigList{},
+		&MCPToolConfig{}, &MCPToolConfigList{},
+		&MCPTelemetryConfig{}, &MCPTelemetryConfigList{},
+		&MCPGroup{}, &MCPGroupList{},
+	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -26,6 +26,86 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPAuthzConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPExternalAuthConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPExternalAuthConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPGroup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPOIDCConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPServer
   map:
     fields:
@@ -46,6 +126,97 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus
       default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPTelemetryConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPToolConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPToolConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPWebhookConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPWebhookConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AWSStsConfig
+  map:
+    fields:
+    - name: fallbackRoleArn
+      type:
+        scalar: string
+    - name: region
+      type:
+        scalar: string
+      default: ""
+    - name: roleClaim
+      type:
+        scalar: string
+    - name: roleMappings
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RoleMapping
+          elementRelationship: atomic
+    - name: service
+      type:
+        scalar: string
+    - name: sessionDuration
+      type:
+        scalar: numeric
+    - name: sessionNameClaim
+      type:
+        scalar: string
+    - name: subjectProviderName
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Affinity
   map:
     fields:
@@ -75,6 +246,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AuthServerStorageConfig
+  map:
+    fields:
+    - name: maxDCRClients
+      type:
+        scalar: numeric
+    - name: redis
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisStorageConfig
+    - name: type
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AuthzConfigRef
   map:
     fields:
@@ -97,6 +280,19 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.BearerTokenConfig
+  map:
+    fields:
+    - name: tokenSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+  map:
+    fields:
+    - name: configMapRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigMapKeySelector
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigMapAuthzRef
   map:
     fields:
@@ -107,6 +303,196 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigMapKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: configHash
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DCRUpstreamConfig
+  map:
+    fields:
+    - name: discoveryUrl
+      type:
+        scalar: string
+    - name: initialAccessTokenRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: registrationEndpoint
+      type:
+        scalar: string
+    - name: registrationProbe
+      type:
+        scalar: string
+    - name: registrationProbeInterval
+      type:
+        scalar: string
+    - name: rotationKey
+      type:
+        scalar: string
+    - name: softwareId
+      type:
+        scalar: string
+    - name: softwareStatement
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DelegateClientConfig
+  map:
+    fields:
+    - name: audiences
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: clientId
+      type:
+        scalar: string
+      default: ""
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.EmbeddedAuthServerCIMDConfig
+  map:
+    fields:
+    - name: cacheFallbackTtl
+      type:
+        scalar: string
+    - name: cacheMaxSize
+      type:
+        scalar: numeric
+    - name: enabled
+      type:
+        scalar: boolean
+      default: false
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.EmbeddedAuthServerConfig
+  map:
+    fields:
+    - name: allowConfidentialClientRegistration
+      type:
+        scalar: boolean
+    - name: allowPrivateKeyJWTRegistration
+      type:
+        scalar: boolean
+    - name: authorizationEndpointBaseUrl
+      type:
+        scalar: string
+    - name: baselineClientScopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: cimd
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.EmbeddedAuthServerCIMDConfig
+    - name: delegateClients
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DelegateClientConfig
+          elementRelationship: atomic
+    - name: disableUpstreamTokenInjection
+      type:
+        scalar: boolean
+    - name: forceConfidentialRedirectUris
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: hmacSecretRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+          elementRelationship: atomic
+    - name: inboundGrants
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.InboundGrantsConfig
+    - name: insecureAllowConfidentialOverLoopbackHTTP
+      type:
+        scalar: boolean
+    - name: insecureAllowHTTP
+      type:
+        scalar: boolean
+    - name: issuer
+      type:
+        scalar: string
+      default: ""
+    - name: primaryUpstreamProvider
+      type:
+        scalar: string
+    - name: registrationRateLimit
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RateLimitBucket
+    - name: signingKeySecretRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+          elementRelationship: atomic
+    - name: spiffeTrustDomains
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFETrustDomainConfig
+          elementRelationship: atomic
+    - name: storage
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AuthServerStorageConfig
+    - name: tlsListener
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TLSListenerConfig
+    - name: tokenLifespans
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenLifespanConfig
+    - name: trustedIssuers
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TrustedIssuerConfig
+          elementRelationship: atomic
+    - name: upstreamProviders
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UpstreamProviderConfig
+          elementRelationship: associative
+          keys:
+          - name
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.EnvVar
   map:
     fields:
@@ -125,6 +511,45 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.HeaderInjectionConfig
+  map:
+    fields:
+    - name: headerName
+      type:
+        scalar: string
+      default: ""
+    - name: valueSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.IdentityFromTokenConfig
+  map:
+    fields:
+    - name: emailPath
+      type:
+        scalar: string
+    - name: namePath
+      type:
+        scalar: string
+    - name: subjectPath
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.InboundGrantsConfig
+  map:
+    fields:
+    - name: jwtBearer
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerInboundGrantConfig
+    - name: spiffeClientAuth
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEClientConfig
+          elementRelationship: atomic
+    - name: tokenExchange
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeInboundGrantConfig
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.InlineAuthzConfig
   map:
     fields:
@@ -140,6 +565,125 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: primaryUpstreamProvider
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.InlineOIDCSharedConfig
+  map:
+    fields:
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: insecureAllowHTTP
+      type:
+        scalar: boolean
+    - name: introspectionUrl
+      type:
+        scalar: string
+    - name: issuer
+      type:
+        scalar: string
+      default: ""
+    - name: jwksAllowPrivateIP
+      type:
+        scalar: boolean
+    - name: jwksAuthTokenPath
+      type:
+        scalar: string
+    - name: jwksUrl
+      type:
+        scalar: string
+    - name: protectedResourceAllowPrivateIP
+      type:
+        scalar: boolean
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerGrantConfig
+  map:
+    fields:
+    - name: acceptedAudiences
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: maxAssertionAge
+      type:
+        scalar: string
+      default: ""
+    - name: subjectBindings
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerSubjectBinding
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerInboundGrantConfig
+  map:
+    fields:
+    - name: issuerPolicies
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerIssuerPolicyConfig
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerIssuerPolicyConfig
+  map:
+    fields:
+    - name: acceptedAudiences
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: issuerRef
+      type:
+        scalar: string
+      default: ""
+    - name: maxAssertionAge
+      type:
+        scalar: string
+      default: ""
+    - name: subjectBindings
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerSubjectBinding
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerSubjectBinding
+  map:
+    fields:
+    - name: allowedResources
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subject
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.KubernetesServiceAccountOIDCConfig
+  map:
+    fields:
+    - name: introspectionUrl
+      type:
+        scalar: string
+    - name: issuer
+      type:
+        scalar: string
+    - name: jwksUrl
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: serviceAccount
+      type:
+        scalar: string
+    - name: useClusterAuth
+      type:
+        scalar: boolean
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.LocalObjectReference
   map:
     fields:
@@ -147,6 +691,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfigReference
   map:
     fields:
@@ -154,6 +718,87 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfigSpec
+  map:
+    fields:
+    - name: config
+      type:
+        namedType: __untyped_atomic_
+    - name: type
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPExternalAuthConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPExternalAuthConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPExternalAuthConfigSpec
+  map:
+    fields:
+    - name: awsSts
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AWSStsConfig
+    - name: bearerToken
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.BearerTokenConfig
+    - name: embeddedAuthServer
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.EmbeddedAuthServerConfig
+    - name: headerInjection
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.HeaderInjectionConfig
+    - name: obo
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OBOConfig
+    - name: tokenExchange
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeConfig
+    - name: type
+      type:
+        scalar: string
+      default: ""
+    - name: upstreamInject
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UpstreamInjectSpec
+    - name: xaa
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.XAASpec
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupRef
   map:
     fields:
@@ -161,6 +806,76 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupSpec
+  map:
+    fields:
+    - name: description
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: entries
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: entryCount
+      type:
+        scalar: numeric
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+    - name: remoteProxies
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: remoteProxyCount
+      type:
+        scalar: numeric
+    - name: serverCount
+      type:
+        scalar: numeric
+    - name: servers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfigReference
   map:
     fields:
@@ -181,6 +896,19 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfigSpec
+  map:
+    fields:
+    - name: inline
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.InlineOIDCSharedConfig
+    - name: kubernetesServiceAccount
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.KubernetesServiceAccountOIDCConfig
+    - name: type
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServer
   map:
     fields:
@@ -371,6 +1099,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: webhookConfigHash
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfigReference
   map:
     fields:
@@ -381,6 +1129,107 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: serviceName
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfigSpec
+  map:
+    fields:
+    - name: openTelemetry
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryOTelConfig
+    - name: prometheus
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PrometheusConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryOTelConfig
+  map:
+    fields:
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: endpoint
+      type:
+        scalar: string
+    - name: headers
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: insecure
+      type:
+        scalar: boolean
+    - name: metrics
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OpenTelemetryMetricsConfig
+    - name: resourceAttributes
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: sensitiveHeaders
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SensitiveHeader
+          elementRelationship: associative
+          keys:
+          - name
+    - name: tracing
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OpenTelemetryTracingConfig
+    - name: useLegacyAttributes
+      type:
+        scalar: boolean
+      default: false
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPToolConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPToolConfigSpec
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPToolConfigSpec
+  map:
+    fields:
+    - name: toolsFilter
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: toolsOverride
+      type:
+        map:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolOverride
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPWebhookConfigSpec
+  map:
+    fields:
+    - name: mutating
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WebhookSpec
+          elementRelationship: atomic
+    - name: validating
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WebhookSpec
+          elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeAffinity
   map:
     fields:
@@ -436,6 +1285,164 @@ var schemaYAML = typed.YAMLObject(`types:
             namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.NodeSelectorRequirement
           elementRelationship: atomic
     elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OAuth2UpstreamConfig
+  map:
+    fields:
+    - name: additionalAuthorizationParams
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: additionalTokenParams
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: allowPrivateIPs
+      type:
+        scalar: boolean
+    - name: authorizationEndpoint
+      type:
+        scalar: string
+      default: ""
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: dcrConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DCRUpstreamConfig
+    - name: identityFromToken
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.IdentityFromTokenConfig
+    - name: insecureAllowHTTP
+      type:
+        scalar: boolean
+    - name: omitScopeOnRefresh
+      type:
+        scalar: boolean
+    - name: redirectUri
+      type:
+        scalar: string
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: tokenEndpoint
+      type:
+        scalar: string
+      default: ""
+    - name: tokenEndpointAuthMethod
+      type:
+        scalar: string
+    - name: tokenResponseMapping
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenResponseMapping
+    - name: userInfo
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UserInfoConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OBOConfig
+  map:
+    fields:
+    - name: audience
+      type:
+        scalar: string
+    - name: authority
+      type:
+        scalar: string
+    - name: cacheSkew
+      type:
+        scalar: string
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subjectTokenProviderName
+      type:
+        scalar: string
+    - name: tenantId
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OIDCUpstreamConfig
+  map:
+    fields:
+    - name: additionalAuthorizationParams
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: additionalTokenParams
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: allowPrivateIPs
+      type:
+        scalar: boolean
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: dcrConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DCRUpstreamConfig
+    - name: issuerUrl
+      type:
+        scalar: string
+      default: ""
+    - name: omitScopeOnRefresh
+      type:
+        scalar: boolean
+    - name: redirectUri
+      type:
+        scalar: string
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subjectClaim
+      type:
+        scalar: string
+    - name: userInfoOverride
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UserInfoConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OpenTelemetryMetricsConfig
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OpenTelemetryTracingConfig
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: samplingRate
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PermissionProfileRef
   map:
     fields:
@@ -522,6 +1529,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.PrometheusConfig
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: metricsOnTransportPort
+      type:
+        scalar: boolean
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ProxyDeploymentOverrides
   map:
     fields:
@@ -594,6 +1610,66 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisACLUserConfig
+  map:
+    fields:
+    - name: passwordSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+    - name: usernameSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisSentinelConfig
+  map:
+    fields:
+    - name: db
+      type:
+        scalar: numeric
+    - name: masterName
+      type:
+        scalar: string
+      default: ""
+    - name: sentinelAddrs
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: sentinelService
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SentinelServiceRef
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisStorageConfig
+  map:
+    fields:
+    - name: aclUserConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisACLUserConfig
+      default: {}
+    - name: addr
+      type:
+        scalar: string
+    - name: clusterMode
+      type:
+        scalar: boolean
+    - name: dialTimeout
+      type:
+        scalar: string
+    - name: readTimeout
+      type:
+        scalar: string
+    - name: sentinelConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisSentinelConfig
+    - name: sentinelTls
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
+    - name: tls
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
+    - name: writeTimeout
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
   map:
     fields:
@@ -645,6 +1721,132 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ResourceList
       default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RoleMapping
+  map:
+    fields:
+    - name: claim
+      type:
+        scalar: string
+    - name: matcher
+      type:
+        scalar: string
+    - name: priority
+      type:
+        scalar: numeric
+    - name: roleArn
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEBundleEndpointSourceConfig
+  map:
+    fields:
+    - name: profile
+      type:
+        scalar: string
+      default: ""
+    - name: url
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEBundleSourceConfig
+  map:
+    fields:
+    - name: endpoint
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEBundleEndpointSourceConfig
+    - name: file
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEFileBundleSourceConfig
+    - name: type
+      type:
+        scalar: string
+      default: ""
+    - name: workloadAPI
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEWorkloadAPIBundleSourceConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEClientConfig
+  map:
+    fields:
+    - name: audiences
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: clientId
+      type:
+        scalar: string
+      default: ""
+    - name: methods
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: principalPattern
+      type:
+        scalar: string
+      default: ""
+    - name: resources
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: trustDomainRef
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEFileBundleSourceConfig
+  map:
+    fields:
+    - name: configMapKey
+      type:
+        scalar: string
+      default: ""
+    - name: configMapName
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFETrustDomainConfig
+  map:
+    fields:
+    - name: bundleSource
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEBundleSourceConfig
+      default: {}
+    - name: methods
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: trustDomain
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SPIFFEWorkloadAPIBundleSourceConfig
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
   map:
     fields:
@@ -670,6 +1872,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: targetEnvName
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SensitiveHeader
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: secretKeyRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SentinelServiceRef
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SessionStorageConfig
   map:
     fields:
@@ -692,6 +1918,124 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tls
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RedisTLSConfig
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TLSListenerConfig
+  map:
+    fields:
+    - name: certificateSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+    - name: privateKeySecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeConfig
+  map:
+    fields:
+    - name: audience
+      type:
+        scalar: string
+      default: ""
+    - name: clientId
+      type:
+        scalar: string
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: externalTokenHeaderName
+      type:
+        scalar: string
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subjectProviderName
+      type:
+        scalar: string
+    - name: subjectTokenType
+      type:
+        scalar: string
+    - name: tokenUrl
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeInboundGrantConfig
+  map:
+    fields:
+    - name: delegateClients
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.DelegateClientConfig
+          elementRelationship: atomic
+    - name: issuerPolicies
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeIssuerPolicyConfig
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenExchangeIssuerPolicyConfig
+  map:
+    fields:
+    - name: actorClaim
+      type:
+        scalar: string
+    - name: actorMatcher
+      type:
+        scalar: string
+    - name: allowMayAct
+      type:
+        scalar: boolean
+    - name: allowedActors
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: allowedDelegateClients
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: expectedAudience
+      type:
+        scalar: string
+      default: ""
+    - name: issuerRef
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenLifespanConfig
+  map:
+    fields:
+    - name: accessTokenLifespan
+      type:
+        scalar: string
+    - name: authCodeLifespan
+      type:
+        scalar: string
+    - name: refreshTokenLifespan
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TokenResponseMapping
+  map:
+    fields:
+    - name: accessTokenPath
+      type:
+        scalar: string
+      default: ""
+    - name: expiresInPath
+      type:
+        scalar: string
+    - name: refreshTokenPath
+      type:
+        scalar: string
+    - name: scopePath
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Toleration
   map:
     fields:
@@ -710,6 +2054,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: value
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolAnnotationsOverride
+  map:
+    fields:
+    - name: destructiveHint
+      type:
+        scalar: boolean
+    - name: idempotentHint
+      type:
+        scalar: boolean
+    - name: openWorldHint
+      type:
+        scalar: boolean
+    - name: readOnlyHint
+      type:
+        scalar: boolean
+    - name: title
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolConfigRef
   map:
     fields:
@@ -717,6 +2079,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolOverride
+  map:
+    fields:
+    - name: annotations
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolAnnotationsOverride
+    - name: description
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ToolRateLimitConfig
   map:
     fields:
@@ -730,6 +2104,118 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: shared
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.RateLimitBucket
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.TrustedIssuerConfig
+  map:
+    fields:
+    - name: actorClaim
+      type:
+        scalar: string
+    - name: actorMatcher
+      type:
+        scalar: string
+    - name: allowMayAct
+      type:
+        scalar: boolean
+    - name: allowPrivateIPs
+      type:
+        scalar: boolean
+    - name: allowedActors
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: allowedDelegateClients
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.CABundleSource
+    - name: expectedAudience
+      type:
+        scalar: string
+    - name: insecureAllowHTTP
+      type:
+        scalar: boolean
+    - name: issuerUrl
+      type:
+        scalar: string
+      default: ""
+    - name: jwksUrl
+      type:
+        scalar: string
+    - name: jwtBearerGrant
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.JWTBearerGrantConfig
+    - name: name
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UpstreamInjectSpec
+  map:
+    fields:
+    - name: providerName
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UpstreamProviderConfig
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: oauth2Config
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OAuth2UpstreamConfig
+    - name: oidcConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.OIDCUpstreamConfig
+    - name: type
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UserInfoConfig
+  map:
+    fields:
+    - name: additionalHeaders
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: endpointUrl
+      type:
+        scalar: string
+      default: ""
+    - name: fieldMapping
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UserInfoFieldMapping
+    - name: httpMethod
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.UserInfoFieldMapping
+  map:
+    fields:
+    - name: emailFields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: nameFields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subjectFields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.Volume
   map:
     fields:
@@ -755,6 +2241,44 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WebhookSpec
+  map:
+    fields:
+    - name: failurePolicy
+      type:
+        scalar: string
+    - name: hmacSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: timeout
+      type:
+        scalar: string
+    - name: tlsConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WebhookTLSConfig
+    - name: url
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WebhookTLSConfig
+  map:
+    fields:
+    - name: caSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: clientCertSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: clientKeySecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: insecureSkipVerify
+      type:
+        scalar: boolean
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.WeightedPodAffinityTerm
   map:
     fields:
@@ -766,6 +2290,51 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.XAASpec
+  map:
+    fields:
+    - name: idpClientId
+      type:
+        scalar: string
+    - name: idpClientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: idpTokenUrl
+      type:
+        scalar: string
+      default: ""
+    - name: insecureTargetTokenUrl
+      type:
+        scalar: boolean
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: subjectProviderName
+      type:
+        scalar: string
+    - name: subjectTokenType
+      type:
+        scalar: string
+    - name: targetAudience
+      type:
+        scalar: string
+      default: ""
+    - name: targetClientId
+      type:
+        scalar: string
+    - name: targetClientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.SecretKeyRef
+    - name: targetResource
+      type:
+        scalar: string
+    - name: targetTokenUrl
+      type:
+        scalar: string
+      default: ""
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

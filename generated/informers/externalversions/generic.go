@@ -41,12 +41,38 @@ func (f *genericInformer) Lister() cache.GenericLister {
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
 	// Group=toolhive.stacklok.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("mcpauthzconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPAuthzConfigs().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcpexternalauthconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPExternalAuthConfigs().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcpgroups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPGroups().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcpoidcconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPOIDCConfigs().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("mcpservers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPServers().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcptelemetryconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPTelemetryConfigs().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcptoolconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPToolConfigs().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("mcpwebhookconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1alpha1().MCPWebhookConfigs().Informer()}, nil
 
 		// Group=toolhive.stacklok.dev, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithResource("mcpauthzconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPAuthzConfigs().Informer()}, nil
+	case v1beta1.SchemeGroupVersion.WithResource("mcpexternalauthconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPExternalAuthConfigs().Informer()}, nil
+	case v1beta1.SchemeGroupVersion.WithResource("mcpgroups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPGroups().Informer()}, nil
+	case v1beta1.SchemeGroupVersion.WithResource("mcpoidcconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPOIDCConfigs().Informer()}, nil
 	case v1beta1.SchemeGroupVersion.WithResource("mcpservers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPServers().Informer()}, nil
+	case v1beta1.SchemeGroupVersion.WithResource("mcptelemetryconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPTelemetryConfigs().Informer()}, nil
+	case v1beta1.SchemeGroupVersion.WithResource("mcptoolconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Toolhive().V1beta1().MCPToolConfigs().Informer()}, nil
 
 	}
 

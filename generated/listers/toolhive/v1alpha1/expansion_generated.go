@@ -5,6 +5,38 @@
 
 package v1alpha1
 
+// MCPAuthzConfigListerExpansion allows custom methods to be added to
+// MCPAuthzConfigLister.
+type MCPAuthzConfigListerExpansion interface{}
+
+// MCPAuthzConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPAuthzConfigNamespaceLister.
+type MCPAuthzConfigNamespaceListerExpansion interface{}
+
+// MCPExternalAuthConfigListerExpansion allows custom methods to be added to
+// MCPExternalAuthConfigLister.
+type MCPExternalAuthConfigListerExpansion interface{}
+
+// MCPExternalAuthConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPExternalAuthConfigNamespaceLister.
+type MCPExternalAuthConfigNamespaceListerExpansion interface{}
+
+// MCPGroupListerExpansion allows custom methods to be added to
+// MCPGroupLister.
+type MCPGroupListerExpansion interface{}
+
+// MCPGroupNamespaceListerExpansion allows custom methods to be added to
+// MCPGroupNamespaceLister.
+type MCPGroupNamespaceListerExpansion interface{}
+
+// MCPOIDCConfigListerExpansion allows custom methods to be added to
+// MCPOIDCConfigLister.
+type MCPOIDCConfigListerExpansion interface{}
+
+// MCPOIDCConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPOIDCConfigNamespaceLister.
+type MCPOIDCConfigNamespaceListerExpansion interface{}
+
 // MCPServerListerExpansion allows custom methods to be added to
 // MCPServerLister.
 type MCPServerListerExpansion interface{}
@@ -12,3 +44,27 @@ type MCPServerListerExpansion interface{}
 // MCPServerNamespaceListerExpansion allows custom methods to be added to
 // MCPServerNamespaceLister.
 type MCPServerNamespaceListerExpansion interface{}
+
+// MCPTelemetryConfigListerExpansion allows custom methods to be added to
+// MCPTelemetryConfigLister.
+type MCPTelemetryConfigListerExpansion interface{}
+
+// MCPTelemetryConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPTelemetryConfigNamespaceLister.
+type MCPTelemetryConfigNamespaceListerExpansion interface{}
+
+// MCPToolConfigListerExpansion allows custom methods to be added to
+// MCPToolConfigLister.
+type MCPToolConfigListerExpansion interface{}
+
+// MCPToolConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPToolConfigNamespaceLister.
+type MCPToolConfigNamespaceListerExpansion interface{}
+
+// MCPWebhookConfigListerExpansion allows custom methods to be added to
+// MCPWebhookConfigLister.
+type MCPWebhookConfigListerExpansion interface{}
+
+// MCPWebhookConfigNamespaceListerExpansion allows custom methods to be added to
+// MCPWebhookConfigNamespaceLister.
+type MCPWebhookConfigNamespaceListerExpansion interface{}

@@ -11,8 +11,22 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// MCPAuthzConfigs returns a MCPAuthzConfigInformer.
+	MCPAuthzConfigs() TypedMCPAuthzConfigInformer
+	// MCPExternalAuthConfigs returns a MCPExternalAuthConfigInformer.
+	MCPExternalAuthConfigs() TypedMCPExternalAuthConfigInformer
+	// MCPGroups returns a MCPGroupInformer.
+	MCPGroups() TypedMCPGroupInformer
+	// MCPOIDCConfigs returns a MCPOIDCConfigInformer.
+	MCPOIDCConfigs() TypedMCPOIDCConfigInformer
 	// MCPServers returns a MCPServerInformer.
 	MCPServers() TypedMCPServerInformer
+	// MCPTelemetryConfigs returns a MCPTelemetryConfigInformer.
+	MCPTelemetryConfigs() TypedMCPTelemetryConfigInformer
+	// MCPToolConfigs returns a MCPToolConfigInformer.
+	MCPToolConfigs() TypedMCPToolConfigInformer
+	// MCPWebhookConfigs returns a MCPWebhookConfigInformer.
+	MCPWebhookConfigs() TypedMCPWebhookConfigInformer
 }
 
 type version struct {
@@ -26,7 +40,42 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
 }
 
+// MCPAuthzConfigs returns a TypedMCPAuthzConfigInformer.
+func (v *version) MCPAuthzConfigs() TypedMCPAuthzConfigInformer {
+	return &mCPAuthzConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPExternalAuthConfigs returns a TypedMCPExternalAuthConfigInformer.
+func (v *version) MCPExternalAuthConfigs() TypedMCPExternalAuthConfigInformer {
+	return &mCPExternalAuthConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPGroups returns a TypedMCPGroupInformer.
+func (v *version) MCPGroups() TypedMCPGroupInformer {
+	return &mCPGroupInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPOIDCConfigs returns a TypedMCPOIDCConfigInformer.
+func (v *version) MCPOIDCConfigs() TypedMCPOIDCConfigInformer {
+	return &mCPOIDCConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
 // MCPServers returns a TypedMCPServerInformer.
 func (v *version) MCPServers() TypedMCPServerInformer {
 	return &mCPServerInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPTelemetryConfigs returns a TypedMCPTelemetryConfigInformer.
+func (v *version) MCPTelemetryConfigs() TypedMCPTelemetryConfigInformer {
+	return &mCPTelemetryConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPToolConfigs returns a TypedMCPToolConfigInformer.
+func (v *version) MCPToolConfigs() TypedMCPToolConfigInformer {
+	return &mCPToolConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// MCPWebhookConfigs returns a TypedMCPWebhookConfigInformer.
+func (v *version) MCPWebhookConfigs() TypedMCPWebhookConfigInformer {
+	return &mCPWebhookConfigInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

@@ -5,4 +5,18 @@
 
 package v1alpha1
 
+type MCPAuthzConfigExpansion interface{}
+
+type MCPExternalAuthConfigExpansion interface{}
+
+type MCPGroupExpansion interface{}
+
+type MCPOIDCConfigExpansion interface{}
+
 type MCPServerExpansion interface{}
+
+type MCPTelemetryConfigExpansion interface{}
+
+type MCPToolConfigExpansion interface{}
+
+type MCPWebhookConfigExpansion interface{}

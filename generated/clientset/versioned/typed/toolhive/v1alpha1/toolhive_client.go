@@ -15,7 +15,14 @@ import (
 
 type ToolhiveV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	MCPAuthzConfigsGetter
+	MCPExternalAuthConfigsGetter
+	MCPGroupsGetter
+	MCPOIDCConfigsGetter
 	MCPServersGetter
+	MCPTelemetryConfigsGetter
+	MCPToolConfigsGetter
+	MCPWebhookConfigsGetter
 }
 
 // ToolhiveV1alpha1Client is used to interact with features provided by the toolhive.stacklok.dev group.
@@ -23,8 +30,36 @@ type ToolhiveV1alpha1Client struct {
 	restClient rest.Interface
 }
 
+func (c *ToolhiveV1alpha1Client) MCPAuthzConfigs(namespace string) MCPAuthzConfigInterface {
+	return newMCPAuthzConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPExternalAuthConfigs(namespace string) MCPExternalAuthConfigInterface {
+	return newMCPExternalAuthConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPGroups(namespace string) MCPGroupInterface {
+	return newMCPGroups(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPOIDCConfigs(namespace string) MCPOIDCConfigInterface {
+	return newMCPOIDCConfigs(c, namespace)
+}
+
 func (c *ToolhiveV1alpha1Client) MCPServers(namespace string) MCPServerInterface {
 	return newMCPServers(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPTelemetryConfigs(namespace string) MCPTelemetryConfigInterface {
+	return newMCPTelemetryConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPToolConfigs(namespace string) MCPToolConfigInterface {
+	return newMCPToolConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1alpha1Client) MCPWebhookConfigs(namespace string) MCPWebhookConfigInterface {
+	return newMCPWebhookConfigs(c, namespace)
 }
 
 // NewForConfig creates a new ToolhiveV1alpha1Client for the given config.

@@ -5,4 +5,16 @@
 
 package v1beta1
 
+type MCPAuthzConfigExpansion interface{}
+
+type MCPExternalAuthConfigExpansion interface{}
+
+type MCPGroupExpansion interface{}
+
+type MCPOIDCConfigExpansion interface{}
+
 type MCPServerExpansion interface{}
+
+type MCPTelemetryConfigExpansion interface{}
+
+type MCPToolConfigExpansion interface{}

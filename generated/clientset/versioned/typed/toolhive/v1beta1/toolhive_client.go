@@ -15,7 +15,13 @@ import (
 
 type ToolhiveV1beta1Interface interface {
 	RESTClient() rest.Interface
+	MCPAuthzConfigsGetter
+	MCPExternalAuthConfigsGetter
+	MCPGroupsGetter
+	MCPOIDCConfigsGetter
 	MCPServersGetter
+	MCPTelemetryConfigsGetter
+	MCPToolConfigsGetter
 }
 
 // ToolhiveV1beta1Client is used to interact with features provided by the toolhive.stacklok.dev group.
@@ -23,8 +29,32 @@ type ToolhiveV1beta1Client struct {
 	restClient rest.Interface
 }
 
+func (c *ToolhiveV1beta1Client) MCPAuthzConfigs(namespace string) MCPAuthzConfigInterface {
+	return newMCPAuthzConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1beta1Client) MCPExternalAuthConfigs(namespace string) MCPExternalAuthConfigInterface {
+	return newMCPExternalAuthConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1beta1Client) MCPGroups(namespace string) MCPGroupInterface {
+	return newMCPGroups(c, namespace)
+}
+
+func (c *ToolhiveV1beta1Client) MCPOIDCConfigs(namespace string) MCPOIDCConfigInterface {
+	return newMCPOIDCConfigs(c, namespace)
+}
+
 func (c *ToolhiveV1beta1Client) MCPServers(namespace string) MCPServerInterface {
 	return newMCPServers(c, namespace)
+}
+
+func (c *ToolhiveV1beta1Client) MCPTelemetryConfigs(namespace string) MCPTelemetryConfigInterface {
+	return newMCPTelemetryConfigs(c, namespace)
+}
+
+func (c *ToolhiveV1beta1Client) MCPToolConfigs(namespace string) MCPToolConfigInterface {
+	return newMCPToolConfigs(c, namespace)
 }
 
 // NewForConfig creates a new ToolhiveV1beta1Client for the given config.

@@ -15,8 +15,36 @@ type FakeToolhiveV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeToolhiveV1alpha1) MCPAuthzConfigs(namespace string) v1alpha1.MCPAuthzConfigInterface {
+	return newFakeMCPAuthzConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPExternalAuthConfigs(namespace string) v1alpha1.MCPExternalAuthConfigInterface {
+	return newFakeMCPExternalAuthConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPGroups(namespace string) v1alpha1.MCPGroupInterface {
+	return newFakeMCPGroups(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPOIDCConfigs(namespace string) v1alpha1.MCPOIDCConfigInterface {
+	return newFakeMCPOIDCConfigs(c, namespace)
+}
+
 func (c *FakeToolhiveV1alpha1) MCPServers(namespace string) v1alpha1.MCPServerInterface {
 	return newFakeMCPServers(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPTelemetryConfigs(namespace string) v1alpha1.MCPTelemetryConfigInterface {
+	return newFakeMCPTelemetryConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPToolConfigs(namespace string) v1alpha1.MCPToolConfigInterface {
+	return newFakeMCPToolConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1alpha1) MCPWebhookConfigs(namespace string) v1alpha1.MCPWebhookConfigInterface {
+	return newFakeMCPWebhookConfigs(c, namespace)
 }
 
 // RESTClient returns a RESTClient that is used to communicate

@@ -15,8 +15,32 @@ type FakeToolhiveV1beta1 struct {
 	*testing.Fake
 }
 
+func (c *FakeToolhiveV1beta1) MCPAuthzConfigs(namespace string) v1beta1.MCPAuthzConfigInterface {
+	return newFakeMCPAuthzConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1beta1) MCPExternalAuthConfigs(namespace string) v1beta1.MCPExternalAuthConfigInterface {
+	return newFakeMCPExternalAuthConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1beta1) MCPGroups(namespace string) v1beta1.MCPGroupInterface {
+	return newFakeMCPGroups(c, namespace)
+}
+
+func (c *FakeToolhiveV1beta1) MCPOIDCConfigs(namespace string) v1beta1.MCPOIDCConfigInterface {
+	return newFakeMCPOIDCConfigs(c, namespace)
+}
+
 func (c *FakeToolhiveV1beta1) MCPServers(namespace string) v1beta1.MCPServerInterface {
 	return newFakeMCPServers(c, namespace)
+}
+
+func (c *FakeToolhiveV1beta1) MCPTelemetryConfigs(namespace string) v1beta1.MCPTelemetryConfigInterface {
+	return newFakeMCPTelemetryConfigs(c, namespace)
+}
+
+func (c *FakeToolhiveV1beta1) MCPToolConfigs(namespace string) v1beta1.MCPToolConfigInterface {
+	return newFakeMCPToolConfigs(c, namespace)
 }
 
 // RESTClient returns a RESTClient that is used to communicate

@@ -5,6 +5,7 @@ package v1beta1
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -89,6 +90,62 @@ func TestOneUnreadableSpecLeavesTheListReadable(t *testing.T) {
 	}
 	if list.Items[1].Spec.Image != "i" {
 		t.Errorf("got %+v", list.Items[1].Spec)
+	}
+}
+
+// TestSpecsOfAllKindsAreRead: what holds of MCPServers holds of the kinds that they refer to.
+func TestSpecsOfAllKindsAreRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec                   any
+		known, extra, mistaken string
+	}{
+		"MCPOIDCConfig": {
+			spec: &MCPOIDCConfigSpec{}, known: `{"type":"inline","inline":{"issuer":"https://i"}}`,
+			extra: `{"inline":{"later":1}}`, mistaken: `{"inline":5}`,
+		},
+		"MCPAuthzConfig": {
+			spec: &MCPAuthzConfigSpec{}, known: `{"type":"cedarv1","config":{"anything":{"b":1,"a":2}}}`,
+			extra: `{"config":{},"inline":{}}`, mistaken: `{"type":5}`,
+		},
+		"MCPExternalAuthConfig": {
+			spec: &MCPExternalAuthConfigSpec{}, known: `{"type":"embeddedAuthServer","embeddedAuthServer":{"issuer":"https://i"}}`,
+			extra: `{"embeddedAuthServer":{"upstreamProviders":[{"later":1}]}}`, mistaken: `{"embeddedAuthServer":{"upstreamProviders":{}}}`,
+		},
+		"MCPToolConfig":      {spec: &MCPToolConfigSpec{}, known: `{"toolsFilter":["a"]}`, extra: `{"toolsDenied":["a"]}`, mistaken: `{"toolsFilter":"a"}`},
+		"MCPTelemetryConfig": {spec: &MCPTelemetryConfigSpec{}, known: `{"prometheus":{"enabled":true}}`, extra: `{"logs":{}}`, mistaken: `{"prometheus":true}`},
+		"MCPWebhookConfig": {
+			spec: &MCPWebhookConfigSpec{}, known: `{"mutating":[{"name":"a","url":"https://a","timeout":"2d"}]}`,
+			extra: `{"mutating":[{"matches":"a"}]}`, mistaken: `{"mutating":[{"timeout":5}]}`,
+		},
+		"MCPGroup": {spec: &MCPGroupSpec{}, known: `{"description":"d"}`, extra: `{"selector":{}}`, mistaken: `{"description":5}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := func(text string) (unknown, malformed string) {
+				t.Helper()
+				if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), c.spec); err != nil {
+					t.Fatal(err)
+				}
+				spec := reflect.ValueOf(c.spec).Elem()
+				return strings.Join(spec.FieldByName("UnknownFields").Interface().([]string), " "), spec.FieldByName("Malformed").String()
+			}
+			if unknown, malformed := read(c.extra); unknown == "" || malformed != "" {
+				t.Errorf("of %s it records %q and %q", c.extra, unknown, malformed)
+			}
+			if unknown, malformed := read(c.mistaken); unknown != "" || !strings.Contains(malformed, " is of type ") {
+				t.Errorf("of %s it records %q and %q", c.mistaken, unknown, malformed)
+			}
+			reflect.ValueOf(c.spec).Elem().SetZero()
+			if unknown, malformed := read(c.known); unknown != "" || malformed != "" {
+				t.Errorf("of %s it records %q and %q", c.known, unknown, malformed)
+			}
+			encoded, err := json.Marshal(c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.known, string(encoded)); diff != "" {
+				t.Errorf("encoded (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
