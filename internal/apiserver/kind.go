@@ -1,0 +1,98 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Kind is a kind of objects that a Server serves, in one version.
+type Kind struct {
+	schema.GroupVersionKind
+	// Resource is the plural name in paths, such as deployments.
+	Resource string
+	// ClusterScoped is set for kinds whose objects are in no namespace.
+	ClusterScoped bool
+	// Status is set for kinds with the subresource status.
+	Status bool
+	// Graceful is set for kinds whose objects stay, once deleted, until their grace period is over: pods.
+	Graceful bool
+	// New returns an empty object.
+	New func() runtime.Object
+	// Fields knows the types of the kind's fields.
+	Fields managedfields.TypeConverter
+	// Scheme converts and creates objects of New's type.
+	Scheme interface {
+		runtime.ObjectConvertor
+		runtime.ObjectCreater
+	}
+	// Strategy is what the kind does beyond what all kinds do; Basic when nil.
+	Strategy Strategy
+
+	// managers are the field managers, by subresource.
+	managers map[string]*managedfields.FieldManager
+}
+
+// Strategy is what one kind does with the objects that clients send. It is called while no other request is carried out,
+// and may modify the first object of its arguments.
+type Strategy interface {
+	// Default sets what a client left out.
+	Default(obj runtime.Object)
+	// Create refuses an object that is wrong, with an error of package errors of k8s.io/apimachinery, or makes it ready to
+	// be stored.
+	Create(obj runtime.Object) error
+	// Update does so with a changed object. It raises the generation, which comes as it was before, where the kind counts
+	// such a change, and puts back what may not be written through the subresource, which is empty or "status".
+	Update(subresource string, obj, old runtime.Object) error
+	// ResetFields are those that are not written through a subresource, so nobody comes to own them that way; nil for none.
+	ResetFields(subresource string) *fieldpath.Set
+}
+
+// GroupResource names the kind in errors.
+func (k *Kind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// Prepare makes the field managers. A server does it with kinds that have none; a kind may belong to many servers.
+func (k *Kind) Prepare() error {
+	if k.Strategy == nil {
+		k.Strategy = Basic{Status: k.Status}
+	}
+	k.managers = map[string]*managedfields.FieldManager{}
+	for _, subresource := range []string{"", "status", "scale"} {
+		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+		if fields := k.Strategy.ResetFields(subresource); fields != nil {
+			reset[fieldpath.APIVersion(k.GroupVersion().String())] = fields
+		}
+		newManager := managedfields.NewDefaultFieldManager
+		if _, custom := k.New().(runtime.Unstructured); custom {
+			newManager = managedfields.NewDefaultCRDFieldManager
+		}
+		manager, err := newManager(
+			k.Fields, k.Scheme, k.Strategy, k.Scheme, k.GroupVersionKind, k.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+		if err != nil {
+			return fmt.Errorf("cannot manage fields of %s: %w", k.Kind, err)
+		}
+		k.managers[subresource] = manager
+	}
+	return nil
+}
+
+func access(obj runtime.Object) metav1.Object {
+	found, err := meta.Accessor(obj)
+	if err != nil {
+		panic(fmt.Sprintf("%T has no metadata: %v", obj, err))
+	}
+	return found
+}
+
+// manage returns the field manager for a request.
+func (r *Request) manage() *managedfields.FieldManager { return r.Kind.managers[r.Subresource] }

@@ -1,0 +1,389 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+)
+
+// defaultGrace is how long pods have to end unless they say otherwise, in seconds.
+const defaultGrace = 30
+
+// Answer is what a client gets.
+type Answer struct {
+	// Code is the HTTP status.
+	Code int
+	// Header has what the answer says beside its body, such as Retry-After.
+	Header http.Header
+	// Body of the answer.
+	Body []byte
+	// Watch is the body instead, if the request was to watch.
+	Watch *Watch
+	// Broken, if set, is why there is no answer: the connection broke.
+	Broken error
+}
+
+// Interceptor is between a client and the server. It carries a request out by calling serve, may wait before and after,
+// and may answer otherwise.
+type Interceptor func(r *Request, serve func() Answer) Answer
+
+// Refuse returns an answer that refuses a request. The error is one of package errors of k8s.io/apimachinery, or any other
+// for an internal one.
+func Refuse(err error) Answer {
+	status := statusOf(err)
+	answer := Answer{Code: int(status.Code), Body: encode(status), Header: http.Header{}}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		answer.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return answer
+}
+
+func statusOf(err error) *metav1.Status {
+	status := apierrors.NewInternalError(err).Status()
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}
+
+// Connect returns the configuration of a client, which is known by its name. Intercept may be nil. With held events the
+// client sees nothing but what Watch.Deliver gives it.
+func (s *Server) Connect(client string, intercept Interceptor, heldEvents bool) *rest.Config {
+	return &rest.Config{
+		Host: "http://apiserver.invalid", UserAgent: client, QPS: -1, // as the operator, which leaves it to the API server
+		Transport: &transport{s, client, intercept, heldEvents},
+		// Clients of built-in kinds would send protobuf otherwise.
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+	}
+}
+
+type transport struct {
+	server     *Server
+	client     string
+	intercept  Interceptor
+	heldEvents bool
+}
+
+// RoundTrip answers a request.
+func (t *transport) RoundTrip(from *http.Request) (*http.Response, error) {
+	r, err := t.server.parse(t.client, from)
+	if err != nil {
+		return nil, err
+	}
+	serve := func() Answer { return t.server.serve(r, t.heldEvents) }
+	var answer Answer
+	if t.intercept != nil {
+		answer = t.intercept(r, serve)
+	} else {
+		answer = serve()
+	}
+	if err := from.Context().Err(); err != nil {
+		return nil, err
+	}
+	if answer.Broken != nil {
+		return nil, answer.Broken
+	}
+	response := &http.Response{
+		Status: strconv.Itoa(answer.Code) + " " + http.StatusText(answer.Code), StatusCode: answer.Code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
+		Request: from, ContentLength: int64(len(answer.Body)), Body: io.NopCloser(bytes.NewReader(answer.Body)),
+	}
+	maps.Copy(response.Header, answer.Header)
+	if answer.Watch != nil {
+		response.Body, response.ContentLength = answer.Watch, -1
+	}
+	return response, nil
+}
+
+// serve carries out a request.
+func (s *Server) serve(r *Request, heldEvents bool) Answer {
+	if r.Kind == nil {
+		return s.discover(r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found *object
+	var err error
+	code := http.StatusOK
+	switch r.Verb {
+	case "list":
+		return s.list(r)
+	case "watch":
+		w, err := s.watch(r, heldEvents)
+		if err != nil {
+			return Refuse(err)
+		}
+		return Answer{Code: code, Watch: w}
+	case "delete":
+		if found, err = s.remove(r); err == nil && found == nil {
+			return Answer{Code: code, Body: encode(metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+			})}
+		}
+	case "get":
+		found, err = s.find(r)
+	case "create":
+		code = http.StatusCreated
+		found, err = s.post(r)
+	case "update":
+		found, err = s.put(r)
+	case "apply":
+		var created bool
+		if found, created, err = s.apply(r); created {
+			code = http.StatusCreated
+		}
+	default:
+		found, err = s.patch(r)
+	}
+	if err != nil {
+		return Refuse(err)
+	}
+	return Answer{Code: code, Body: found.json()}
+}
+
+// discover answers what is about no object.
+func (s *Server) discover(r *Request) Answer {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	for gvr, kind := range s.kinds {
+		path := "/apis/" + gvr.GroupVersion().String()
+		if gvr.Group == "" {
+			path = "/api/" + gvr.Version
+		}
+		if r.Verb == "get" && r.Path == path {
+			list.GroupVersion = gvr.GroupVersion().String()
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: kind.Resource, Kind: kind.Kind, Namespaced: !kind.ClusterScoped,
+				Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+			})
+		}
+	}
+	if list.GroupVersion != "" {
+		return Answer{Code: http.StatusOK, Body: encode(list)}
+	}
+	return Answer{Code: http.StatusNotFound, Body: []byte("404 page not found\n"), Header: http.Header{"Content-Type": {"text/plain"}}}
+}
+
+func (s *Server) find(r *Request) (*object, error) {
+	found := s.objects[r.Kind][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+	if found == nil {
+		return nil, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
+	}
+	return found, nil
+}
+
+func (s *Server) list(r *Request) Answer {
+	selection, err := r.selection()
+	if err != nil {
+		return Refuse(err)
+	}
+	items := []json.RawMessage{}
+	for _, o := range s.sorted(r.Kind) {
+		if selection.has(access(o.live)) {
+			items = append(items, o.json())
+		}
+	}
+	return Answer{Code: http.StatusOK, Body: encode(map[string]any{
+		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List",
+		"metadata": map[string]any{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": items,
+	})}
+}
+
+// decode reads an object from the body of a request.
+func (r *Request) decode() (runtime.Object, error) {
+	obj := r.Kind.New()
+	if err := into(obj, r.Body); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
+	access(obj).SetNamespace(r.Namespace)
+	r.Kind.Strategy.Default(obj)
+	return obj, nil
+}
+
+// into decodes JSON into an object.
+func into(obj runtime.Object, body []byte) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.UnmarshalJSON(body)
+	}
+	return json.Unmarshal(body, obj)
+}
+
+func (s *Server) post(r *Request) (*object, error) {
+	if r.Subresource == "eviction" {
+		return s.evict(r)
+	}
+	obj, err := r.decode()
+	if err != nil {
+		return nil, err
+	}
+	m := access(obj)
+	if m.GetName() == "" && m.GetGenerateName() != "" {
+		m.SetName(m.GetGenerateName() + strconv.Itoa(s.uids+1))
+	}
+	r.Name = m.GetName()
+	managed, err := r.manage().Update(r.Kind.New(), obj, r.Manager)
+	if err != nil {
+		return nil, err
+	}
+	return s.create(r, managed)
+}
+
+func (s *Server) put(r *Request) (*object, error) {
+	before, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := r.decode()
+	if err != nil {
+		return nil, err
+	}
+	return s.replace(r, before, obj)
+}
+
+// replace makes an object another, and gives its manager what is changed.
+func (s *Server) replace(r *Request, before *object, obj runtime.Object) (*object, error) {
+	managed, err := r.manage().Update(before.live.DeepCopyObject(), obj, r.Manager)
+	if err != nil {
+		return nil, err
+	}
+	return s.update(r, before, managed)
+}
+
+// apply carries out a server-side apply.
+func (s *Server) apply(r *Request) (found *object, created bool, err error) {
+	body := &unstructured.Unstructured{}
+	if err := body.UnmarshalJSON(r.Body); err != nil {
+		return nil, false, apierrors.NewBadRequest(err.Error())
+	}
+	before := s.objects[r.Kind][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+	if before == nil && r.Subresource != "" {
+		return nil, false, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
+	}
+	if before == nil && body.GetUID() != "" {
+		return nil, false, apierrors.NewConflict(r.Kind.GroupResource(), r.Name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", body.GetUID()))
+	}
+	live := r.Kind.New()
+	if before != nil {
+		live = before.live.DeepCopyObject()
+	} else {
+		live.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
+	}
+	applied, err := r.manage().Apply(live, body, r.Manager, r.Force)
+	if err != nil {
+		return nil, false, err
+	}
+	if before == nil {
+		found, err = s.create(r, applied)
+		return found, true, err
+	}
+	// The manager keeps what identifies the live object; the client's own preconditions are in the body.
+	access(applied).SetUID(body.GetUID())
+	access(applied).SetResourceVersion(body.GetResourceVersion())
+	found, err = s.update(r, before, applied)
+	return found, false, err
+}
+
+// patch carries out a JSON patch or a merge patch.
+func (s *Server) patch(r *Request) (*object, error) {
+	before, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	var patched []byte
+	switch r.PatchType {
+	case types.JSONPatchType:
+		patch, err := jsonpatch.DecodePatch(r.Body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		if patched, err = patch.Apply(before.json()); err != nil {
+			return nil, apierrors.NewGenericServerResponse(
+				http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+	case types.MergePatchType:
+		if patched, err = jsonpatch.MergePatch(before.json(), r.Body); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	default:
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: fmt.Sprintf("the body of the request was in an unknown format: %s", r.PatchType),
+		}}
+	}
+	obj := r.Kind.New()
+	if err := into(obj, patched); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	r.Kind.Strategy.Default(obj)
+	return s.replace(r, before, obj)
+}
+
+// evict deletes a pod, if its budgets allow it.
+func (s *Server) evict(r *Request) (*object, error) {
+	before, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	if s.Evict != nil {
+		if err := s.Evict(before.live); err != nil {
+			return nil, err
+		}
+	}
+	var eviction struct{ DeleteOptions *metav1.DeleteOptions }
+	if err := json.Unmarshal(r.Body, &eviction); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	deletion := *r
+	deletion.Verb, deletion.Subresource, deletion.Body = "delete", "", nil
+	if eviction.DeleteOptions != nil {
+		deletion.Body = encode(eviction.DeleteOptions)
+	}
+	if _, err := s.remove(&deletion); err != nil {
+		return nil, err
+	}
+	return &object{encoded: encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+	})}, nil
+}
+
+// gracePeriod returns how many seconds a pod has to end.
+func gracePeriod(obj runtime.Object, asked *int64) int64 {
+	pod, ok := obj.(*corev1.Pod)
+	switch {
+	case ok && pod.Spec.NodeName == "":
+		return 0
+	case asked != nil:
+		return *asked
+	case ok && pod.Spec.TerminationGracePeriodSeconds != nil:
+		return *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return defaultGrace
+}
+
+// immutable is the refusal of a change of a field that cannot be changed.
+func immutable(r *Request, path, value string) error {
+	return apierrors.NewInvalid(r.Kind.GroupKind(), r.Name, field.ErrorList{
+		field.Invalid(field.NewPath(path), value, "field is immutable"),
+	})
+}

@@ -1,0 +1,380 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// lockMessage is what an API server says when a resourceVersion is not the live one.
+const lockMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// Server is an API server in memory. Its exported functions may be called at any time, but those that are set are set before
+// the first request.
+type Server struct {
+	// Admit, if set, is asked before an object is stored or deleted, as admission plugins and webhooks are: it may modify the
+	// object, which is nil for a deletion, or refuse it. Old is nil for a creation. No other request is carried out meanwhile.
+	Admit func(r *Request, obj, old runtime.Object) error
+	// Committed, if set, is called with every change, in the order of their resourceVersions. Obj is the last state for one that
+	// has ended. It must not modify them.
+	Committed func(r *Request, change watch.EventType, obj, old runtime.Object)
+	// Evict, if set, is asked before a pod is evicted, as disruption budgets are.
+	Evict func(pod runtime.Object) error
+
+	kinds map[schema.GroupVersionResource]*Kind
+
+	mu      sync.Mutex
+	version uint64
+	uids    int
+	// floor is the version below which watches cannot begin.
+	floor   uint64
+	objects map[*Kind]map[types.NamespacedName]*object
+	// changes are all that have been since floor.
+	changes []change
+	watches []*Watch
+}
+
+// object is what is stored. It is not modified.
+type object struct {
+	live    runtime.Object
+	version uint64
+	// encoded is the JSON of live; nil until a client asks for it.
+	encoded []byte
+}
+
+// change is what became of an object.
+type change struct {
+	kind *Kind
+	// before and after are nil for a creation and an end.
+	before, after *object
+	version       uint64
+	// ended is the last state of an object that has ended, with the version of its end.
+	ended *object
+}
+
+// New returns a server of some kinds without objects.
+func New(kinds ...*Kind) (*Server, error) {
+	s := &Server{
+		kinds: map[schema.GroupVersionResource]*Kind{}, objects: map[*Kind]map[types.NamespacedName]*object{},
+		version: 1000, floor: 1000, // as on a server that has been there for a while
+	}
+	for _, kind := range kinds {
+		if kind.managers == nil {
+			if err := kind.Prepare(); err != nil {
+				return nil, err
+			}
+		}
+		s.kinds[kind.GroupVersion().WithResource(kind.Resource)] = kind
+		s.objects[kind] = map[types.NamespacedName]*object{}
+	}
+	return s, nil
+}
+
+func (s *Server) kind(group, version, resource string) *Kind {
+	return s.kinds[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
+}
+
+// KindOf returns the kind of an object; nil for one that is not served.
+func (s *Server) KindOf(group, kind string) *Kind {
+	for _, k := range s.kinds {
+		if k.Group == group && k.Kind == kind {
+			return k
+		}
+	}
+	return nil
+}
+
+// Get returns an object, which must not be modified.
+func (s *Server) Get(k *Kind, namespace, name string) (runtime.Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.objects[k][types.NamespacedName{Namespace: namespace, Name: name}]
+	if found == nil {
+		return nil, false
+	}
+	return found.live, true
+}
+
+// List returns the objects of a kind, in the order of their names. They must not be modified.
+func (s *Server) List(k *Kind) []runtime.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []runtime.Object
+	for _, o := range s.sorted(k) {
+		list = append(list, o.live)
+	}
+	return list
+}
+
+func (s *Server) sorted(k *Kind) []*object {
+	keys := make([]types.NamespacedName, 0, len(s.objects[k]))
+	for key := range s.objects[k] {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	list := make([]*object, len(keys))
+	for i, key := range keys {
+		list[i] = s.objects[k][key]
+	}
+	return list
+}
+
+// Version returns the newest resourceVersion.
+func (s *Server) Version() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Put stores an object as it is, with managedFields and status, as a restored backup or a recording: it gets a
+// resourceVersion, and a UID if it has none. Nobody is asked, and the object must not be modified afterwards.
+func (s *Server) Put(k *Kind, obj runtime.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := access(obj)
+	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	if m.GetUID() == "" {
+		m.SetUID(s.newUID())
+	}
+	s.commit(&Request{Client: "recording", Verb: "create", Kind: k}, keyOf(obj), obj)
+}
+
+// Compact forgets the changes so far: a watch that has to begin earlier is answered that its version has expired.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.floor, s.changes = s.version, nil
+}
+
+// CutWatches ends all watches, as a server that restarts does. What clients have not been given they do not get this way.
+func (s *Server) CutWatches() {
+	for _, w := range s.Watches() {
+		w.Cut()
+	}
+}
+
+// Watches returns those that are open, in the order in which they began.
+func (s *Server) Watches() []*Watch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches = slices.DeleteFunc(s.watches, (*Watch).isClosed)
+	return slices.Clone(s.watches)
+}
+
+func keyOf(obj runtime.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: access(obj).GetNamespace(), Name: access(obj).GetName()}
+}
+
+func (s *Server) newUID() types.UID {
+	s.uids++
+	return types.UID(fmt.Sprintf("uid-%06d", s.uids))
+}
+
+// create stores an object that is new. The caller has the lock.
+func (s *Server) create(r *Request, obj runtime.Object) (*object, error) {
+	m := access(obj)
+	if m.GetNamespace() == "" {
+		m.SetNamespace(r.Namespace)
+	}
+	if m.GetNamespace() != r.Namespace || m.GetName() != r.Name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object is %s, and the URL is of %s/%s", keyOf(obj), r.Namespace, r.Name))
+	}
+	if s.objects[r.Kind][keyOf(obj)] != nil {
+		return nil, apierrors.NewAlreadyExists(r.Kind.GroupResource(), m.GetName())
+	}
+	m.SetUID(s.newUID())
+	m.SetCreationTimestamp(now())
+	m.SetDeletionTimestamp(nil)
+	m.SetDeletionGracePeriodSeconds(nil)
+	m.SetResourceVersion("")
+	m.SetGeneration(0)
+	if s.Admit != nil {
+		if err := s.Admit(r, obj, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Kind.Strategy.Create(obj); err != nil {
+		return nil, err
+	}
+	if r.DryRun() {
+		return &object{live: obj}, nil
+	}
+	return s.commit(r, keyOf(obj), obj), nil
+}
+
+// update stores a changed object, or removes it when it is being deleted and no finalizer holds it. The caller has the lock.
+func (s *Server) update(r *Request, before *object, obj runtime.Object) (*object, error) {
+	next, live := access(obj), access(before.live)
+	if version := next.GetResourceVersion(); version != "" && version != "0" && version != live.GetResourceVersion() {
+		return nil, apierrors.NewConflict(r.Kind.GroupResource(), r.Name, errors.New(lockMessage))
+	}
+	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
+		return nil, immutable(r, "metadata.uid", string(uid))
+	}
+	next.SetUID(live.GetUID())
+	next.SetResourceVersion(live.GetResourceVersion())
+	next.SetGeneration(live.GetGeneration())
+	next.SetCreationTimestamp(live.GetCreationTimestamp())
+	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
+	next.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
+	if s.Admit != nil {
+		if err := s.Admit(r, obj, before.live); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Kind.Strategy.Update(r.Subresource, obj, before.live); err != nil {
+		return nil, err
+	}
+	switch {
+	case equality.Semantic.DeepEqual(obj, before.live):
+		return before, nil
+	case r.DryRun():
+		return &object{live: obj}, nil
+	case s.ends(r.Kind, next):
+		s.end(r, before)
+		// An API server answers with the version before the end.
+		return &object{live: obj, version: before.version}, nil
+	}
+	return s.commit(r, keyOf(obj), obj), nil
+}
+
+// ends reports whether nothing holds an object any more that is going.
+func (*Server) ends(k *Kind, obj metav1.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && (!k.Graceful || grace == nil || *grace == 0)
+}
+
+// commit stores an object as the next version.
+func (s *Server) commit(r *Request, key types.NamespacedName, obj runtime.Object) *object {
+	s.version++
+	access(obj).SetResourceVersion(strconv.FormatUint(s.version, 10))
+	before, after := s.objects[r.Kind][key], &object{live: obj, version: s.version}
+	s.objects[r.Kind][key] = after
+	s.tell(r, change{kind: r.Kind, before: before, after: after, version: s.version})
+	return after
+}
+
+// end removes an object.
+func (s *Server) end(r *Request, before *object) {
+	delete(s.objects[r.Kind], keyOf(before.live))
+	s.version++
+	last := before.live.DeepCopyObject()
+	access(last).SetResourceVersion(strconv.FormatUint(s.version, 10))
+	s.tell(r, change{kind: r.Kind, before: before, version: s.version, ended: &object{live: last, version: s.version}})
+}
+
+// tell records a change and tells the watches.
+func (s *Server) tell(r *Request, c change) {
+	s.changes = append(s.changes, c)
+	for _, w := range s.watches {
+		w.see(c)
+	}
+	if s.Committed == nil {
+		return
+	}
+	switch {
+	case c.before == nil:
+		s.Committed(r, watch.Added, c.after.live, nil)
+	case c.after == nil:
+		s.Committed(r, watch.Deleted, c.ended.live, c.before.live)
+	default:
+		s.Committed(r, watch.Modified, c.after.live, c.before.live)
+	}
+}
+
+// remove deletes an object, or marks it as going. The caller has the lock.
+func (s *Server) remove(r *Request) (*object, error) {
+	before := s.objects[r.Kind][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+	if before == nil {
+		return nil, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
+	}
+	options, err := r.deletion()
+	if err != nil {
+		return nil, err
+	}
+	live := access(before.live)
+	if p := options.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != live.GetUID() {
+			return nil, precondition(r, "UID", string(*p.UID), string(live.GetUID()))
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
+			return nil, precondition(r, "ResourceVersion", *p.ResourceVersion, live.GetResourceVersion())
+		}
+	}
+	if s.Admit != nil {
+		if err := s.Admit(r, nil, before.live); err != nil {
+			return nil, err
+		}
+	}
+	if r.DryRun() {
+		return nil, nil
+	}
+	after := before.live.DeepCopyObject()
+	going := access(after)
+	holdBy(going, options.PropagationPolicy)
+	grace := int64(0)
+	if r.Kind.Graceful {
+		grace = gracePeriod(before.live, options.GracePeriodSeconds)
+	}
+	if going.GetDeletionTimestamp() == nil {
+		at := metav1.NewTime(now().Add(time.Duration(grace) * time.Second))
+		going.SetDeletionTimestamp(&at)
+		if going.GetGeneration() > 0 {
+			going.SetGeneration(going.GetGeneration() + 1)
+		}
+	}
+	if old := going.GetDeletionGracePeriodSeconds(); old == nil || grace < *old {
+		going.SetDeletionGracePeriodSeconds(&grace)
+	}
+	switch {
+	case s.ends(r.Kind, going):
+		s.end(r, before)
+		return nil, nil
+	case equality.Semantic.DeepEqual(after, before.live):
+		return before, nil
+	}
+	return s.commit(r, keyOf(after), after), nil
+}
+
+// holdBy adds or removes the finalizers by which the garbage collector carries out a propagation policy.
+func holdBy(obj metav1.Object, policy *metav1.DeletionPropagation) {
+	if policy == nil || obj.GetDeletionTimestamp() != nil {
+		return
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
+	switch *policy {
+	case metav1.DeletePropagationOrphan:
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	case metav1.DeletePropagationForeground:
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	obj.SetFinalizers(finalizers)
+}
+
+// precondition is the refusal of a deletion that names another state.
+func precondition(r *Request, what, want, live string) error {
+	return apierrors.NewConflict(r.Kind.GroupResource(), r.Name,
+		fmt.Errorf("Precondition failed: %s in precondition: %v, %s in object meta: %v", what, want, what, live)) //nolint:staticcheck // as an API server says it
+}
+
+// now is the time to the second, as it is stored.
+func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }

@@ -1,0 +1,281 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch is one that a client has begun. It is the body of the answer.
+type Watch struct {
+	// Client is the name of the client.
+	Client string
+	// Kind is what it watches.
+	Kind *Kind
+
+	selection selection
+	ctx       context.Context //nolint:containedctx // it is that of the HTTP request
+	// wake is sent to when there may be something to read.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// frames are events that have not been read. Those before released may be.
+	frames   [][]byte
+	released int
+	// held is set while events wait for Deliver.
+	held bool
+	// rest of a frame that is being read.
+	rest        []byte
+	cut, closed bool
+}
+
+// watch begins to watch. The caller has the lock.
+func (s *Server) watch(r *Request, held bool) (*Watch, error) {
+	selection, err := r.selection()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{Client: r.Client, Kind: r.Kind, selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
+	from := r.Query.Get("resourceVersion")
+	initial := r.Query.Get("sendInitialEvents") == "true"
+	switch {
+	case initial || from == "" || from == "0":
+		for _, o := range s.sorted(r.Kind) {
+			if selection.has(access(o.live)) {
+				w.send(watch.Added, o)
+			}
+		}
+		if initial {
+			w.sendInitialEnd(s.version)
+		}
+	default:
+		since, err := strconv.ParseUint(from, 10, 64)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("invalid resource version " + from)
+		}
+		if since < s.floor {
+			return nil, apierrors.NewResourceExpired("too old resource version: " + from)
+		}
+		for _, c := range s.changes {
+			if c.version > since {
+				w.see(c)
+			}
+		}
+	}
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+// see queues the event of a change, if the watch shows it.
+func (w *Watch) see(c change) {
+	if c.kind != w.Kind {
+		return
+	}
+	was := c.before != nil && w.selection.has(access(c.before.live))
+	is := c.after != nil && w.selection.has(access(c.after.live))
+	switch {
+	case is && was:
+		w.send(watch.Modified, c.after)
+	case is:
+		w.send(watch.Added, c.after)
+	case was && c.after == nil:
+		w.send(watch.Deleted, c.ended)
+	case was:
+		// An object that is no longer selected is shown as it was, with the version at which it left.
+		left := c.before.live.DeepCopyObject()
+		access(left).SetResourceVersion(strconv.FormatUint(c.version, 10))
+		w.send(watch.Deleted, &object{live: left, version: c.version})
+	}
+}
+
+func (w *Watch) send(event watch.EventType, o *object) {
+	w.frame(event, o.json())
+}
+
+// sendInitialEnd says that the initial events have all been sent.
+func (w *Watch) sendInitialEnd(version uint64) {
+	mark, err := json.Marshal(map[string]any{
+		"apiVersion": w.Kind.GroupVersion().String(), "kind": w.Kind.Kind,
+		"metadata": map[string]any{
+			"resourceVersion": strconv.FormatUint(version, 10),
+			"annotations":     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		},
+	})
+	if err != nil {
+		panic(err) // strings are always JSON
+	}
+	w.frame(watch.Bookmark, mark)
+}
+
+// frameOf encodes an event as a client reads it.
+func frameOf(event watch.EventType, object []byte) []byte {
+	return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", event, object)
+}
+
+func (w *Watch) frame(event watch.EventType, object []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut || w.closed {
+		return
+	}
+	w.frames = append(w.frames, frameOf(event, object))
+	if !w.held {
+		w.released = len(w.frames)
+		w.signal()
+	}
+}
+
+func (w *Watch) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Pending returns how many events wait for Deliver.
+func (w *Watch) Pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.frames) - w.released
+}
+
+// Next describes the event that waits longest for Deliver.
+func (w *Watch) Next() (event watch.EventType, namespace, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.released >= len(w.frames) {
+		return "", "", ""
+	}
+	var frame struct {
+		Type   watch.EventType
+		Object metav1.PartialObjectMetadata
+	}
+	if json.Unmarshal(w.frames[w.released], &frame) != nil {
+		return "", "", ""
+	}
+	return frame.Type, frame.Object.Namespace, frame.Object.Name
+}
+
+// Deliver lets the client have the event that waits longest.
+func (w *Watch) Deliver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.released < len(w.frames) {
+		w.released++
+		w.signal()
+	}
+}
+
+// Hold keeps further events until Deliver is called, or lets go of them.
+func (w *Watch) Hold(held bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held = held; !held {
+		w.released = len(w.frames)
+		w.signal()
+	}
+}
+
+// Cut ends the watch. The client does not get what it has not been given.
+func (w *Watch) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frames, w.cut = w.frames[:w.released], true
+	w.signal()
+}
+
+// Expire ends the watch with the error that its version has expired, so that the client lists anew.
+func (w *Watch) Expire() {
+	status, err := json.Marshal(statusOf(apierrors.NewResourceExpired("too old resource version")))
+	if err != nil {
+		panic(err) // a Status is always JSON
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut || w.closed {
+		return
+	}
+	w.frames = append(w.frames[:w.released], frameOf(watch.Error, status))
+	w.released, w.cut = len(w.frames), true
+	w.signal()
+}
+
+func (w *Watch) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed || w.cut
+}
+
+// Read waits for the next event. It is for the client.
+func (w *Watch) Read(p []byte) (int, error) {
+	for {
+		n, err := w.read(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-w.wake:
+		case <-w.ctx.Done():
+			_ = w.Close()
+			return 0, w.ctx.Err()
+		}
+	}
+}
+
+func (w *Watch) read(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, io.EOF
+	}
+	if len(w.rest) == 0 {
+		if w.released == 0 {
+			if w.cut {
+				return 0, io.EOF
+			}
+			return 0, nil
+		}
+		w.rest, w.frames, w.released = w.frames[0], w.frames[1:], w.released-1
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// Close is called by the client when it stops to watch.
+func (w *Watch) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed, w.frames, w.released = true, nil, 0
+	w.signal()
+	return nil
+}
+
+// json returns the encoded object. Objects are encoded once; the server's lock is held.
+func (o *object) json() []byte {
+	if o.encoded == nil {
+		o.encoded = encode(o.live)
+	}
+	return o.encoded
+}
+
+func encode(obj any) []byte {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(obj); err != nil {
+		panic(err) // objects come from JSON
+	}
+	return bytes.TrimRight(buffer.Bytes(), "\n")
+}
