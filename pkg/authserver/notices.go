@@ -1,0 +1,101 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package authserver
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// notices are about what works otherwise than it was written, for an input without problems.
+func notices(in *Input, g *grants) []Problem {
+	list := append(loginNotices(in), grantNotices(in.Spec, g)...)
+	if s := in.Spec.Storage; s != nil && s.Redis != nil && !usesRedis(s) {
+		list = append(list, Problem{v1beta1.ReasonFieldsIgnored, root + ".storage.redis has no effect, as the storage is of type memory. " +
+			"Set the type to redis, or remove it."})
+	}
+	if in.Replicas != nil && *in.Replicas > 1 {
+		list = append(list, replicaNotices(in.Spec, *in.Replicas)...)
+	}
+	return list
+}
+
+func loginNotices(in *Input) []Problem {
+	var list []Problem
+	for i := range in.Spec.UpstreamProviders {
+		given, field, _ := upstreamRedirect(in.Spec, i)
+		if what := mismatch(in.Spec, redirectURI(given, in.ResourceURL)); what != "" {
+			list = append(list, Problem{v1beta1.ReasonInvalidConfig, fmt.Sprintf("%s %s: every login in a browser fails, as its cookie does "+
+				"not reach the callback. Set redirectUri, or authorizationEndpointBaseUrl, so that they agree.", field, what)})
+		}
+		if o := in.Spec.UpstreamProviders[i].OIDCConfig; o != nil && o.UserInfoOverride != nil {
+			list = append(list, Problem{v1beta1.ReasonFieldsIgnored, upstreamPath(i) + ".oidcConfig.userInfoOverride has no effect: " +
+				"the proxyrunner takes the identity from the ID token. Remove it."})
+		}
+	}
+	return list
+}
+
+// mismatch says how a redirect URI does not agree with the URL at which a login begins; empty for not at all. Both are URLs that
+// were checked before.
+func mismatch(spec *v1beta1.EmbeddedAuthServerConfig, uri string) string {
+	begin, _ := httpURL(cmp.Or(spec.AuthorizationEndpointBaseURL, spec.Issuer))
+	back, _ := httpURL(uri)
+	switch {
+	case !strings.EqualFold(begin.Hostname(), back.Hostname()):
+		return fmt.Sprintf("is on the host %s, and logins begin on %s", quote(back.Hostname()), quote(begin.Hostname()))
+	case begin.Scheme == "https" && back.Scheme == "http" && !loopback(back.Hostname()):
+		return "is plain http, and logins begin on https"
+	}
+	return ""
+}
+
+func grantNotices(spec *v1beta1.EmbeddedAuthServerConfig, g *grants) []Problem {
+	var list []Problem
+	note := func(field, what string) {
+		list = append(list, Problem{v1beta1.ReasonFieldsIgnored, field + " " + what})
+	}
+	for i := range g.issuers {
+		if p := &g.issuers[i].exchange; p.ExpectedAudience != "" && len(p.AllowedActors) == 0 && p.ActorMatcher == "" && !p.AllowMayAct {
+			note(g.issuers[i].exchangeField, "accepts no token for token exchange, as it names no actor. "+
+				"Set allowedActors, actorMatcher or allowMayAct.")
+		} else if neverMatches(p.ActorMatcher) {
+			note(g.issuers[i].exchangeField+".actorMatcher", "matches no token, as its result is no bool. Correct it.")
+		}
+	}
+	switch inbound := spec.InboundGrants; {
+	case inbound == nil:
+	case inbound.JWTBearer != nil && len(inbound.JWTBearer.IssuerPolicies) == 0:
+		note(root+".inboundGrants.jwtBearer", "has no issuer policy, and so grants nothing. Add one, or remove it.")
+	case inbound.JWTBearer == nil && !g.tokenExchange:
+		note(root+".inboundGrants", "names no grant, and so turns token exchange off. Remove it, or name the grants that you want.")
+	}
+	return list
+}
+
+// replicaNotices are about what each of several replicas has for itself.
+func replicaNotices(spec *v1beta1.EmbeddedAuthServerConfig, replicas int32) []Problem {
+	var lost, fields []string
+	for _, state := range []struct {
+		shared      bool
+		what, field string
+	}{
+		{usesRedis(spec.Storage), "clients and sessions", root + ".storage to Redis"},
+		{len(spec.SigningKeySecretRefs) > 0, "a signing key", root + ".signingKeySecretRefs"},
+		{len(spec.HMACSecretRefs) > 0, "an HMAC secret", root + ".hmacSecretRefs"},
+	} {
+		if !state.shared {
+			lost, fields = append(lost, state.what), append(fields, state.field)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return []Problem{{v1beta1.ReasonSessionStorageMissingForReplicas, fmt.Sprintf("The proxy has %d replicas, and each has %s of its own: "+
+		"a login or a token of one is not valid at the others, and none outlives its pod. Set %s.",
+		replicas, strings.Join(lost, " and "), strings.Join(fields, ", "))}}
+}
