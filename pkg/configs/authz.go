@@ -1,0 +1,42 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// blocks are the keys under which an authorization configuration holds what is of its type.
+var blocks = map[string]string{runconfig.AuthzTypeCedar: "cedar", runconfig.AuthzTypeHTTP: "pdp"}
+
+// Authz returns the authorization configuration that an MCPAuthzConfig stands for, whole, with sorted keys. The error says why
+// it cannot be used.
+func Authz(spec *v1beta1.MCPAuthzConfigSpec) (*runconfig.Authz, error) {
+	if err := readable(spec.UnknownFields, spec.Malformed); err != nil {
+		return nil, err
+	}
+	block, known := blocks[spec.Type]
+	switch {
+	case !known:
+		return nil, fmt.Errorf("spec.type is %q; it must be %s or %s", spec.Type, runconfig.AuthzTypeCedar, runconfig.AuthzTypeHTTP)
+	case len(spec.Config.Raw) == 0:
+		return nil, errors.New("spec.config is missing")
+	}
+	document, err := json.Marshal(map[string]any{
+		"version": runconfig.AuthzVersion, "type": spec.Type, block: json.RawMessage(spec.Config.Raw),
+	})
+	if err != nil {
+		return nil, errors.New("spec.config is not JSON")
+	}
+	authz, err := runconfig.ParseAuthz(string(document), runconfig.ClaimMapping{})
+	if err != nil {
+		return nil, fmt.Errorf("spec.config cannot be used: %w", err)
+	}
+	return authz, nil
+}
