@@ -33,14 +33,15 @@ func (s Selector) String() string {
 	return s.Object + ":" + s.Path + s.Manager
 }
 
-// Parse reads one entry.
+// Parse reads one entry. White space around it does not count.
 func Parse(entry string) (Selector, error) {
-	s := read(entry)
-	switch {
-	case s.Path == "" && s.Manager == "":
+	split := Split(entry)
+	if len(split) > 1 {
+		return Selector{}, fmt.Errorf("%q is more than one entry", entry)
+	}
+	s := read(strings.Join(split, ""))
+	if s.Path == "" && s.Manager == "" {
 		return s, fmt.Errorf("%q names no field and no manager", entry)
-	case len(Split(s.String())) != 1:
-		return s, fmt.Errorf("%q is more than one entry", s)
 	}
 	return s, nil
 }
@@ -67,18 +68,23 @@ func read(entry string) (s Selector) {
 	return s
 }
 
-// Write is the annotation's value for some entries, each once, in their order.
+// Write is the annotation's value for some entries, each once, in their order. An entry whose brackets are not closed comes last: what
+// follows it would be read as a part of it.
 func Write(entries []Selector) string {
-	var texts []string
+	var closed, open []string
 	for _, s := range entries {
-		if !slices.Contains(texts, s.String()) {
-			texts = append(texts, s.String())
+		texts := &closed
+		if text := s.String(); len(Split(text+",.")) == len(Split(text)) {
+			texts = &open
+		}
+		if !slices.Contains(*texts, s.String()) {
+			*texts = append(*texts, s.String())
 		}
 	}
-	return strings.Join(texts, ",")
+	return strings.Join(append(closed, open...), ",")
 }
 
-// Split takes the entries apart. Commas and white space separate them, but not within brackets or quotes.
+// Split takes the entries apart. Commas and white space separate them, but not within brackets, or quotes within brackets.
 func Split(value string) []string {
 	depth, quoted, escaped := 0, false, false
 	return strings.FieldsFunc(value, func(r rune) bool {
@@ -89,15 +95,15 @@ func Split(value string) []string {
 		case quoted:
 			escaped, quoted = r == '\\', r != '"'
 			return false
-		case r == '"':
+		case r == '"' && depth > 0:
 			quoted = true
 			return false
 		case r == '[':
 			depth++
 		case r == ']':
-			depth--
+			depth = max(depth-1, 0) // Brackets that were never opened belong to their own entry alone.
 		}
-		return depth <= 0 && strings.ContainsRune(", \t\n\r", r)
+		return depth == 0 && strings.ContainsRune(", \t\n\r", r)
 	})
 }
 

@@ -45,7 +45,22 @@ func TestWriteEachOnce(t *testing.T) {
 	}
 }
 
+// What is added to an annotation is read, whatever an entry that stands there before it lacks.
+func TestWriteBrokenEntriesSoThatOthersAreRead(t *testing.T) {
+	for before, want := range map[string]string{
+		`.a["x`: `.b[c="1",d="2"],.a["x`, ".a]": `.a],.b[c="1",d="2"]`, `a"b`: `a"b,.b[c="1",d="2"]`,
+	} {
+		entries := append(request.Read(before), request.Selector{Path: `.b[c="1",d="2"]`})
+		if got := request.Write(entries); got != want || len(request.Read(got)) != 2 {
+			t.Errorf("%s is written as %s and read as %+v", before, got, request.Read(got))
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
+	if s, err := request.Parse(" .a "); err != nil || s != (request.Selector{Path: ".a"}) {
+		t.Errorf("a field between blanks is read as %+v, %v", s, err)
+	}
 	for _, entry := range []string{"deployment.apps/web:", ".a,.b", ".a .b"} {
 		if s, err := request.Parse(entry); err == nil {
 			t.Errorf("%q is read as %+v", entry, s)

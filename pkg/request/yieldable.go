@@ -21,6 +21,7 @@ var Unyieldable = []Selector{
 	{Path: ".metadata.ownerReferences"},
 	{Path: ".metadata.labels." + v1beta1.LabelToolHive},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationSource},
+	{Path: ".metadata.annotations." + v1beta1.AnnotationReferences},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationReplicasSource},
 	{Path: ".spec.selector"},
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
