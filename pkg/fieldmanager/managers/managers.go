@@ -28,6 +28,10 @@ const (
 	Backend         = "freehold-backend"
 	BackendReplicas = "freehold-backend-replicas"
 	Service         = "freehold-service"
+	// ConfigFinalizer, ConfigStatus and GroupStatus write what MCPServers refer to, see Configs.
+	ConfigFinalizer = "freehold-config-finalizer"
+	ConfigStatus    = "freehold-config-status"
+	GroupStatus     = "freehold-group-status"
 	// Ownership owns no field. It is the name under which managedFields themselves are edited.
 	Ownership = "freehold-ownership"
 )
@@ -100,6 +104,7 @@ func Registry() *fieldmanager.Registry {
 			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("spec"))...),
 		},
 	)
+	r.MustRegister(configWriters()...)
 	edited := map[schema.GroupKind]bool{}
 	for _, w := range r.Writers() {
 		if edited[w.Kind] {
@@ -141,17 +146,9 @@ func workloadClaim() fieldmanager.Claim {
 }
 
 func statusClaim() fieldmanager.Claim {
-	var claim fieldmanager.Claim
-	for _, field := range []string{
+	return statusFields([]string{
 		"phase", "message", "url", "readyReplicas", "observedGeneration",
 		"toolConfigHash", "externalAuthConfigHash", "authServerConfigHash", "authzConfigHash",
 		"oidcConfigHash", "telemetryConfigHash", "webhookConfigHash",
-	} {
-		claim.Within = append(claim.Within, fieldmanager.Path("status", field))
-	}
-	for _, conditionType := range v1beta1.OwnedConditions() {
-		claim.Within = append(claim.Within,
-			fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
-	}
-	return claim
+	}, v1beta1.OwnedConditions())
 }

@@ -154,8 +154,8 @@ func TestStatusClaim(t *testing.T) {
 			t.Errorf("condition %s is not claimed", name)
 		}
 	}
-	// The CA bundle's condition is ToolHive's and not (yet) one of ours; the last is anybody's.
-	for _, name := range []string{"CABundleRefValidated", "ready", "example.com/Audited"} {
+	// The first belongs to what an MCPServer refers to; the last is anybody's.
+	for _, name := range []string{v1beta1.ConditionValid, "ready", "example.com/Audited"} {
 		if writer.Claim.Covers(condition(name)) {
 			t.Errorf("condition %s is claimed", name)
 		}

@@ -24,7 +24,7 @@ func PluginWriter() fieldmanager.Writer {
 	}
 }
 
-// HandbackWriters returns what kubectl freehold owns while it hands an MCPServer back to ToolHive: of each object what
+// HandbackWriters returns what kubectl freehold owns while it hands MCPServers back to ToolHive: of each object what
 // the operator's writers may own, until it has passed that on in the same run. It applies with its own name, and without
 // force, what ToolHive needs to be otherwise. They are not in the Registry either.
 func HandbackWriters() []fieldmanager.Writer {

@@ -1,0 +1,92 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managers
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/freehold-dev/freehold/apis/toolhive"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+)
+
+// Config is a kind that MCPServers refer to.
+type Config struct {
+	schema.GroupVersionKind
+	// Resource is the plural name in the API.
+	Resource string
+	// Finalizer is the one that holds objects of the kind until nothing refers to them. It is ToolHive's.
+	Finalizer string
+}
+
+// GroupVersionResource names the kind in requests.
+func (c *Config) GroupVersionResource() schema.GroupVersionResource {
+	return c.GroupVersion().WithResource(c.Resource)
+}
+
+// IsGroup reports whether the kind is MCPGroup, which others refer to and which is no configuration: nothing holds its deletion.
+func (c *Config) IsGroup() bool { return c.Kind == v1beta1.MCPGroupKind }
+
+// Configs returns the kinds that MCPServers refer to.
+func Configs() []Config {
+	of := func(version, kind, resource, finalizer string) Config {
+		return Config{schema.GroupVersionKind{Group: toolhive.GroupName, Version: version, Kind: kind}, resource, finalizer}
+	}
+	return []Config{
+		of("v1beta1", v1beta1.MCPOIDCConfigKind, "mcpoidcconfigs", v1beta1.FinalizerOIDCConfig),
+		of("v1beta1", v1beta1.MCPAuthzConfigKind, "mcpauthzconfigs", v1beta1.FinalizerAuthzConfig),
+		of("v1beta1", v1beta1.MCPExternalAuthConfigKind, "mcpexternalauthconfigs", v1beta1.FinalizerExternalAuthConfig),
+		of("v1beta1", v1beta1.MCPToolConfigKind, "mcptoolconfigs", v1beta1.FinalizerToolConfig),
+		of("v1beta1", v1beta1.MCPTelemetryConfigKind, "mcptelemetryconfigs", v1beta1.FinalizerTelemetryConfig),
+		of("v1alpha1", v1beta1.MCPWebhookConfigKind, "mcpwebhookconfigs", v1beta1.FinalizerWebhookConfig),
+		of("v1beta1", v1beta1.MCPGroupKind, "mcpgroups", v1beta1.FinalizerGroup),
+	}
+}
+
+// ConfigOf returns the row of a kind that MCPServers refer to; nil for another kind.
+func ConfigOf(kind schema.GroupKind) *Config {
+	for _, config := range Configs() {
+		if config.GroupKind() == kind {
+			return &config
+		}
+	}
+	return nil
+}
+
+// configWriters are the writers of what MCPServers refer to.
+func configWriters() (all []fieldmanager.Writer) {
+	for _, config := range Configs() {
+		kind := config.GroupKind()
+		status := fieldmanager.Writer{
+			Name: ConfigStatus, Kind: kind, Subresource: "status",
+			Claim:   statusFields([]string{"configHash", "observedGeneration"}, v1beta1.ConfigConditions()),
+			Summary: "configHash, observedGeneration, the conditions that ToolHive's operator has, FieldsOwned",
+		}
+		if config.IsGroup() {
+			status.Name, status.Summary = GroupStatus, "phase, members and their number, observedGeneration, the conditions MCPServersChecked and FieldsOwned"
+			status.Claim = statusFields([]string{
+				"phase", "servers", "serverCount", "remoteProxies", "remoteProxyCount", "entries", "entryCount", "observedGeneration",
+			}, v1beta1.GroupConditions())
+		}
+		all = append(all, fieldmanager.Writer{
+			Name: ConfigFinalizer, Kind: kind, Summary: "the one finalizer",
+			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(config.Finalizer))),
+		}, status)
+	}
+	return all
+}
+
+// statusFields is the claim of fields and conditions of a status.
+func statusFields(fields, conditions []string) (claim fieldmanager.Claim) {
+	for _, field := range fields {
+		claim.Within = append(claim.Within, fieldmanager.Path("status", field))
+	}
+	for _, conditionType := range conditions {
+		claim.Within = append(claim.Within,
+			fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
+	}
+	return claim
+}
