@@ -82,6 +82,13 @@ func unschedulable(p *corev1.Pod) {
 	}}
 }
 
+// ending is a pod that is being deleted, and has so much time left.
+func ending(left time.Duration) change {
+	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon.Add(left)} }
+}
+
+func evicted(p *corev1.Pod) { p.Status.Phase, p.Status.Conditions = corev1.PodFailed, nil }
+
 func leaving(p *corev1.Pod) { p.DeletionTimestamp = &before }
 
 // set is a StatefulSet of two pods whose newest revision is new. OnDelete sets of Kubernetes below v1.37 never say in
@@ -278,6 +285,31 @@ func TestDeployment(t *testing.T) {
 		},
 		"one of two crashes, and the other serves": {
 			deployment(2, 2, 1), []*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))}, "Complete", true, 0,
+		},
+		"an old one ends": {
+			deployment(2, 2, 2),
+			[]*corev1.Pod{pod("n", "", of("2", time.Minute)), pod("o", "", of("1", time.Hour), ending(20*time.Second)), pod("p", "", of("1", time.Hour), ending(9*time.Second))},
+			"Progressing: ReplacingPods", false, 20 * time.Second,
+		},
+		"an old one has had its time": {
+			deployment(2, 2, 2),
+			[]*corev1.Pod{pod("n", "", of("2", time.Minute)), pod("o", "", of("1", time.Hour), ending(-time.Second))},
+			"Complete", true, 0,
+		},
+		"an old one is not known to end": {
+			deployment(2, 2, 2),
+			[]*corev1.Pod{pod("n", "", of("2", time.Minute)), pod("o", "", of("1", time.Hour))},
+			"Progressing: ReplacingPods", false, 0,
+		},
+		"an old one was evicted": {
+			deployment(2, 2, 2),
+			[]*corev1.Pod{pod("n", "", of("2", time.Minute)), pod("o", "", of("1", time.Hour), evicted)},
+			"Complete", true, 0,
+		},
+		"a new one ends": {
+			deployment(2, 2, 2),
+			[]*corev1.Pod{pod("n", "", of("2", time.Minute)), pod("o", "", of("2", time.Hour), ending(20*time.Second))},
+			"Complete", true, 0,
 		},
 		"one more is to come": {deployment(1, 1, 1), nil, "Complete", true, 0},
 		"none yet":            {deployment(0, 0, 0), nil, "Progressing: ReplacingPods", false, 0},

@@ -37,6 +37,10 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 	trouble, wake := worst(newest(pods), now)
 	switch {
 	case state.Phase == Complete && state.Ready:
+		if lingering, until := lingers(pods, now); lingering {
+			state.Phase, state.Reason = Progressing, Replacing
+			return state, until
+		}
 		return state, 0
 	case trouble != nil:
 		return stuck(state, trouble), 0
@@ -50,6 +54,29 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 		}
 	}
 	return state, wake
+}
+
+// lingers tells whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.
+// The status of a Deployment leaves those out that are being deleted, and may be newer than what is known of pods. A pod that
+// is being deleted has its time until its deletionTimestamp, which need not be waited for as a rule; wake is when the last one's is
+// over.
+func lingers(pods []*corev1.Pod, now time.Time) (lingering bool, wake time.Duration) {
+	stay := map[string]bool{}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && !hasEnded(pod) {
+			stay[pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] = true
+		}
+	}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil && !hasEnded(pod) && !stay[pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] {
+			wake = max(wake, pod.DeletionTimestamp.Sub(now))
+		}
+	}
+	return len(stay) > 1 || wake > 0, wake
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // Outdated returns how many pods of a StatefulSet are still to be replaced, to be made or to become ready, before all are
