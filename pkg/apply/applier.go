@@ -6,8 +6,10 @@ package apply
 import (
 	"context"
 	"errors"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -91,6 +93,23 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	return out
 }
 
+// Hold is for a write that a controller decides not to send, since other managers hold what it would write: SetAside has found the
+// conflict. The outcome is what Sync would return. It is ActionRefused when the conflict is another one than before; since when the
+// managers hold the fields makes no difference. A request with an Aside ends what is remembered.
+func (a *Applier) Hold(ctx context.Context, conflict *ConflictError, live metav1.Object) Outcome {
+	out := Outcome{Writer: conflict.Writer, Object: conflict.Object, Action: ActionNone, Err: conflict, Live: live}
+	for _, field := range conflict.Fields {
+		for i := range field.Owners {
+			field.Owners[i].Since = time.Time{}
+		}
+	}
+	if a.requests.setAside(conflict.Writer, conflict.Object, conflict) {
+		out.Action = ActionRefused
+	}
+	a.Note(ctx, out)
+	return out
+}
+
 // mostLogged is how many fields are logged of those that one write is about.
 const mostLogged = 10
 
@@ -102,7 +121,7 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 	if a.observer != nil {
 		a.observer.Observe(out)
 	}
-	if out.Action == ActionNone && out.Err == nil && len(out.Claims) == 0 && out.Replaced == "" {
+	if out.Action == ActionNone && out.Err == nil && len(out.Claims) == 0 && out.Replaced == "" && out.ReplacedReferences == "" {
 		return // As most are: there is nothing to log.
 	}
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
@@ -111,6 +130,9 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 	}
 	if out.Replaced != "" {
 		log.Info("Source replaced, which was not of this object or not of a generation that it has had", "was", out.Replaced)
+	}
+	if out.ReplacedReferences != "" {
+		log.Info("References replaced, which were not of states that the objects have had", "were", out.ReplacedReferences)
 	}
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:
@@ -139,11 +161,8 @@ func (a *Applier) Delete(
 		return out
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	var before deletion
-	if known, ok := a.deletions.Get(uid); ok {
-		before = known.(deletion)
-	}
-	if before.refused == nil && before.version == version {
+	before := a.deletionOf(uid)
+	if before.isDone(version) {
 		return out
 	}
 	if left := before.refused.left(a.clock.Now()); left > 0 && (ClassOf(before.refused.err) != ClassMoved || before.version == version) {
@@ -168,6 +187,23 @@ func (a *Applier) Delete(
 	out.Action = ActionRefused
 	return a.deleted(ctx, out, now)
 }
+
+// HasDeleted reports whether this applier has deleted an object in the very version that a cache shows: the cache does not show the
+// deletion yet.
+func (a *Applier) HasDeleted(live metav1.Object) bool {
+	return a.deletionOf(live.GetUID()).isDone(live.GetResourceVersion())
+}
+
+// deletionOf returns what is remembered of the deletion of an object.
+func (a *Applier) deletionOf(uid types.UID) (known deletion) {
+	if found, ok := a.deletions.Get(uid); ok {
+		known = found.(deletion)
+	}
+	return known
+}
+
+// isDone reports whether the API server has carried out a deletion of this version.
+func (d deletion) isDone(version string) bool { return d.refused == nil && d.version == version }
 
 // deleted completes the outcome of a deletion. One that was refused since the object is gone is no error: the cache will
 // show it.

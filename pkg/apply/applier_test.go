@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,6 +137,25 @@ func TestDeleteIsComparedToo(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"web"}, sent.names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// A cache is behind while it shows an object in the version that was deleted, and only then.
+func TestHasDeleted(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1"))
+	refusing := deletion{answer: errors.New("not now")}
+	b.applier.Delete(t.Context(), webRef, live, refusing.send)
+	if b.applier.HasDeleted(live) {
+		t.Error("a deletion that was refused counts")
+	}
+	b.clock.SetTime(b.clock.Now().Add(time.Hour))
+	var sent deletion
+	b.applier.Delete(t.Context(), webRef, live, sent.send)
+	going := live.DeepCopy()
+	going.ResourceVersion = "8"
+	if !b.applier.HasDeleted(live) || b.applier.HasDeleted(going) {
+		t.Error("the version that was deleted and the one after it are not told apart")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -22,9 +21,8 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 	if seen.GetDeletionTimestamp() != nil && !a.LetGo {
 		return w.refuse(requests, a, ClassGone, "it is being deleted")
 	}
-	if w.target.Source != "" && !a.SourceCurrent && a.Source.staleAgainst(seen, w.target.Source) {
-		return w.refuse(requests, a, ClassStale, fmt.Sprintf("it was written from %s, newer than our generation %d",
-			seen.GetAnnotations()[w.target.Source], a.Source.Generation))
+	if reason := w.stale(a); reason != "" {
+		return w.refuse(requests, a, ClassStale, reason)
 	}
 	if !w.owns(a) && a.Mine != nil && !a.Mine(seen) {
 		return w.refuse(requests, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
@@ -33,7 +31,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 		return w.take(ctx, requests, a)
 	}
 	// What is to be inherited changes who owns what, so what stands does not count any more.
-	if a.Inherit == nil && a.last.refused == nil && a.last.object == identify(seen.GetUID()) && w.stands(a) {
+	if a.Inherit == nil && w.stands(a) {
 		return a.out
 	}
 	if err := w.canonicalise(a); err != nil {
@@ -88,8 +86,11 @@ func (w *writer[L, A]) replace(ctx context.Context, requests *requestCache, a *a
 	return w.send(ctx, requests, a)
 }
 
-// stands tells whether what was written before still is so.
+// stands tells whether the same was written before to the object that was seen, and still is so.
 func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
+	if a.last.refused != nil || a.last.object != identify(a.out.Live.GetUID()) {
+		return false
+	}
 	if a.LetGo {
 		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
@@ -122,7 +123,7 @@ func (w *writer[L, A]) settled(a *attempt[L, A]) uint64 {
 }
 
 // compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
-// takes over, and by the source, which stays the one that is live unless something else differs.
+// takes over, and by the source and the references, which stay the ones that are live unless something else differs.
 func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool, err error) {
 	if w.own(a) == nil {
 		if a.empty {
@@ -143,25 +144,22 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 		return false, err
 	}
 	// Without a source of ours on the object, or with one that it cannot have, the comparison is with the one that we would
-	// write, so that one that was taken away or forged comes back. A claim that was given up counts as a change: an older view must not bring it back.
+	// write, so that one that was taken away or forged comes back.
 	expected := a.Source
-	if w.rightlySourced(a) && !gaveUp(a.out.Claims) {
+	if w.rightlyStamped(a) {
 		expected, _ = sourceOf(a.live, w.target.Source)
+		if len(a.Source.References) > 0 {
+			expected.References, _ = referencesOf(a.live, w.target.References)
+		}
+	}
+	if len(a.Source.References) == 0 {
+		dropAnnotation(owned, w.target.References) // References that are left from another intent go with the next change.
 	}
 	w.stamp(a.want, expected)
 	if same, err = equal(a.want, owned); err == nil && !same {
 		w.stamp(a.want, a.Source)
 	}
 	return same, err
-}
-
-func gaveUp(changes []ClaimChange) bool {
-	for _, c := range changes {
-		if c.Cause == CauseYielded {
-			return true
-		}
-	}
-	return false
 }
 
 // equal compares two configurations by what would be sent.

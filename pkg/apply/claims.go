@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -83,12 +84,36 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 				return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 			}
 		}
-		edit, err := ownership.Release(a.live, w.holder(a), a.out.Left.Has)
-		if err := w.edit(ctx, a, CauseYielded, edit, err); err != nil {
+		if err := w.giveUp(ctx, a); err != nil {
 			return err
 		}
 	}
 	return w.unset(ctx, a)
+}
+
+// giveUp ends the writer's claim on what it leaves to others. Before that, it stamps the object with the source that gives it up:
+// once the claim is gone nothing else keeps an older view from bringing it back, and an operator that ends in between
+// would never set the stamp.
+func (w *writer[L, A]) giveUp(ctx context.Context, a *attempt[L, A]) error {
+	edit, err := ownership.Release(a.live, w.holder(a), a.out.Left.Has)
+	if edit != nil && err == nil && w.succeeds(a) {
+		if err := w.restamp(ctx, a); err != nil {
+			return err
+		}
+		edit, err = ownership.Release(a.live, w.holder(a), a.out.Left.Has)
+	}
+	return w.edit(ctx, a, CauseYielded, edit, err)
+}
+
+// restamp applies what the writer owns as it is, with the attempt's source.
+func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
+	owned, err := w.target.Extract(a.live, w.manager.Name)
+	if err != nil {
+		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+	}
+	w.stamp(owned, a.Source)
+	owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
+	return w.apply(ctx, a, owned)
 }
 
 // unset claims what is to go. It is in conflict with whoever owns some of it.
@@ -141,6 +166,9 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	claim, err := ownable(intent)
 	if err != nil {
 		return nil, err
+	}
+	if key := w.target.References; key != "" { // Like the marker, it is no part of what was rendered.
+		claim.Insert(fieldmanager.Path("metadata", "annotations", key))
 	}
 	all, err := w.ownableOf(a)
 	if err != nil {
@@ -242,7 +270,10 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 		return refusal
 	}
 	endAccepted(span, string(ActionClaimed), answer.GetResourceVersion())
-	a.live, a.out.Live, a.out.Action = answer, answer, ActionClaimed
+	a.live, a.out.Live = answer, answer
+	if a.out.Action != ActionApplied {
+		a.out.Action = ActionClaimed
+	}
 	a.out.Claims = append(a.out.Claims, ClaimChange{Cause: cause, Fields: edit.Moved})
 	return nil
 }

@@ -75,7 +75,7 @@ func TestYield(t *testing.T) {
 
 	later := func(req *apply.Request) { req.Yield, req.Source.Generation = isImage, 2 }
 	s.ends(s.sync(web("a:2"), later), apply.ActionApplied, "", "Yielded "+webImage+` from "content"`)
-	s.expect("a claim is given up before anything else", "edit ownership", "apply content")
+	s.expect("the stamp comes before the claim is given up", "apply content", "edit ownership")
 	s.expectOwners(webImage)
 	if s.image() != "a:1" {
 		t.Errorf("image %q after it was left to others, want a:1 as before", s.image())
@@ -126,7 +126,7 @@ func TestYieldOfTheLastField(t *testing.T) {
 		requests  []string
 	}{
 		"without a source": {nil, apply.ActionClaimed, []string{"edit ownership"}},
-		"with a source":    {stamped, apply.ActionApplied, []string{"edit ownership", "apply replicas"}},
+		"with a source":    {stamped, apply.ActionApplied, []string{"apply replicas", "edit ownership"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := created(t, replicas, test.configure, scaled(3))

@@ -14,7 +14,8 @@
 //     read, once, where ownership is edited or a conflict is explained.
 //   - A refusal is one of a closed set of classes (see Class). One that only a change of the object or of the
 //     intent can undo is not tried again before that.
-//   - A view older than the one that an object was last written from does not win (see Source).
+//   - A view older than the one that an object was last written from does not win, be it of the source of an intent (see
+//     Source) or of an object that the source refers to (see References).
 //
 // The package knows nothing of MCPServers and can serve any controller with a fieldmanager.Registry.
 package apply

@@ -25,7 +25,8 @@ const (
 	ClassConflict Class = "Conflict"
 	// ClassForeign means that an object of that name exists and belongs to something else.
 	ClassForeign Class = "Foreign"
-	// ClassStale means that the object was written from a newer generation of the source than ours.
+	// ClassStale means that the object was written from a newer generation of the source than ours, or from a newer state of an
+	// object that the source refers to.
 	ClassStale Class = "Stale"
 	// ClassMoved means that the object changed, came or went since it was last seen.
 	ClassMoved Class = "Moved"

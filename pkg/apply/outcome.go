@@ -48,6 +48,9 @@ type Outcome struct {
 	// source object: what another writer put into the annotation of an object that the source object controls. Empty for
 	// none.
 	Replaced string
+	// ReplacedReferences is what the object told of its references and that was overwritten although it tells of newer ones
+	// than there are, or cannot be read: what another writer put into that annotation. Empty for none.
+	ReplacedReferences string
 	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
 	// nothing was to be left, and when the object does not exist.
 	Left *fieldpath.Set

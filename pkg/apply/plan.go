@@ -6,10 +6,10 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +40,14 @@ type Step struct {
 	Apply map[string]any
 }
 
-// Config returns the configuration that is applied in the end; nil for none.
+// Config returns the configuration that is applied last; nil for none. An edit may follow it, by which fields are given up.
 func (p *Planned) Config() map[string]any {
-	if len(p.Steps) == 0 {
-		return nil
+	for _, step := range slices.Backward(p.Steps) {
+		if step.Apply != nil {
+			return step.Apply
+		}
 	}
-	return p.Steps[len(p.Steps)-1].Apply
+	return nil
 }
 
 // Moved returns the paths of the fields that change hands for a cause.
@@ -79,19 +81,10 @@ func Plan(w Writer, req Request) (*Planned, error) {
 }
 
 func (w *writer[L, A]) plan(req Request) (*Planned, error) {
-	config, ok := req.Config.(A)
-	if !ok {
-		return nil, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, config)
-	}
-	body, err := marshal(config)
+	req, err := w.withOwnIntent(req)
 	if err != nil {
 		return nil, err
 	}
-	config = reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
-	if err := json.Unmarshal(body, config); err != nil {
-		return nil, err
-	}
-	req.Config = config
 	m := &memory[L, A]{writer: w}
 	if err := m.store(&req); err != nil {
 		return nil, err

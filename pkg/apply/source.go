@@ -13,19 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Source is the object that an intent was rendered from. The zero value is none. An annotation on the object that was
-// written records it, see Target.Source; it changes only together with the content.
+// Source is the object that an intent was rendered from, and what it refers to. The zero value is none. Annotations on the
+// object that was written record it, see Target.Source and Target.References; they change only together with the content.
 type Source struct {
 	// UID of the source object.
 	UID types.UID
 	// Generation of the source object.
 	Generation int64
+	// References are the other objects that the intent was rendered from, in any order. Nil for none.
+	References References
 }
 
-// String is the annotation's value.
+// String is the value of the annotation Target.Source, which has the source object alone.
 func (s Source) String() string { return fmt.Sprintf("%s/%d", s.UID, s.Generation) }
 
-// ParseSource reads the annotation's value; ok is false for anything that String does not write.
+// ParseSource reads the value of the annotation Target.Source; ok is false for anything that String does not write.
 func ParseSource(text string) (s Source, ok bool) {
 	uid, number, found := strings.Cut(text, "/")
 	if !found || uid == "" {

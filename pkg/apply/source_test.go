@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -22,7 +23,7 @@ func TestParseSource(t *testing.T) {
 		"a/9223372036854775807":   {UID: "a", Generation: 1<<63 - 1},
 		string(sourceUID) + "/12": {UID: sourceUID, Generation: 12},
 	} {
-		if got, ok := apply.ParseSource(text); !ok || got != want {
+		if got, ok := apply.ParseSource(text); !ok || !cmp.Equal(got, want) {
 			t.Errorf("ParseSource(%q) = %v, %t; want %v", text, got, ok, want)
 		}
 	}
@@ -30,7 +31,7 @@ func TestParseSource(t *testing.T) {
 		"", "/", "a", "a/", "/1", "a/b", "a/1/2", "a/-1", "a/-0", "a/+1", "a/01", "a/1 ", "a/ 1", "a/0x1", "a/1_0",
 		"a/9223372036854775808", "a/1.0",
 	} {
-		if got, ok := apply.ParseSource(text); ok || got != (apply.Source{}) {
+		if got, ok := apply.ParseSource(text); ok || !cmp.Equal(got, apply.Source{}) {
 			t.Errorf("ParseSource(%q) = %v, %t; want no source", text, got, ok)
 		}
 	}
@@ -49,7 +50,7 @@ func FuzzParseSource(f *testing.F) {
 		if ok && (source.UID == "" || source.Generation < 0 || strings.Contains(string(source.UID), "/")) {
 			t.Errorf("%q was read as %+v", text, source)
 		}
-		if !ok && source != (apply.Source{}) {
+		if !ok && !cmp.Equal(source, apply.Source{}) {
 			t.Errorf("%q was not read, but gave %v", text, source)
 		}
 	})

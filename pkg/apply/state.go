@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,8 +35,8 @@ type claimState struct {
 	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names what is
 	// not there.
 	owned digest
-	// sourced reports that the source annotation is among what is owned.
-	sourced bool
+	// sourced and referenced report that the annotations Target.Source and Target.References are among what is owned.
+	sourced, referenced bool
 	// kept is what Target.Keep has returned.
 	kept any
 }
@@ -90,7 +89,11 @@ func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object meta
 			return *known, true
 		}
 	}
-	now.sourced = entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+w.target.Source+`"`)
+	if entry.FieldsV1 != nil {
+		fields := entry.FieldsV1.GetRawString()
+		now.sourced = strings.Contains(fields, `"f:`+w.target.Source+`"`)
+		now.referenced = strings.Contains(fields, `"f:`+w.target.References+`"`)
+	}
 	if last := requests.recall(now.writer, ref); last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
 		now.owned, now.kept = last.owned, last.kept
 		return now, true
@@ -100,7 +103,7 @@ func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object meta
 		return now, true
 	}
 	now.kept = w.keep(owned)
-	dropAnnotation(owned, w.target.Source)
+	w.dropStamps(owned)
 	if rendered, err := marshal(owned); err == nil {
 		now.owned = digestOf(rendered)
 	}
@@ -156,13 +159,10 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 		w.stamp(a.want, a.Source)
 		return false, false, nil
 	}
-	if same = claim.owned == a.digest; !same {
-		if err := w.preserve(a, claim.kept); err != nil {
-			return false, false, err
-		}
-		same = claim.owned == a.digest
+	if same, err = w.ownsWanted(a, claim); err != nil {
+		return false, false, err
 	}
-	if same && (w.target.Source == "" || claim.sourced && w.rightlySourced(a)) {
+	if same && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) && w.rightlyStamped(a) {
 		return true, false, nil
 	}
 	if !same && (a.Yield != nil || len(a.Unset) > 0) {
@@ -172,6 +172,15 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	return false, false, nil
 }
 
+// ownsWanted reports whether the writer owns what is wanted, if need be after what may be preserved was taken over.
+func (w *writer[L, A]) ownsWanted(a *attempt[L, A], claim *claimState) (bool, error) {
+	if claim.owned == a.digest {
+		return true, nil
+	}
+	err := w.preserve(a, claim.kept)
+	return err == nil && claim.owned == a.digest, err
+}
+
 // hasMarker reports whether an object bears the writer's ownership marker: the source annotation, or what the target says.
 func (w *writer[L, A]) hasMarker(object metav1.Object) bool {
 	if w.target.Source != "" {
@@ -179,26 +188,4 @@ func (w *writer[L, A]) hasMarker(object metav1.Object) bool {
 	}
 	live, ok := object.(L)
 	return ok && w.target.HasMarker != nil && w.target.HasMarker(live)
-}
-
-// rightlySourced reports whether the object tells of a source that it can have.
-func (w *writer[L, A]) rightlySourced(a *attempt[L, A]) bool {
-	_, stamped := sourceOf(a.out.Live, w.target.Source)
-	return stamped && a.Source.Unlike(a.out.Live, w.target.Source) == ""
-}
-
-// dropAnnotation removes an annotation from an apply configuration, and the annotations if it was the only one.
-func dropAnnotation(config any, key string) {
-	object := reflect.ValueOf(config).Elem().FieldByName("ObjectMetaApplyConfiguration")
-	if key == "" || !object.IsValid() || object.IsNil() {
-		return
-	}
-	annotations := object.Elem().FieldByName("Annotations")
-	if !annotations.IsValid() || annotations.Kind() != reflect.Map || annotations.IsNil() {
-		return
-	}
-	annotations.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
-	if annotations.Len() == 0 {
-		annotations.SetZero()
-	}
 }

@@ -9,12 +9,16 @@ import (
 	"reflect"
 )
 
-// identify takes the digest of what is wanted, without the source.
+// identify takes the digest of what is wanted, without the source. Of the references it has the names: the object must tell of
+// each one, so that another set of them is another intent.
 func (w *writer[L, A]) identify(a *attempt[L, A]) error {
-	dropAnnotation(a.want, w.target.Source)
+	w.dropStamps(a.want)
 	rendered, err := marshal(a.want)
 	if err != nil {
 		return err
+	}
+	for _, reference := range a.Source.References {
+		rendered = append(append(rendered, ' '), reference.Name...)
 	}
 	a.intent = digestOf(rendered)
 	a.empty = namesNothing(reflect.ValueOf(a.want).Elem())
@@ -33,7 +37,7 @@ func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
 // canonicalise makes what is wanted such as the API server would show it to be owned, and takes its digest.
 func (w *writer[L, A]) canonicalise(a *attempt[L, A]) error {
 	omitZeros(a.want, *new(L))
-	dropAnnotation(a.want, w.target.Source)
+	w.dropStamps(a.want)
 	rendered, err := marshal(a.want)
 	a.digest = digestOf(rendered)
 	return err

@@ -5,64 +5,19 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
-
-// Configuration is what a generated apply configuration of an object offers.
-type Configuration[A any] interface {
-	runtime.ApplyConfiguration
-	WithUID(types.UID) A
-	WithResourceVersion(string) A
-	WithAnnotations(map[string]string) A
-	GetAPIVersion() *string
-}
-
-// Target says how objects of one kind are written and read back. L is the object's type, A that of its apply
-// configuration; both are pointers to structs. NewTarget makes one of a generated client.
-type Target[L metav1.Object, A Configuration[A]] struct {
-	// Apply sends the configuration: the method Apply, or ApplyStatus, of a typed client of the namespace.
-	Apply func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error)
-	// Extract returns what the manager owns: a generated ExtractX, or ExtractXStatus, function.
-	Extract func(live L, manager string) (A, error)
-	// Edits says how managedFields are edited.
-	Edits Edits[L]
-	// Schema tells the types of fields: a generated NewTypeConverter.
-	Schema managedfields.TypeConverter
-	// Keep, if set, returns of what the manager owns that which Request.Preserve needs. It must be a pure function of its
-	// argument, and what it returns must not be modified.
-	Keep func(owned A) any
-	// Source is the key of the annotation that is added to the intent to tell what it was rendered from, such as
-	// example.com/source. With it, writes from an older generation are held back. Empty for none.
-	Source string
-	// OwnershipMarker is a field that nobody but the manager writes. An object that has it although the manager owns nothing of it
-	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
-	// annotation.
-	OwnershipMarker fieldpath.Path
-	// HasMarker reports whether an object has the marker.
-	HasMarker func(live L) bool
-}
-
-// Edits says how managedFields are edited: when a claim is given up, taken or restored.
-type Edits[L metav1.Object] struct {
-	// Manager is the name under which it is done. It owns no fields.
-	Manager string
-	// Send sends an edit as a JSON patch: the method Patch of a typed client of the namespace.
-	Send func(ctx context.Context, namespace, name string, patch []byte, options metav1.PatchOptions) (L, error)
-	// Clock tells since when a claim stands.
-	Clock clock.PassiveClock
-}
 
 // Writer writes the intents of one field manager to the objects of one kind.
 type Writer interface {
@@ -76,6 +31,8 @@ type Writer interface {
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
 	heldAlone(req Request) ([]FieldConflict, error)
 	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
+	// same is Applier.Unchanged.
+	same(requests *requestCache, req Request) bool
 	// plan is Plan.
 	plan(req Request) (*Planned, error)
 }
@@ -98,6 +55,10 @@ type Request struct {
 	// SourceCurrent tells that the API server has confirmed, after Live was seen, that the source is at this generation and
 	// no newer one. So an object that tells of a newer one does not come from it, and the intent is not held back.
 	SourceCurrent bool
+	// ReferencesCurrent tells that the API server has confirmed, after Live was seen, that the references of the source are
+	// as the intent has them and no newer. So an object that tells of newer ones was not written from them, and the intent is
+	// not held back.
+	ReferencesCurrent bool
 	// Confirm sends the intent even when the object is already so. That changes nothing; whether the API server accepts
 	// it tells whether the object is still the one that was seen.
 	Confirm bool
@@ -179,11 +140,11 @@ type attempt[L, A any] struct {
 	whole bool
 	// rendered is the intent.
 	rendered A
-	// want is the intent without what is left to others, to be completed by what is not rendered: source and
+	// want is the intent without what is left to others, to be completed by what is not rendered: source, references and
 	// preconditions.
 	want A
-	// intent is the digest of what was rendered, without what is left to others; digest is that of what is owned once want is
-	// applied, without the source.
+	// intent is the digest of what was rendered, without what is left to others, and of the names of the references; digest is
+	// that of what is owned once want is applied, without source and references.
 	intent, digest digest
 	// empty tells that it names no field.
 	empty bool
@@ -250,14 +211,9 @@ func (w *writer[L, A]) standing(a *attempt[L, A]) (object, claims uint64) {
 }
 
 func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Request) Outcome {
-	a := &attempt[L, A]{Request: req, out: Outcome{
-		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}, now: requests.clock.Now()}
-	if err := w.prepare(a); err != nil {
+	a, err := w.begin(requests, req)
+	if err != nil {
 		return w.refuse(requests, a, ClassTerminal, err.Error())
-	}
-	if last := requests.recall(w.manager.Name, req.Object); last.intent == a.intent {
-		a.last = last
 	}
 	if a.out.Live == nil {
 		return w.create(ctx, requests, a)
@@ -265,12 +221,50 @@ func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Req
 	return w.change(ctx, requests, a)
 }
 
-// prepare takes the request apart.
-func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
-	var ok bool
-	if a.want, ok = a.Config.(A); !ok {
-		return fmt.Errorf("the intent is a %T, this writer takes %T", a.Config, a.want)
+// begin takes a request apart, and recalls what became of the same intent before.
+func (w *writer[L, A]) begin(requests *requestCache, req Request) (*attempt[L, A], error) {
+	a := &attempt[L, A]{Request: req, out: Outcome{
+		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
+	}, now: requests.clock.Now()}
+	if err := w.prepare(a); err != nil {
+		return a, err
 	}
+	if last := requests.recall(w.manager.Name, req.Object); last.intent == a.intent {
+		a.last = last
+	}
+	return a, nil
+}
+
+// intentOf returns the intent of a request in the writer's type.
+func (*writer[L, A]) intentOf(req *Request) (A, error) {
+	config, ok := req.Config.(A)
+	if !ok {
+		return config, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, config)
+	}
+	return config, nil
+}
+
+// withOwnIntent has the request refer to a copy of its intent, which may be modified.
+func (w *writer[L, A]) withOwnIntent(req Request) (Request, error) {
+	config, err := w.intentOf(&req)
+	if err != nil {
+		return req, err
+	}
+	body, err := marshal(config)
+	if err != nil {
+		return req, err
+	}
+	copied := reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
+	req.Config = copied
+	return req, json.Unmarshal(body, copied)
+}
+
+// prepare takes the request apart.
+func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
+	if a.want, err = w.intentOf(&a.Request); err != nil {
+		return err
+	}
+	var ok bool
 	switch {
 	case a.Live != nil:
 		if a.live, ok = a.Live.(L); !ok {
@@ -279,6 +273,9 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) error {
 		a.whole = true
 	case a.State != nil:
 		a.out.Live = a.State.Object
+	}
+	if err := w.refer(a); err != nil {
+		return err
 	}
 	a.setAside()
 	a.rendered = a.want
@@ -315,17 +312,24 @@ func (w *writer[L, A]) create(ctx context.Context, requests *requestCache, a *at
 	return w.send(ctx, requests, a)
 }
 
-// stamp completes an intent by its source, if the target has one.
-func (w *writer[L, A]) stamp(want A, source Source) {
-	if w.target.Source != "" {
-		want.WithAnnotations(map[string]string{w.target.Source: source.String()})
-	}
-}
-
 // send applies the intent and remembers what became of it.
 func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
+	before := a.out.Live
+	if err := w.apply(ctx, a, a.want); err != nil {
+		return w.refused(requests, a, err)
+	}
+	if before != nil && !a.Source.adopts(before, w.target.Source) {
+		a.out.Replaced = a.Source.Unlike(before, w.target.Source)
+		a.out.ReplacedReferences = a.Source.References.unlike(before, w.target.References)
+	}
+	w.remember(requests, a)
+	return a.out
+}
+
+// apply sends a configuration, and notes what the object is then. The error says why it was refused.
+func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
 	sending, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
-	answer, err := w.target.Apply(sending, a.Object.Namespace, a.want, metav1.ApplyOptions{FieldManager: w.manager.Name})
+	answer, err := w.target.Apply(sending, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
 		refusal := w.explain(ctx, a, err)
 		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Aside != nil {
@@ -333,19 +337,15 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 			refusal = &conflict.Refusal
 		}
 		endRefused(span, refusal)
-		return w.refused(requests, a, refusal)
+		return refusal
 	}
 	a.out.Action = ActionApplied
 	if a.out.Live == nil {
 		a.out.Action = ActionCreated
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
-	if a.out.Live != nil && !a.Source.adopts(a.out.Live, w.target.Source) {
-		a.out.Replaced = a.Source.Unlike(a.out.Live, w.target.Source)
-	}
 	a.live, a.whole, a.out.Live = answer, true, answer
-	w.remember(requests, a)
-	return a.out
+	return nil
 }
 
 // explain turns the API server's answer to an apply into a refusal. Who owns the contested fields stands in the object; where

@@ -59,6 +59,39 @@ func (c *connection) servers(client versioned.Interface) {
 	c.errs = append(c.errs, add(c.Writers, c.registry, managers.MCPServer, "status", status))
 }
 
+// configs adds the writers of what MCPServers refer to.
+func (c *connection) configs(client versioned.Interface) {
+	beta := client.ToolhiveV1beta1()
+	config(c, v1beta1.MCPOIDCConfigKind, beta.MCPOIDCConfigs)
+	config(c, v1beta1.MCPAuthzConfigKind, beta.MCPAuthzConfigs)
+	config(c, v1beta1.MCPExternalAuthConfigKind, beta.MCPExternalAuthConfigs)
+	config(c, v1beta1.MCPToolConfigKind, beta.MCPToolConfigs)
+	config(c, v1beta1.MCPTelemetryConfigKind, beta.MCPTelemetryConfigs)
+	config(c, v1beta1.MCPWebhookConfigKind, client.ToolhiveV1alpha1().MCPWebhookConfigs)
+	config(c, v1beta1.MCPGroupKind, beta.MCPGroups)
+}
+
+// configClient is the part of a generated client of a kind that MCPServers refer to, for one namespace, that is used here.
+type configClient[L, A any] interface {
+	typedClient[L, A]
+	ApplyStatus(ctx context.Context, config A, options metav1.ApplyOptions) (L, error)
+}
+
+// config adds the writers of a kind that MCPServers refer to.
+func config[C configClient[L, A], L metav1.Object, A apply.Configuration[A]](c *connection, kind string, client func(namespace string) C) {
+	row := managers.ConfigOf(v1beta1.Kind(kind))
+	object := target(c, row.GroupVersionKind, "", client)
+	object.OwnershipMarker = fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(row.Finalizer))
+	object.HasMarker = func(live L) bool { return slices.Contains(live.GetFinalizers(), row.Finalizer) }
+	c.errs = append(c.errs, add(c.Writers, c.registry, row.GroupKind(), "", object))
+
+	status := target(c, row.GroupVersionKind, "status", client)
+	status.Apply = func(ctx context.Context, namespace string, config A, options metav1.ApplyOptions) (L, error) {
+		return client(namespace).ApplyStatus(ctx, config, options)
+	}
+	c.errs = append(c.errs, add(c.Writers, c.registry, row.GroupKind(), "status", status))
+}
+
 // Clients are the writers of all managers, and what reads and deletes the objects that they write.
 type Clients struct {
 	Writers Set
@@ -81,6 +114,7 @@ func Connect(
 		registry: registry, schema: Schema(), clock: clock,
 	}
 	c.servers(servers)
+	c.configs(servers)
 	c.children(core)
 	return c.Clients, errors.Join(append(c.errs, c.Writers.complete(registry))...)
 }
@@ -112,7 +146,7 @@ func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 		return
 	}
 	object := target(c, kind.WithVersion(row.Version), "", client)
-	object.Keep, object.Source = keep, v1beta1.AnnotationSource
+	object.Keep, object.Source, object.References = keep, v1beta1.AnnotationSource, v1beta1.AnnotationReferences
 	c.errs = append(c.errs, add(c.Writers, c.registry, kind, "", object))
 }
 

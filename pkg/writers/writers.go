@@ -50,7 +50,7 @@ func add[L metav1.Object, A apply.Configuration[A]](
 		of := target
 		if managers.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
-			of.Keep, of.Source = nil, v1beta1.AnnotationReplicasSource
+			of.Keep, of.Source, of.References = nil, v1beta1.AnnotationReplicasSource, ""
 		}
 		if manager.Name == managers.Requests {
 			of.OwnershipMarker = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)

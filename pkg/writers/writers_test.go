@@ -7,10 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -51,6 +58,44 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 	registry.MustRegister(fieldmanager.Writer{Name: "stranger", Kind: unknown})
 	if _, err := writers.Connect(registry, &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), `"stranger" has no client for Secret`) {
 		t.Errorf("error %v, want one about a manager without a client", err)
+	}
+}
+
+// What refers to other objects is the content: of a workload, the number of replicas tells of its source alone.
+func TestWhoRecordsReferences(t *testing.T) {
+	planners, err := writers.Planners()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := appsv1ac.Deployment("web", "tools").WithSpec(appsv1ac.DeploymentSpec().WithReplicas(1))
+	const source, references = "server/1", "mcpoidcconfig/idp=idp/1@2"
+	for manager, test := range map[string]struct {
+		config runtime.ApplyConfiguration
+		want   map[string]string
+	}{
+		managers.RunConfig: {
+			corev1ac.ConfigMap("web", "tools").WithData(map[string]string{"a": "b"}),
+			map[string]string{v1beta1.AnnotationSource: source, v1beta1.AnnotationReferences: references},
+		},
+		managers.Proxy:         {number, map[string]string{v1beta1.AnnotationSource: source, v1beta1.AnnotationReferences: references}},
+		managers.ProxyReplicas: {number, map[string]string{v1beta1.AnnotationReplicasSource: source}},
+	} {
+		kind := managers.Deployment
+		if manager == managers.RunConfig {
+			kind = managers.ConfigMap
+		}
+		planned, err := apply.Plan(planners[writers.Key{Manager: manager, Kind: kind}], apply.Request{
+			Object: apply.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "tools", Name: "web"}}, Config: test.config,
+			Source: apply.Source{UID: "server", Generation: 1, References: apply.References{
+				{Name: "mcpoidcconfig/idp", UID: "idp", Generation: 1, ResourceVersion: "2"},
+			}},
+		})
+		if err != nil || planned.Err != nil {
+			t.Fatal(err, planned.Err)
+		}
+		if diff := cmp.Diff(test.want, planned.After.GetAnnotations()); diff != "" {
+			t.Errorf("annotations of %s (-want +got):\n%s", manager, diff)
+		}
 	}
 }
 

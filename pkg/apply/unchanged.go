@@ -1,0 +1,28 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+// Unchanged reports whether an object is as the intent of a request wants it, as far as the request and what the applier remembers
+// tell: Sync would send nothing for its content. The request is not modified, and nothing is sent.
+func (a *Applier) Unchanged(w Writer, req Request) bool { return w.same(a.requests, req) }
+
+func (w *writer[L, A]) same(requests *requestCache, req Request) bool {
+	req, err := w.withOwnIntent(req)
+	if err != nil {
+		return false
+	}
+	a, err := w.begin(requests, req)
+	if err != nil || a.out.Live == nil || a.State == nil {
+		return false
+	}
+	if w.stands(a) {
+		return true
+	}
+	claim := a.State.claim(w.manager.Name)
+	if claim == nil || a.State.damaged || w.canonicalise(a) != nil {
+		return false
+	}
+	owned, err := w.ownsWanted(a, claim)
+	return err == nil && owned
+}
