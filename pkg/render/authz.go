@@ -67,23 +67,25 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 	}
 	configMap, key := r.in.AuthzConfigMap, cmp.Or(ref.Key, runconfig.AuthzKey)
 	if configMap == nil {
-		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
+		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
 			"The ConfigMap %s of spec.authzConfig does not exist.", quote(ref.Name))
 		return nil
 	}
 	text, ok := configMap.Data[key]
 	if !ok {
-		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
+		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
 			"The ConfigMap %s of spec.authzConfig has no key %s.", quote(ref.Name), quote(key))
 		return nil
 	}
 	authz, err := runconfig.ParseAuthz(text, mapping)
 	if err != nil {
-		r.invalidAuthz("The key %s of ConfigMap %s is not an authorization configuration: %s.",
+		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig,
+			"The key %s of ConfigMap %s is not an authorization configuration: %s.",
 			quote(key), quote(ref.Name), oneLine(err))
 		return nil
 	}
-	if provider := authz.PrimaryUpstreamProvider; provider != "" {
+	r.uses(configMap)
+	if provider := authz.PrimaryUpstreamProvider; provider != "" && !r.hasUpstream() {
 		// The proxyrunner looks for a token of that provider, finds none, and denies. Without the key it would judge by
 		// the claims of the request's token, which is more than the author of the policy asked for.
 		r.notice(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonPrimaryUpstreamProviderDenies,

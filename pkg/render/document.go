@@ -58,6 +58,7 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 	if spec.Audit != nil && spec.Audit.Enabled {
 		document.Audit = runconfig.DefaultAudit()
 	}
+	r.proxy.complete(document)
 	if spec.RateLimiting != nil {
 		document.RateLimit = r.rateLimit()
 		document.RateLimitNamespace = r.namespace

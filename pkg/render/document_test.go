@@ -225,19 +225,14 @@ func TestNotices(t *testing.T) {
 		t.Errorf("notices: %+v", notices)
 	}
 	result := renderServer(t, func(s *v1beta1.MCPServer) {
-		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "g"}
 		s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{
-			Policies: []string{"p"}, PrimaryUpstreamProvider: "okta",
+			Policies: []string{permitAll}, PrimaryUpstreamProvider: "okta",
 		}}
 	})
 	want := []Problem{
 		{
 			"AuthzPrimaryUpstreamProviderIgnored", "PrimaryUpstreamProviderIgnored",
 			`spec.authzConfig.inline.primaryUpstreamProvider "okta" has no effect on an MCPServer.`,
-		},
-		{
-			"GroupRefValidated", "GroupRefNotChecked",
-			`spec.groupRef names the MCPGroup "g"; Freehold does not check that it exists and is ready.`,
 		},
 	}
 	if diff := cmp.Diff(want, result.Notices); diff != "" {
@@ -252,9 +247,9 @@ func TestAuthorizationNotices(t *testing.T) {
 		change func(*v1beta1.AuthzConfigRef)
 		want   []Problem
 	}{
-		"none": {text: "{version: v, type: cedarv1, cedar: {policies: [p]}}"},
+		"none": {text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}}"},
 		"tokens of a provider that no proxy has": {
-			text: "{version: v, type: cedarv1, cedar: {policies: [p], primary_upstream_provider: okta}}",
+			text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], primary_upstream_provider: okta}}",
 			want: []Problem{{
 				"AuthzConfigValidated", "PrimaryUpstreamProviderDenies",
 				`The key "k" of ConfigMap "cm" sets primary_upstream_provider to "okta". No proxy of an MCPServer without an ` +

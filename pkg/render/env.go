@@ -23,6 +23,10 @@ const (
 	sourcePodTemplate  = "spec.podTemplateSpec"
 	sourceProxyEnv     = "spec.resourceOverrides.proxyDeployment.env"
 	sourceRedisSecrets = "the password of the session store"
+	sourceOIDC         = "spec.oidcConfigRef"
+	sourceTelemetry    = "spec.telemetryConfigRef"
+	sourceExternalAuth = "spec.externalAuthConfigRef"
+	sourceAuthServer   = "the embedded authorization server"
 )
 
 // duplicate is one name that several sources gave different values.

@@ -21,7 +21,11 @@ const (
 // findings collects what is wrong and what is worth knowing, in the order in which it was found.
 type findings struct {
 	problems []Problem
-	notices  []Problem
+	// held are problems that keep the proxy alone from being written.
+	held    []Problem
+	notices []Problem
+	// warnings are conditions that are False.
+	warnings []Problem
 }
 
 // invalid records a problem that keeps everything from being written.
@@ -37,6 +41,20 @@ func (f *findings) invalidSpec(reason, format string, args ...any) {
 // notice records something that works otherwise than it was written.
 func (f *findings) notice(condition, reason, format string, args ...any) {
 	f.notices = append(f.notices, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
+}
+
+// warn records, in a condition that is False, something that holds up pods and keeps nothing from being written.
+func (f *findings) warn(condition, reason, format string, args ...any) {
+	f.warnings = append(f.warnings, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
+}
+
+// amend adds to what is told of a reference that can be used.
+func (f *findings) amend(ref *reference, format string, args ...any) {
+	for i := range f.notices {
+		if f.notices[i].Condition == ref.condition {
+			f.notices[i].Message = clip(f.notices[i].Message+". Mind that "+fmt.Sprintf(format, args...), maxMessage)
+		}
+	}
 }
 
 // quote shows a user's value on one line and not longer than is useful.

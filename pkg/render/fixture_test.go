@@ -195,6 +195,9 @@ func renderServer(tb testing.TB, changes ...func(*v1beta1.MCPServer)) *Result {
 func problemsOf(tb testing.TB, in Input) []Problem {
 	tb.Helper()
 	result, err := Render(in, Options{})
+	if err == nil && len(result.Held) > 0 {
+		return result.Held
+	}
 	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok {
 		tb.Fatalf("got error %v, want an InvalidError", err)
@@ -240,3 +243,6 @@ func mcpContainer(tb testing.TB, result *Result) *corev1ac.ContainerApplyConfigu
 
 // typeConverter knows the schema by which the API server merges applies.
 var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
+// permitAll is a policy in Cedar's language.
+const permitAll = "permit(principal, action, resource);"

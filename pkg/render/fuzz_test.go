@@ -6,6 +6,7 @@ package render
 import (
 	"errors"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,7 +14,7 @@ import (
 )
 
 // FuzzRenderPodTemplate: no podTemplateSpec makes rendering panic, twice the same one gives twice the same,
-// and what is rendered of it is something that server-side apply accepts.
+// what is rendered of it is something that server-side apply accepts, and what is told of it fits into conditions.
 func FuzzRenderPodTemplate(f *testing.F) {
 	for _, name := range podTemplates(f) {
 		data, err := yaml.YAMLToJSON([]byte(readPodTemplate(f, name)))
@@ -44,14 +45,17 @@ func FuzzRenderPodTemplate(f *testing.F) {
 			t.Fatalf("a second time the error differs:\n%s", diff)
 		}
 		if err != nil {
-			if invalid, ok := errors.AsType[*InvalidError](err); !ok || len(invalid.Problems) == 0 {
+			invalid, ok := errors.AsType[*InvalidError](err)
+			if !ok || len(invalid.Problems) == 0 {
 				t.Fatalf("got error %v, want problems", err)
 			}
+			expectShort(t, invalid.Problems)
 			return
 		}
 		if diff := cmp.Diff(string(jsonOf(t, result)), string(jsonOf(t, again))); diff != "" {
 			t.Fatalf("a second time the result differs:\n%s", diff)
 		}
+		expectShort(t, result.Notices)
 		for _, intent := range result.Intents {
 			if intent.Kind == kindStatefulSet {
 				fieldSet(t, intent)
@@ -61,4 +65,14 @@ func FuzzRenderPodTemplate(f *testing.F) {
 			}
 		}
 	})
+}
+
+// expectShort fails unless each problem has a message that fits into a condition, whatever it quotes.
+func expectShort(t *testing.T, problems []Problem) {
+	t.Helper()
+	for _, p := range problems {
+		if n := utf8.RuneCountInString(p.Message); n == 0 || n > maxMessage+1 || p.Condition == "" || p.Reason == "" {
+			t.Fatalf("a message of %s, %s has %d characters: %s", p.Condition, p.Reason, n, p.Message)
+		}
+	}
 }

@@ -43,7 +43,7 @@ func TestIntents(t *testing.T) {
 		},
 		"inline authz": {
 			change: func(s *v1beta1.MCPServer) {
-				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"p"}}}
+				s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: []string{permitAll}}}
 			},
 		},
 		"replicas": {

@@ -159,18 +159,18 @@ func TestAuthzConfig(t *testing.T) {
 	inline := func(entities string, policies ...string) v1beta1.AuthzConfigRef {
 		return v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: policies, EntitiesJSON: entities}}
 	}
-	const good = `{"version":"1.0","type":"cedarv1","cedar":{"policies":["p"],"entities_json":"[]"}}`
+	const good = `{"version":"1.0","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource);"],"entities_json":"[]"}}`
 	const notFound, invalid = "AuthzConfigMapNotFound", "InvalidAuthzConfig"
 	for name, c := range map[string]struct {
 		ref             v1beta1.AuthzConfigRef
 		data            map[string]string
 		reason, message string
 	}{
-		"inline":            {ref: inline("[]", "p")},
+		"inline":            {ref: inline("[]", permitAll)},
 		"inline nothing":    {v1beta1.AuthzConfigRef{Type: "inline"}, nil, invalid, "spec.authzConfig.type is inline, but spec.authzConfig.inline is missing."},
 		"inline no policy":  {inline(""), nil, invalid, "spec.authzConfig.inline cannot be used: there is no policy."},
-		"inline blank":      {inline("", "p", " "), nil, invalid, "spec.authzConfig.inline cannot be used: policies[1] is blank."},
-		"inline entities":   {inline("{}", "p"), nil, invalid, "spec.authzConfig.inline cannot be used: the entities are not a JSON list: json: cannot unmarshal object into Go value of type []json.RawMessage."},
+		"inline blank":      {inline("", permitAll, " "), nil, invalid, "spec.authzConfig.inline cannot be used: policies[1] is blank."},
+		"inline entities":   {inline("{}", permitAll), nil, invalid, "spec.authzConfig.inline cannot be used: the entities are not a JSON list: json: cannot unmarshal object into Go value of type []json.RawMessage."},
 		"type":              {v1beta1.AuthzConfigRef{Type: "file"}, nil, invalid, `spec.authzConfig.type is "file"; it must be configMap or inline.`},
 		"ConfigMap nothing": {v1beta1.AuthzConfigRef{Type: "configMap"}, nil, invalid, "spec.authzConfig.type is configMap, but spec.authzConfig.configMap.name is missing."},
 		"no ConfigMap":      {configMap, nil, notFound, `The ConfigMap "cm" of spec.authzConfig does not exist.`},
@@ -266,24 +266,22 @@ func TestReferences(t *testing.T) {
 		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "r"}
 	})
 	problem := func(condition, reason, field, kind string) Problem {
-		return Problem{condition, reason, "spec." + field + " names the " + kind + ` "r", and Freehold does not support ` +
-			"this reference yet. The proxy of this MCPServer is not created or changed. Remove the reference, " +
-			"or let the ToolHive operator handle this MCPServer."}
+		return Problem{condition, reason, "spec." + field + " names the " + kind + ` "r", which does not exist in the namespace tools.`}
 	}
 	want := []Problem{
-		problem("OIDCConfigRefValidated", "OIDCConfigRefNotSupported", "oidcConfigRef", "MCPOIDCConfig"),
-		problem("AuthzConfigRefValidated", "AuthzConfigRefNotSupported", "authzConfigRef", "MCPAuthzConfig"),
-		problem("ExternalAuthConfigValidated", "ExternalAuthConfigRefNotSupported", "externalAuthConfigRef", "MCPExternalAuthConfig"),
-		problem("AuthServerRefValidated", "AuthServerRefNotSupported", "authServerRef", "MCPExternalAuthConfig"),
-		problem("WebhookConfigValidated", "WebhookConfigRefNotSupported", "webhookConfigRef", "MCPWebhookConfig"),
-		problem("TelemetryConfigRefValidated", "TelemetryConfigRefNotSupported", "telemetryConfigRef", "MCPTelemetryConfig"),
-		problem("ToolConfigRefValidated", "ToolConfigRefNotSupported", "toolConfigRef", "MCPToolConfig"),
 		{v1beta1.ConditionSpecValid, "InvalidImage", "spec.image is missing."},
+		problem("TelemetryConfigRefValidated", "TelemetryConfigRefNotFound", "telemetryConfigRef", "MCPTelemetryConfig"),
+		problem("ExternalAuthConfigValidated", "ExternalAuthConfigNotFound", "externalAuthConfigRef", "MCPExternalAuthConfig"),
+		problem("WebhookConfigValidated", "WebhookConfigNotFound", "webhookConfigRef", "MCPWebhookConfig"),
+		problem("ToolConfigRefValidated", "ToolConfigRefNotFound", "toolConfigRef", "MCPToolConfig"),
+		problem("OIDCConfigRefValidated", "OIDCConfigRefNotFound", "oidcConfigRef", "MCPOIDCConfig"),
+		problem("AuthzConfigRefValidated", "AuthzConfigRefNotFound", "authzConfigRef", "MCPAuthzConfig"),
+		problem("AuthServerRefValidated", "AuthServerRefNotFound", "authServerRef", "MCPExternalAuthConfig"),
 	}
 	if diff := cmp.Diff(want, problemsOf(t, Input{Server: server})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	for _, p := range want[:7] {
+	for _, p := range want[1:] {
 		if !slices.Contains(v1beta1.OwnedConditions(), p.Condition) {
 			t.Errorf("nobody owns condition %s", p.Condition)
 		}
@@ -328,7 +326,7 @@ func TestCharactersOfConfigMaps(t *testing.T) {
 		s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
 	})
 	in := Input{Server: server, AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{
-		"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["p\u0090"]}}`,
+		"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource) when { \"\u0090\" == \"\" };"]}}`,
 	}}}
 	checkProblems(t, in, v1beta1.ConditionSpecValid, "InvalidCharacter", []string{
 		"a ConfigMap that the spec names holds the character U+0090, which the API server cannot take in an apply.",

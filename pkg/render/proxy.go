@@ -6,6 +6,7 @@ package render
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,6 +83,7 @@ func (r *renderer) proxyTemplate(
 		overrides = &v1beta1.ResourceMetadataOverrides{}
 	}
 	annotations := map[string]string{v1beta1.AnnotationRunConfigChecksum: config.checksum}
+	maps.Copy(annotations, r.proxy.annotations)
 	if at, ok := restartRequest(r.server); ok {
 		annotations[v1beta1.AnnotationRestartedAt] = at
 	}
@@ -132,9 +134,10 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 	return container
 }
 
-// proxyEnv is the user's environment, then what steers the proxy and wins, then what the user may replace.
+// proxyEnv is what references ask for and the user may replace, the user's environment, then what steers the proxy and wins, then what
+// the user may replace.
 func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
-	var vars []variable
+	vars := slices.Clone(r.proxy.firstEnv)
 	if d := r.proxyOverrides(); d != nil {
 		vars = append(vars, variables(sourceProxyEnv, envValues(d.Env)...)...)
 	}
@@ -145,6 +148,7 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 		vars = append(vars, variables(sourceOperator, envValue(name, value))...)
 	}
 	set(envGeneration, strconv.Itoa(runconfig.Generation))
+	vars = append(vars, r.proxy.lastEnv...)
 
 	present := map[string]bool{}
 	secrets := false

@@ -5,6 +5,7 @@ package render
 
 import (
 	"cmp"
+	"slices"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -37,6 +38,12 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 	}
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{readOnlyMount(volumeRunConfig, pathRunConfig)}
 
+	add := func(all []mounted) {
+		for _, m := range all {
+			volumes, mounts = append(volumes, m.volume), append(mounts, m.mount)
+		}
+	}
+	add(r.proxy.secrets)
 	for _, v := range r.server.Spec.Volumes {
 		volumes = append(volumes, corev1ac.Volume().WithName(v.Name).
 			WithHostPath(corev1ac.HostPathVolumeSource().WithPath(v.HostPath)))
@@ -54,6 +61,7 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 		mounts = append(mounts, readOnlyMount(volumeAuthz, pathAuthz))
 	}
 
+	add(slices.Concat(r.proxy.issuerBundle, r.proxy.collectorBundle, r.proxy.authServerFiles))
 	if secret, key := r.redisCA(); secret != "" {
 		volumes = append(volumes, corev1ac.Volume().WithName(volumeRedisCA).
 			WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(modeRedisCA).

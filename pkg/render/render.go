@@ -10,6 +10,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
@@ -33,10 +34,19 @@ type renderer struct {
 	duplicates  []duplicate
 	intents     []Intent
 	absent      []ObjectRef
+
+	// proxy is what references make of the proxy, and used and hashes are what they are and how their status identifies them.
+	proxy  proxyParts
+	used   []Reference
+	hashes configs.Hashes
+	// authServer is the reference to the authorization server that the proxy is, and authServerSpec what that is; nil for none.
+	authServer     *reference
+	authServerSpec *v1beta1.EmbeddedAuthServerConfig
 }
 
 // Render returns what each writer wants of each child of in.Server, which must not be nil. An error is
-// always an *InvalidError and means that nothing may be written for this MCPServer.
+// always an *InvalidError and means that nothing may be written for this MCPServer. What is wrong with a reference is none: it keeps
+// the proxy from being written and nothing else, see Result.Held.
 func Render(in Input, opts Options) (*Result, error) {
 	r := &renderer{
 		settings:  settingsOf(in.Server),
@@ -48,9 +58,9 @@ func Render(in Input, opts Options) (*Result, error) {
 	}
 	r.backendAccount = r.backendServiceAccount("", "")
 	r.validate()
+	r.resolveReferences()
 	document := r.runConfig()
 	template := r.userPodTemplate()
-	r.noteGroup()
 	r.noteRestart()
 	r.notePermissionProfile()
 
@@ -66,11 +76,13 @@ func Render(in Input, opts Options) (*Result, error) {
 		r.validateCharacters()
 	}
 	if len(r.problems) > 0 {
-		return nil, &InvalidError{Problems: r.problems}
+		return nil, &InvalidError{Problems: slices.Concat(r.problems, r.held)}
 	}
+	r.dropHeld()
 	r.linkDependencies()
 	return &Result{
-		Intents: r.intents, Absent: r.absent, Notices: r.notices,
+		Intents: r.intents, Absent: r.absent, Notices: r.notices, Warnings: r.warnings, Held: r.held,
+		References: r.used, Hashes: r.hashes,
 		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil,
 	}, nil
 }

@@ -17,6 +17,7 @@ import (
 // The first releases of ToolHive whose proxyrunner is known to read a key of the RunConfig. Those before leave the key
 // out of account without a word.
 var (
+	sinceMetricsPort        = version.MustParseSemantic("0.47.0")
 	sinceMaxRequestBodySize = version.MustParseSemantic("0.47.0")
 	sinceRedisTLS           = version.MustParseSemantic("0.52.0")
 	sinceProxyReadTimeout   = version.MustParseSemantic("0.58.0")
@@ -39,6 +40,11 @@ func runnerVersion(image string) *version.Version {
 		return nil
 	}
 	return found
+}
+
+// runner is the release of the proxyrunner; nil where that is not known.
+func (r *renderer) runner() *version.Version {
+	return runnerVersion(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage))
 }
 
 // validateRunner checks that the proxyrunner honours what it is asked for. Where an older one would leave the MCPServer

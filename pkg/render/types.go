@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -52,6 +53,8 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// AuthzConfigMap is the ConfigMap that spec.authzConfig.configMap names; nil when it does not exist.
 	AuthzConfigMap *corev1.ConfigMap
+	// References are the custom resources that the spec names.
+	References References
 	// BackendProcess is what a runner for transport stdio is to be attached to, see ProcessOf; empty when that is not
 	// known. It has no meaning for other transports.
 	BackendProcess string
@@ -88,8 +91,18 @@ type Result struct {
 	SinglePod bool
 	// SharedSessions tells that the proxy keeps its sessions in a store that all its pods share.
 	SharedSessions bool
-	// Notices are things that work otherwise than they were written and that the user should know of.
+	// Notices are things that work otherwise than they were written and that the user should know of, and references that can be
+	// used.
 	Notices []Problem
+	// Warnings are things that keep pods from starting and nothing from being written.
+	Warnings []Problem
+	// Held are problems with references. While there are any, neither the proxy nor what it reads is among Intents: a proxy that
+	// runs keeps its last good configuration, and one without what the spec asks for is not made.
+	Held []Problem
+	// References are what the proxy was rendered from beside the MCPServer.
+	References []Reference
+	// Hashes of what can be used of that.
+	Hashes configs.Hashes
 }
 
 // ObjectRef names an object in the MCPServer's namespace.

@@ -44,18 +44,23 @@ func (c upstreamCase) refused() bool {
 	return ok
 }
 
-// readUpstream returns all of ToolHive's cases, or skips the test when its files are not here.
-func readUpstream(tb testing.TB) []upstreamCase {
+// upstreamDirectory returns where ToolHive's files of a kind are, or skips the test when they are not here.
+func upstreamDirectory(tb testing.TB, name string) string {
 	tb.Helper()
 	root := os.Getenv(upstreamEnv)
 	if root == "" {
 		root = filepath.FromSlash(defaultUpstream)
 		if _, err := os.Stat(root); os.IsNotExist(err) {
-			tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds golden-0.62/",
-				root, upstreamEnv)
+			tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds %s/", root, upstreamEnv, name)
 		}
 	}
-	golden := filepath.Join(root, "golden-0.62")
+	return filepath.Join(root, name)
+}
+
+// readUpstream returns all of ToolHive's cases, or skips the test when its files are not here.
+func readUpstream(tb testing.TB) []upstreamCase {
+	tb.Helper()
+	golden := upstreamDirectory(tb, "golden-0.62")
 	var cases []upstreamCase
 	err := filepath.WalkDir(golden, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "mcpserver.defaulted.yaml" {

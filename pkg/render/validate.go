@@ -24,7 +24,6 @@ const maxStatefulSetName = content.LabelValueMaxLength - 11
 // that is cheap to tell, and what it would take and the proxyrunner or the kubelet would fail on.
 func (r *renderer) validate() {
 	r.validateRead()
-	r.problems = append(r.problems, UnsupportedReferences(r.server)...)
 	r.validateName()
 	r.validateImage()
 	r.validateTransport()

@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/url"
 	"reflect"
-	"regexp"
 	"strings"
 
+	cedarlang "github.com/cedar-policy/cedar-go"
 	goyaml "go.yaml.in/yaml/v2"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -100,8 +100,8 @@ func CedarAuthz(cedar *Cedar) (*Authz, error) {
 }
 
 // ParseAuthz reads an authorization configuration from YAML or JSON, with a claim mapping that goes before its own. It
-// returns an error for one that the proxyrunner would not start with, as far as that can be told without reading
-// Cedar's language, and for one that could be read in two ways. Keys that it does not know are kept.
+// returns an error for one that the proxyrunner would not start with, and for one that could be read in two ways. Keys that
+// it does not know are kept.
 func ParseAuthz(text string, override ClaimMapping) (*Authz, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")
@@ -209,34 +209,44 @@ func withClaimMapping(document json.RawMessage, override ClaimMapping) (json.Raw
 	return json.Marshal(whole)
 }
 
-// identifier is a name in Cedar's language, without a namespace, of which the proxyrunner allows none.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// validate checks what can be told without reading Cedar's language: that there is a policy, that none is blank, that
-// the entities are a JSON list, and that the type of groups is a name.
+// validate parses what is written in Cedar's language as the proxyrunner does, which exits where that fails.
 func (c *Cedar) validate() error {
 	if len(c.Policies) == 0 {
 		return errors.New("there is no policy")
 	}
-	for i, policy := range c.Policies {
-		if strings.TrimSpace(policy) == "" {
+	for i, text := range c.Policies {
+		if strings.TrimSpace(text) == "" {
 			return fmt.Errorf("policies[%d] is blank", i)
 		}
+		if err := parsePolicy(text); err != nil {
+			return fmt.Errorf("policies[%d] is not a policy in Cedar's language: %w", i, err)
+		}
 	}
-	if c.GroupEntityType != "" && !identifier.MatchString(c.GroupEntityType) {
-		return fmt.Errorf("group_entity_type %q is not a name of Cedar's language", c.GroupEntityType)
+	if name := c.GroupEntityType; name != "" &&
+		(strings.Contains(name, "::") || parsePolicy(fmt.Sprintf(`permit(principal in %s::"x", action, resource);`, name)) != nil) {
+		return fmt.Errorf("group_entity_type %q is not a name of Cedar's language, or has a namespace", name)
 	}
 	if c.EntitiesJSON == "" {
 		return nil
 	}
-	var entities []json.RawMessage
-	if err := json.Unmarshal([]byte(c.EntitiesJSON), &entities); err != nil {
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(c.EntitiesJSON), &list); err != nil {
 		return fmt.Errorf("the entities are not a JSON list: %w", err)
 	}
-	if entities == nil {
+	if list == nil {
 		return errors.New("the entities are not a JSON list: they are null")
 	}
+	var entities cedarlang.EntityMap
+	if err := json.Unmarshal([]byte(c.EntitiesJSON), &entities); err != nil {
+		return fmt.Errorf("the entities are not Cedar's: %w", err)
+	}
 	return nil
+}
+
+// parsePolicy tells what is wrong with a policy; nil for nothing.
+func parsePolicy(text string) error {
+	var policy cedarlang.Policy
+	return policy.UnmarshalCedar([]byte(text))
 }
 
 func (p *decisionPoint) validate() error {

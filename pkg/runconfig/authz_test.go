@@ -13,9 +13,9 @@ import (
 // TestAuthorizationDocumentIsPassedOnWhole: a document reaches the proxyrunner with every key that it has, known or not,
 // at every level, in an order that does not depend on how it was written.
 func TestAuthorizationDocumentIsPassedOnWhole(t *testing.T) {
-	const cedar = `{"version":"1","type":"cedarv1","future":{"b":[1,null],"a":1.5},"cedar":{"policies":["p"],"entities_json":"[{}]",` +
+	const cedar = `{"version":"1","type":"cedarv1","future":{"b":[1,null],"a":1.5},"cedar":{"policies":["permit(principal, action, resource);"],"entities_json":"[ ]",` +
 		`"multi_valued_claims":["scp"],"primary_upstream_provider":"x","role_claim_name":"theirs","later":12345678901234567}}`
-	const sorted = `{"cedar":{"entities_json":"[{}]","later":12345678901234567,"multi_valued_claims":["scp"],"policies":["p"],` +
+	const sorted = `{"cedar":{"entities_json":"[ ]","later":12345678901234567,"multi_valued_claims":["scp"],"policies":["permit(principal, action, resource);"],` +
 		`"primary_upstream_provider":"x","role_claim_name":"theirs"},"future":{"a":1.5,"b":[1,null]},"type":"cedarv1","version":"1"}`
 	const yaml = `# Ours.
 type: cedarv1
@@ -25,8 +25,8 @@ cedar:
   role_claim_name: theirs
   primary_upstream_provider: x
   multi_valued_claims: [scp]
-  entities_json: '[{}]'
-  policies: [p]
+  entities_json: '[ ]'
+  policies: ['permit(principal, action, resource);']
 future: {a: 1.5, b: [1, null]}
 `
 	const http = `{"pdp":{"claim_mapping":"mpe","context":{"include_args":true,"later":{}},"http":{"insecure_skip_verify":true,` +
@@ -40,9 +40,9 @@ future: {a: 1.5, b: [1, null]}
 		"JSON": {text: cedar, want: sorted, provider: "x"},
 		"YAML": {text: yaml, want: sorted, provider: "x"},
 		"claims of the MCPServer go before": {
-			text:     `{"version":"1","type":"cedarv1","future":1,"cedar":{"policies":["p"],"group_claim_name":"a","role_claim_name":"b","later":true}}`,
+			text:     `{"version":"1","type":"cedarv1","future":1,"cedar":{"policies":["permit(principal, action, resource);"],"group_claim_name":"a","role_claim_name":"b","later":true}}`,
 			override: ClaimMapping{RoleClaimName: "roles", GroupEntityType: "Team"},
-			want: `{"cedar":{"group_claim_name":"a","group_entity_type":"Team","later":true,"policies":["p"],"role_claim_name":"roles"},` +
+			want: `{"cedar":{"group_claim_name":"a","group_entity_type":"Team","later":true,"policies":["permit(principal, action, resource);"],"role_claim_name":"roles"},` +
 				`"future":1,"type":"cedarv1","version":"1"}`,
 		},
 		"a policy decision point":                   {text: http, want: http},
@@ -78,26 +78,26 @@ func TestAuthorizationDocumentIsRefused(t *testing.T) {
 		"{version: v, type: x}":       `type is "x", and only "cedarv1" and "httpv1" can be used`,
 		"{version: v}":                `type is "", and only "cedarv1" and "httpv1" can be used`,
 		"{version: v, type: cedarv1}": "cedar is missing",
-		"{version: v, type: cedarv1, cedar: {policies: []}}":                             "there is no policy",
-		"{version: v, type: cedarv1, cedar: {policies: [p, '']}}":                        "policies[1] is blank",
-		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: '{}'}}":       notAList,
-		"{version: v, type: cedarv1, cedar: {policies: [p], entities_json: 'null'}}":     "the entities are not a JSON list: they are null",
-		"{version: v, type: cedarv1, cedar: {policies: [p], group_entity_type: 'A::B'}}": `group_entity_type "A::B" is not a name of Cedar's language`,
-		"{version: v, type: cedarv1, cedar: {policies: [p], multi_valued_claims: scp}}":  "json: cannot unmarshal string into Go struct field Cedar.cedar.multi_valued_claims of type []string",
-		"{version: v, type: cedarv1, cedar: {policies: [p], policieſ: [q]}}":             letters,
-		"{version: v, type: cedarv1, Cedar: {policies: [p]}}":                            letters,
-		"{version: v, type: cedarv1, cedar: {policies: [p]}, cedar: {policies: [q]}}": `yaml: unmarshal errors:
+		"{version: v, type: cedarv1, cedar: {policies: []}}":                                                                  "there is no policy",
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);', '']}}":                        "policies[1] is blank",
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], entities_json: '{}'}}":       notAList,
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], entities_json: 'null'}}":     "the entities are not a JSON list: they are null",
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], group_entity_type: 'A::B'}}": `group_entity_type "A::B" is not a name of Cedar's language, or has a namespace`,
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], multi_valued_claims: scp}}":  "json: cannot unmarshal string into Go struct field Cedar.cedar.multi_valued_claims of type []string",
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], policieſ: [q]}}":             letters,
+		"{version: v, type: cedarv1, Cedar: {policies: ['permit(principal, action, resource);']}}":                            letters,
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}, cedar: {policies: [q]}}": `yaml: unmarshal errors:
   line 1: key "cedar" already set in map`,
-		"{version: v, type: cedarv1, cedar: {policies: [p]}}\n---\n{cedar: {policies: [q]}}\n": "it holds more than one YAML document",
-		"{version: v, type: cedarv1, cedar: {policies: [p]}}\n...\n---\na: b\n":                "it holds more than one YAML document",
-		"{version: v, type: httpv1}":                                                           "pdp is missing",
-		"{version: v, type: httpv1, cedar: {policies: [p]}}":                                   "pdp is missing",
-		"{version: v, type: httpv1, pdp: {claim_mapping: mpe}}":                                "pdp.http.url is missing",
-		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {timeout: 1}}}":            "pdp.http.url is missing",
-		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'ftp://h'}}}":        `the scheme of pdp.http.url is "ftp"; it must be http or https`,
-		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://a:%zz@h'}}}": "pdp.http.url is not a URL",
-		"{version: v, type: httpv1, pdp: {http: {url: 'http://h'}}}":                           `pdp.claim_mapping is ""; it must be mpe or standard`,
-		"{version: v, type: httpv1, pdp: {claim_mapping: MPE, http: {url: 'http://h'}}}":       `pdp.claim_mapping is "MPE"; it must be mpe or standard`,
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}}\n---\n{cedar: {policies: [q]}}\n": "it holds more than one YAML document",
+		"{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}}\n...\n---\na: b\n":                "it holds more than one YAML document",
+		"{version: v, type: httpv1}": "pdp is missing",
+		"{version: v, type: httpv1, cedar: {policies: ['permit(principal, action, resource);']}}": "pdp is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe}}":                                   "pdp.http.url is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {timeout: 1}}}":               "pdp.http.url is missing",
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'ftp://h'}}}":           `the scheme of pdp.http.url is "ftp"; it must be http or https`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://a:%zz@h'}}}":    "pdp.http.url is not a URL",
+		"{version: v, type: httpv1, pdp: {http: {url: 'http://h'}}}":                              `pdp.claim_mapping is ""; it must be mpe or standard`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: MPE, http: {url: 'http://h'}}}":          `pdp.claim_mapping is "MPE"; it must be mpe or standard`,
 		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://h', timeout: 1s}}}": "json: cannot unmarshal string into Go struct field " +
 			".pdp.http.timeout of type int",
 	} {

@@ -45,8 +45,12 @@ type RunConfig struct {
 	// Volumes as host-path:container-path[:ro].
 	Volumes         []string          `json:"volumes,omitempty"`
 	ContainerLabels map[string]string `json:"container_labels,omitempty"`
-	Authz           *Authz            `json:"authz_config,omitempty"`
-	Audit           *Audit            `json:"audit_config,omitempty"`
+	// OIDC is nil where the proxy lets everybody in.
+	OIDC          *OIDC          `json:"oidc_config,omitempty"`
+	TokenExchange *TokenExchange `json:"token_exchange_config,omitempty"`
+	Authz         *Authz         `json:"authz_config,omitempty"`
+	Audit         *Audit         `json:"audit_config,omitempty"`
+	Telemetry     *Telemetry     `json:"telemetry_config,omitempty"`
 	// RateLimit is the MCPServer's own configuration, with refill periods as Go writes durations.
 	RateLimit *v1beta1.RateLimitConfig `json:"rate_limit_config,omitempty"`
 	// RateLimitNamespace keeps buckets of MCPServers of one name apart.
@@ -57,9 +61,20 @@ type RunConfig struct {
 	// ProxyReadTimeout is a duration as Go writes it; empty leaves the runner its default of 30 seconds.
 	ProxyReadTimeout string `json:"proxy_read_timeout,omitempty"`
 	// ProxyMode is the protocol that clients speak with the proxy.
-	ProxyMode      v1beta1.Transport `json:"proxy_mode,omitempty"`
-	EndpointPrefix string            `json:"endpoint_prefix,omitempty"`
-	Scaling        *Scaling          `json:"scaling_config,omitempty"`
+	ProxyMode v1beta1.Transport `json:"proxy_mode,omitempty"`
+	// CABundle is OIDC.CACertPath, and JWKSAuthTokenFile is OIDC.AuthTokenFile.
+	CABundle          string `json:"thv_ca_bundle,omitempty"`
+	JWKSAuthTokenFile string `json:"jwks_auth_token_file,omitempty"`
+	// ToolsFilter are the tools that clients see, by the names that ToolsOverride gives them; empty for all.
+	ToolsFilter []string `json:"tools_filter,omitempty"`
+	// ToolsOverride by the names that the MCP server has for its tools.
+	ToolsOverride      map[string]ToolOverride `json:"tools_override,omitempty"`
+	ValidatingWebhooks []Webhook               `json:"validating_webhooks,omitempty"`
+	MutatingWebhooks   []Webhook               `json:"mutating_webhooks,omitempty"`
+	EndpointPrefix     string                  `json:"endpoint_prefix,omitempty"`
+	// AuthServer is an authorization server within the proxy; nil for none.
+	AuthServer any      `json:"embedded_auth_server_config,omitempty"`
+	Scaling    *Scaling `json:"scaling_config,omitempty"`
 }
 
 // Audit configures audit logging.

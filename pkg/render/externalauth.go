@@ -1,0 +1,163 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/authserver"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+const (
+	envExchangeSecret = "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET" //nolint:gosec // A name.
+)
+
+// resolveExternalAuth says with which token the proxy calls the backend.
+func (r *renderer) resolveExternalAuth() {
+	wanted := r.server.Spec.ExternalAuthConfigRef
+	if wanted == nil {
+		return
+	}
+	ref := &reference{
+		field: "externalAuthConfigRef", kind: configs.ExternalAuth, name: wanted.Name, hash: &r.hashes.ExternalAuth,
+		condition: v1beta1.ConditionExternalAuthConfigValidated, valid: v1beta1.ReasonExternalAuthConfigValid,
+		notFound: v1beta1.ReasonExternalAuthConfigNotFound, invalid: v1beta1.ReasonInvalidExternalAuthConfig,
+		unavailable: v1beta1.ReasonExternalAuthConfigError,
+	}
+	if found := r.in.References.ExternalAuth; found != nil {
+		switch found.Spec.Type {
+		case v1beta1.ExternalAuthTypeOBO:
+			ref.invalid = v1beta1.ReasonEnterpriseRequired
+		case v1beta1.ExternalAuthTypeBearerToken, v1beta1.ExternalAuthTypeAWSSts:
+			ref.invalid = v1beta1.ReasonExternalAuthTypeNotSupported
+		}
+	}
+	check := func(c *v1beta1.MCPExternalAuthConfig) error {
+		switch c.Spec.Type {
+		case v1beta1.ExternalAuthTypeBearerToken, v1beta1.ExternalAuthTypeAWSSts:
+			return fmt.Errorf("type %s is for remote MCP servers: the proxy of an MCPServer does not start with it", c.Spec.Type)
+		}
+		return configs.ValidateExternalAuth(&c.Spec)
+	}
+	if !usable(r, ref, r.in.References.ExternalAuth, check) {
+		return
+	}
+	switch spec := &r.in.References.ExternalAuth.Spec; spec.Type {
+	case v1beta1.ExternalAuthTypeTokenExchange:
+		r.exchangeTokens(spec.TokenExchange)
+	case v1beta1.ExternalAuthTypeEmbeddedAuthServer:
+		r.authServer, r.authServerSpec = ref, spec.EmbeddedAuthServer
+	}
+	// The other types say how a VirtualMCPServer calls this MCPServer. The proxy has no part in it.
+}
+
+func (r *renderer) exchangeTokens(spec *v1beta1.TokenExchangeConfig) {
+	subject, _ := configs.SubjectTokenType(spec.SubjectTokenType) // It was checked.
+	exchange := &runconfig.TokenExchange{
+		TokenURL: spec.TokenURL, ClientID: spec.ClientID, Audience: spec.Audience, Scopes: spec.Scopes,
+		SubjectTokenType: subject, HeaderStrategy: runconfig.HeaderReplace,
+	}
+	if spec.ExternalTokenHeaderName != "" {
+		exchange.HeaderStrategy, exchange.ExternalTokenHeaderName = runconfig.HeaderCustom, spec.ExternalTokenHeaderName
+	}
+	if secret := spec.ClientSecretRef; secret != nil {
+		r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceExternalAuth, envSecret(envExchangeSecret, secret.Name, secret.Key))...)
+	}
+	r.proxy.exchange = exchange
+}
+
+// resolveAuthServer makes the proxy an authorization server. It needs all that the other references have made of the proxy.
+func (r *renderer) resolveAuthServer() {
+	if wanted := r.server.Spec.AuthServerRef; wanted != nil {
+		ref := &reference{
+			field: "authServerRef", kind: configs.ExternalAuth, name: wanted.Name, hash: &r.hashes.AuthServer,
+			condition: v1beta1.ConditionAuthServerRefValidated, valid: v1beta1.ReasonAuthServerRefValid,
+			notFound: v1beta1.ReasonAuthServerRefNotFound, invalid: v1beta1.ReasonAuthServerRefInvalidConfig,
+			unavailable: v1beta1.ReasonAuthServerRefFetchError,
+		}
+		r.resolveAuthServerRef(ref, wanted)
+	}
+	if r.authServer != nil {
+		r.embedAuthServer()
+	}
+}
+
+func (r *renderer) resolveAuthServerRef(ref *reference, wanted *v1beta1.AuthServerRef) {
+	if wanted.Kind != "" && wanted.Kind != configs.ExternalAuth {
+		r.hold(ref, v1beta1.ReasonAuthServerRefInvalidKind, "spec.authServerRef.kind is %s; it must be %s.", quote(wanted.Kind), configs.ExternalAuth)
+		return
+	}
+	found := r.in.References.AuthServer
+	if found != nil && found.Spec.Type != v1beta1.ExternalAuthTypeEmbeddedAuthServer {
+		ref.invalid = v1beta1.ReasonAuthServerRefInvalidType
+	}
+	check := func(c *v1beta1.MCPExternalAuthConfig) error {
+		if c.Spec.Type != v1beta1.ExternalAuthTypeEmbeddedAuthServer {
+			return fmt.Errorf("its type is %s; spec.authServerRef needs one of type %s", c.Spec.Type, v1beta1.ExternalAuthTypeEmbeddedAuthServer)
+		}
+		return configs.ValidateExternalAuth(&c.Spec)
+	}
+	switch {
+	case !usable(r, ref, found, check):
+	case r.authServer != nil:
+		r.hold(ref, ref.invalid, "spec.authServerRef and spec.externalAuthConfigRef both name an authorization server; the proxy can be one only.")
+	default:
+		r.authServer, r.authServerSpec = ref, found.Spec.EmbeddedAuthServer
+	}
+}
+
+// hasUpstream reports whether the proxy is an authorization server that has tokens of another one.
+func (r *renderer) hasUpstream() bool {
+	for _, found := range []*v1beta1.MCPExternalAuthConfig{r.in.References.AuthServer, r.in.References.ExternalAuth} {
+		if found != nil && found.Spec.EmbeddedAuthServer != nil && len(found.Spec.EmbeddedAuthServer.UpstreamProviders) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// embedAuthServer puts the authorization server into the proxy.
+func (r *renderer) embedAuthServer() {
+	ref := r.authServer
+	in := authserver.Input{
+		Spec: r.authServerSpec, Namespace: r.namespace, Name: r.name, OIDC: r.proxy.oidc != nil, ProxyPort: r.proxyPort,
+		TokenExchange: r.proxy.exchange != nil, Replicas: r.server.Spec.Replicas, Bundles: r.in.References.Bundles, Runner: r.runner(),
+	}
+	if oidc := r.proxy.oidc; oidc != nil {
+		in.Audience, in.ResourceURL, in.Scopes = oidc.Audience, oidc.ResourceURL, oidc.Scopes
+	} else if r.server.Spec.OIDCConfigRef != nil {
+		return // What is wrong is told of that reference.
+	}
+	for _, name := range authserver.ConfigMaps(in.Spec) {
+		if bundle := in.Bundles[name]; bundle != nil {
+			r.uses(bundle)
+		}
+	}
+	result, problems := authserver.Render(in)
+	for _, problem := range problems {
+		reason := problem.Reason
+		if reason == v1beta1.ReasonInvalidConfig {
+			reason = ref.invalid
+		}
+		r.hold(ref, reason, "The %s of spec.%s cannot be used: %s", ref.text(), ref.field, problem.Message)
+	}
+	if len(problems) > 0 {
+		return
+	}
+	for _, notice := range result.Notices {
+		r.amend(ref, "%s", notice.Message)
+	}
+	r.proxy.authServer = result.Document
+	r.proxy.oidc.Scopes = result.Scopes
+	r.proxy.lastEnv = append(r.proxy.lastEnv, variables(sourceAuthServer, result.Env...)...)
+	for i, volume := range result.Volumes {
+		r.proxy.authServerFiles = append(r.proxy.authServerFiles, mounted{volume, result.Mounts[i]})
+	}
+	if result.CAChecksum != "" {
+		r.proxy.annotate(v1beta1.AnnotationAuthServerCAChecksum, result.CAChecksum)
+	}
+}

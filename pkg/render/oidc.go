@@ -1,0 +1,136 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+const (
+	// clusterIssuer is the issuer of ServiceAccounts' tokens, where an MCPOIDCConfig names none.
+	clusterIssuer = "https://kubernetes.default.svc"
+	// clusterCA and clusterToken are files that the kubelet puts into each container.
+	clusterCA    = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+	clusterToken = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // A path.
+	// pathBundles is the directory with a directory for each ConfigMap of certificate authorities.
+	pathBundles = "/config/certs"
+
+	envOIDCSecret = "TOOLHIVE_OIDC_CLIENT_SECRET" //nolint:gosec // A name.
+)
+
+// resolveOIDC says which tokens the proxy accepts.
+func (r *renderer) resolveOIDC() {
+	wanted := r.server.Spec.OIDCConfigRef
+	if wanted == nil {
+		return
+	}
+	ref := &reference{
+		field: "oidcConfigRef", kind: configs.OIDC, name: wanted.Name, hash: &r.hashes.OIDC,
+		condition: v1beta1.ConditionOIDCConfigRefValidated, valid: v1beta1.ReasonOIDCConfigRefValid,
+		notFound: v1beta1.ReasonOIDCConfigRefNotFound, invalid: v1beta1.ReasonOIDCConfigRefNotValid, unavailable: v1beta1.ReasonOIDCConfigRefError,
+	}
+	if !usable(r, ref, r.in.References.OIDC, validate) {
+		return
+	}
+	spec := &r.in.References.OIDC.Spec
+	oidc := &runconfig.OIDC{
+		Audience: wanted.Audience, Scopes: wanted.Scopes,
+		ResourceURL: cmp.Or(wanted.ResourceURL, fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", r.name, r.namespace, r.proxyPort)),
+	}
+	if len(oidc.Scopes) == 0 {
+		oidc.Scopes = nil
+	}
+	switch spec.Type {
+	case v1beta1.MCPOIDCConfigTypeKubernetesServiceAccount:
+		r.tokensOfAccounts(oidc, ref, spec.KubernetesServiceAccount)
+	case v1beta1.MCPOIDCConfigTypeInline:
+		r.tokensOfIssuer(oidc, spec)
+	}
+	r.proxy.oidc = oidc
+}
+
+// tokensOfAccounts accepts tokens of ServiceAccounts.
+func (r *renderer) tokensOfAccounts(oidc *runconfig.OIDC, ref *reference, account *v1beta1.KubernetesServiceAccountOIDCConfig) {
+	oidc.Issuer = cmp.Or(account.Issuer, clusterIssuer)
+	oidc.JWKSURL, oidc.IntrospectionURL = account.JWKSURL, account.IntrospectionURL
+	if account.UseClusterAuth == nil || *account.UseClusterAuth {
+		oidc.CACertPath, oidc.AuthTokenFile, oidc.AllowPrivateIP = clusterCA, clusterToken, true
+	}
+	if account.ServiceAccount != "" || account.Namespace != "" {
+		r.amend(ref, "serviceAccount and namespace in it have no effect: the proxyrunner accepts the tokens of all ServiceAccounts that "+
+			"carry the audience. Use an authorization policy to tell them apart")
+	}
+}
+
+// tokensOfIssuer accepts tokens of an issuer.
+func (r *renderer) tokensOfIssuer(oidc *runconfig.OIDC, spec *v1beta1.MCPOIDCConfigSpec) {
+	inline := spec.Inline
+	oidc.Issuer, oidc.JWKSURL, oidc.IntrospectionURL = inline.Issuer, inline.JWKSURL, inline.IntrospectionURL
+	oidc.ClientID, oidc.AuthTokenFile = inline.ClientID, inline.JWKSAuthTokenPath
+	oidc.AllowPrivateIP, oidc.InsecureAllowHTTP = inline.JWKSAllowPrivateIP, inline.InsecureAllowHTTP
+	if secret := inline.ClientSecretRef; secret != nil {
+		r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceOIDC, envSecret(envOIDCSecret, secret.Name, secret.Key))...)
+	}
+	if bundle := configs.OIDCBundle(spec); bundle != nil {
+		r.proxy.issuerBundle, oidc.CACertPath = mountBundle(bundle, pathBundles)
+		r.noteBundle(bundle)
+		r.rollFor(bundle)
+	}
+}
+
+// mountBundle returns the volume by which the proxy has a ConfigMap of certificate authorities, and the file.
+func mountBundle(bundle *configs.Bundle, directory string) (volume []mounted, file string) {
+	directory += "/" + bundle.ConfigMap
+	return []mounted{{
+		corev1ac.Volume().WithName(bundle.Volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(bundle.ConfigMap).
+			WithItems(corev1ac.KeyToPath().WithKey(bundle.Key).WithPath(bundle.Key))),
+		readOnlyMount(bundle.Volume, directory),
+	}}, directory + "/" + bundle.Key
+}
+
+// rollFor has the proxy rolled when the content of a ConfigMap changes, which it reads once. One that does not exist is waited for by
+// the kubelet.
+func (r *renderer) rollFor(bundle *configs.Bundle) {
+	found := r.in.References.Bundles[bundle.ConfigMap]
+	if found == nil {
+		return
+	}
+	r.uses(found)
+	content := found.BinaryData[bundle.Key]
+	if text, ok := found.Data[bundle.Key]; ok {
+		content = []byte(text)
+	}
+	r.proxy.bundles = append(r.proxy.bundles, content)
+}
+
+// uses records that the proxy is rendered from the content of a ConfigMap.
+func (r *renderer) uses(configMap *corev1.ConfigMap) {
+	r.used = append(r.used, Reference{Name: "configmap/" + configMap.Name, UID: configMap.UID, ResourceVersion: configMap.ResourceVersion})
+}
+
+// noteBundle tells whether the certificate authorities are there. A pod without them waits, and earlier ones go on.
+func (r *renderer) noteBundle(bundle *configs.Bundle) {
+	const condition = v1beta1.ConditionCABundleRefValidated
+	found := r.in.References.Bundles[bundle.ConfigMap]
+	if found == nil {
+		r.warn(condition, v1beta1.ReasonCABundleRefNotFound, "The ConfigMap %s with certificate authorities does not exist in the namespace %s; "+
+			"new pods of the proxy do not start without it.", quote(bundle.ConfigMap), r.namespace)
+		return
+	}
+	_, text := found.Data[bundle.Key]
+	if _, binary := found.BinaryData[bundle.Key]; !text && !binary {
+		r.warn(condition, v1beta1.ReasonCABundleRefInvalid, "The ConfigMap %s has no key %s with certificate authorities; new pods of the proxy "+
+			"do not start without it.", quote(bundle.ConfigMap), quote(bundle.Key))
+		return
+	}
+	r.notice(condition, v1beta1.ReasonCABundleRefValid, "CA bundle ConfigMap %s is valid (key: %s)", quote(bundle.ConfigMap), bundle.Key)
+}

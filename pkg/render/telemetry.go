@@ -1,0 +1,109 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+)
+
+// Variables of OpenTelemetry's own, which the proxyrunner's libraries read.
+const (
+	envOTelAttributes = "OTEL_RESOURCE_ATTRIBUTES"
+	envOTelHeaders    = "OTEL_EXPORTER_OTLP_HEADERS"
+)
+
+// resolveTelemetry says what the proxy tells of itself.
+func (r *renderer) resolveTelemetry() {
+	wanted := r.server.Spec.TelemetryConfigRef
+	if wanted == nil {
+		return
+	}
+	ref := &reference{
+		field: "telemetryConfigRef", kind: configs.Telemetry, name: wanted.Name, hash: &r.hashes.Telemetry,
+		condition: v1beta1.ConditionTelemetryConfigRefValidated, valid: v1beta1.ReasonTelemetryConfigRefValid,
+		notFound: v1beta1.ReasonTelemetryConfigRefNotFound, invalid: v1beta1.ReasonTelemetryConfigRefInvalid,
+		unavailable: v1beta1.ReasonTelemetryConfigRefError,
+	}
+	if !usable(r, ref, r.in.References.Telemetry, validate) {
+		return
+	}
+	spec := &r.in.References.Telemetry.Spec
+	telemetry := &runconfig.Telemetry{ServiceName: cmp.Or(wanted.ServiceName, r.name)}
+	r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceTelemetry, envValue(envOTelAttributes,
+		fmt.Sprintf("service.name=%s,service.namespace=%s", telemetry.ServiceName, r.namespace)))...)
+	if prometheus := spec.Prometheus; prometheus != nil {
+		telemetry.EnablePrometheusMetricsPath, telemetry.MetricsOnTransportPort = prometheus.Enabled, prometheus.MetricsOnTransportPort
+		r.noteMetricsPort(ref, prometheus)
+	}
+	if otel := spec.OpenTelemetry; otel != nil {
+		r.export(telemetry, otel)
+		r.sensitiveHeaders(telemetry, otel)
+	}
+	if bundle := configs.TelemetryBundle(spec); bundle != nil {
+		r.proxy.collectorBundle, telemetry.CACertPath = mountBundle(bundle, pathBundles+"/"+configs.TelemetryBundles)
+		r.rollFor(bundle)
+		if found := r.in.References.Bundles[bundle.ConfigMap]; found == nil {
+			r.amend(ref, "the ConfigMap %s with certificate authorities does not exist, and new pods of the proxy do not start without it",
+				quote(bundle.ConfigMap))
+		}
+	}
+	r.proxy.telemetry = telemetry
+}
+
+// export says what goes where, unless that is turned off.
+func (*renderer) export(telemetry *runconfig.Telemetry, otel *v1beta1.MCPTelemetryOTelConfig) {
+	if !otel.Enabled {
+		return
+	}
+	telemetry.Endpoint = strings.TrimPrefix(strings.TrimPrefix(otel.Endpoint, "https://"), "http://")
+	telemetry.Insecure, telemetry.Headers = otel.Insecure, otel.Headers
+	telemetry.CustomAttributes, telemetry.UseLegacyAttributes = otel.ResourceAttributes, otel.UseLegacyAttributes
+	if tracing := otel.Tracing; tracing != nil {
+		telemetry.TracingEnabled = tracing.Enabled
+		if rate, err := strconv.ParseFloat(tracing.SamplingRate, 64); err == nil && rate > 0 {
+			telemetry.SamplingRate = strconv.FormatFloat(rate, 'f', -1, 64)
+		}
+	}
+	telemetry.MetricsEnabled = otel.Metrics != nil && otel.Metrics.Enabled
+}
+
+// sensitiveHeaders makes headers of Secrets. ToolHive puts them into variables that nothing reads. The exporter reads all headers
+// from one variable, but none from there once the RunConfig has headers of its own; so where there are sensitive ones, all are in
+// the variable.
+func (r *renderer) sensitiveHeaders(telemetry *runconfig.Telemetry, otel *v1beta1.MCPTelemetryOTelConfig) {
+	if len(otel.SensitiveHeaders) == 0 {
+		return
+	}
+	var headers []string
+	for _, header := range otel.SensitiveHeaders {
+		variable := configs.HeaderVariable(header.Name)
+		r.proxy.firstEnv = append(r.proxy.firstEnv,
+			variables(sourceTelemetry, envSecret(variable, header.SecretKeyRef.Name, header.SecretKeyRef.Key))...)
+		headers = append(headers, fmt.Sprintf("%s=$(%s)", header.Name, variable))
+	}
+	for _, name := range slices.Sorted(maps.Keys(telemetry.Headers)) {
+		headers = append(headers, name+"="+url.PathEscape(telemetry.Headers[name]))
+	}
+	telemetry.Headers = nil
+	r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceTelemetry, envValue(envOTelHeaders, strings.Join(headers, ",")))...)
+}
+
+// noteMetricsPort refuses what an earlier proxyrunner ignores: the metrics would stay where they were to be taken away.
+func (r *renderer) noteMetricsPort(ref *reference, prometheus *v1beta1.PrometheusConfig) {
+	runner := r.runner()
+	if off := prometheus.MetricsOnTransportPort; off != nil && !*off && runner != nil && runner.LessThan(sinceMetricsPort) {
+		r.hold(ref, v1beta1.ReasonRunnerTooOld, "The %s sets prometheus.metricsOnTransportPort to false, which proxyrunners before v%s ignore: "+
+			"they go on serving metrics on the proxy's port. Run the operator with a newer --runner-image.", ref.text(), sinceMetricsPort)
+	}
+}
