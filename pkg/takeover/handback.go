@@ -64,15 +64,18 @@ func Handback(server *unstructured.Unstructured, children []*unstructured.Unstru
 		}
 		all = append(all, r)
 	}
-	all = append(all,
-		Return{
-			Ref: RefOf(server), Live: server, Subresource: "status", To: managers.ToolHiveOperator, change: dropConditions,
-		},
-		Return{Ref: RefOf(server), Live: server, To: managers.ToolHiveOperator, change: func(map[string]any) {}},
-	)
-	all = slices.DeleteFunc(all, func(r Return) bool { return !r.due(r.Live) })
+	all = append(slices.DeleteFunc(all, isDone), HandbackAlone(server)...)
 	slices.SortStableFunc(all, func(a, b Return) int { return a.place() - b.place() })
 	return all
+}
+
+// HandbackAlone returns what is to be handed back of one object of ToolHive's API, in order: its status and itself, without
+// what was made for it.
+func HandbackAlone(object *unstructured.Unstructured) []Return {
+	whole := Return{Ref: RefOf(object), Live: object, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
+	status := whole
+	status.Subresource, status.change = "status", dropConditions
+	return slices.DeleteFunc([]Return{status, whole}, isDone)
 }
 
 // RefOf names an object.
@@ -103,9 +106,9 @@ func (r *Return) place() int {
 	return 2
 }
 
-// due tells whether the operator, or an interrupted run of the plugin, holds anything.
-func (r *Return) due(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+// isDone tells whether neither the operator nor an interrupted run of the plugin holds anything.
+func isDone(r Return) bool {
+	return !slices.ContainsFunc(r.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		ours := managers.ClassOf(e.Manager, "") == managers.ClassFreehold || e.Manager == managers.Plugin
 		return ours && e.Subresource == r.Subresource
 	})

@@ -52,12 +52,14 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 	)
 	set := owned(map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
-		"metadata": map[string]any{"name": "web", "uid": "set", "annotations": map[string]any{"freehold.dev/source": "server/1", "other": "stays"}},
+		"metadata": map[string]any{"name": "web", "uid": "set", "annotations": map[string]any{
+			"freehold.dev/source": "server/1", "freehold.dev/references": "mcpoidcconfig/idp=idp/1@2", "other": "stays",
+		}},
 		"spec": map[string]any{"replicas": int64(2), "template": map[string]any{"metadata": map[string]any{
 			"annotations": map[string]any{v1beta1.AnnotationGeneration: gate},
 		}}},
 	},
-		entry(managers.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{}}},
+		entry(managers.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{},"f:freehold.dev/references":{}}},
 			"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:`+v1beta1.AnnotationGeneration+`":{}}}}}}`),
 		entry(managers.BackendReplicas, "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`),
 		entry("somebody", "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:other":{}}}}`),
@@ -255,4 +257,50 @@ func handedBack(t *testing.T, generation int64, gate string) (*unstructured.Unst
 	t.Helper()
 	server, children := example(generation, gate)
 	return run(t, server, children, 100)
+}
+
+// A config that is handed back, in one run or two, keeps its finalizer and what ToolHive knows of its status, as ToolHive's.
+func TestHandbackOfConfig(t *testing.T) {
+	of := func(steps int, object *unstructured.Unstructured) *unstructured.Unstructured {
+		for _, r := range takeover.HandbackAlone(object) {
+			for n := range 3 {
+				if steps--; steps < 0 {
+					return object
+				}
+				object = step(t, &r, object, n)
+			}
+		}
+		return object
+	}
+	config := func() *unstructured.Unstructured {
+		return owned(map[string]any{
+			"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": v1beta1.MCPToolConfigKind,
+			"metadata": map[string]any{"name": "tools", "uid": "config", "finalizers": []any{v1beta1.FinalizerToolConfig}},
+			"status": map[string]any{"configHash": "a", "conditions": []any{
+				map[string]any{"type": "Valid", "status": "True"}, map[string]any{"type": "FieldsOwned", "status": "False"},
+			}},
+		},
+			entry(managers.ConfigFinalizer, v1beta1.SchemeGroupVersion.String(), "", `{"f:metadata":{"f:finalizers":{"v:\"`+v1beta1.FinalizerToolConfig+`\"":{}}}}`),
+			entry(managers.ConfigStatus, v1beta1.SchemeGroupVersion.String(), "status", `{"f:status":{"f:configHash":{},"f:conditions":{
+				"k:{\"type\":\"Valid\"}":{".":{},"f:type":{},"f:status":{}},"k:{\"type\":\"FieldsOwned\"}":{".":{},"f:type":{},"f:status":{}}}}}`),
+		)
+	}
+	const all = 100
+	for steps := range 7 {
+		got := of(all, of(steps, config()))
+		if left := takeover.HandbackAlone(got); len(left) > 0 {
+			t.Errorf("after %d steps and another run there is more to do: %+v", steps, left)
+		}
+		var holders []string
+		for _, e := range got.GetManagedFields() {
+			holders = append(holders, e.Manager+" "+string(e.Operation)+" "+e.Subresource)
+		}
+		if diff := cmp.Diff([]string{"thv-operator Update status", "thv-operator Update "}, holders); diff != "" {
+			t.Errorf("after %d steps and another run: %s", steps, diff)
+		}
+		want := map[string]any{"configHash": "a", "conditions": []any{map[string]any{"type": "Valid", "status": "True"}}}
+		if diff := cmp.Diff(want, got.Object["status"]); diff != "" || len(got.GetFinalizers()) != 1 {
+			t.Errorf("after %d steps and another run: finalizers %v, status %s", steps, got.GetFinalizers(), diff)
+		}
+	}
 }

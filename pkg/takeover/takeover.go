@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -20,12 +21,16 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // MainWriter is the manager without whose claim an object is not Freehold's.
 func MainWriter(ref apply.ObjectRef) string {
-	if ref.Kind == managers.MCPServer {
+	switch {
+	case ref.Kind == managers.MCPServer:
 		return managers.Finalizer
+	case managers.ConfigOf(ref.Kind) != nil:
+		return managers.ConfigFinalizer
 	}
 	return inventory.MainWriter(ref.Kind, ref.Name)
 }
@@ -40,10 +45,31 @@ func Held(object metav1.Object, subresource string) bool {
 // FromToolHive tells whether fields are held by one of ToolHive's managers.
 func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
+// EndConflict says how a conflict about an object that MCPServers refer to ends, and by which command; empty for none.
+func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) {
+	if Held(live, "") || Held(live, "status") {
+		return "Freehold writes this object no more while ToolHive's operator does. Stop ToolHive's operator and run Freehold's with " +
+			"--configs=freehold, or leave the object to it with --configs=toolhive", ""
+	}
+	return "Freehold writes the rest. Stop that field manager, then clear the status, which Freehold writes anew", shell.Command(
+		"kubectl", "patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`)
+}
+
 // Untaken tells whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
 // own, and ToolHive's stay as they are for the pods that read them, and are deleted when there are none.
 func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 	return ref.Kind != managers.ConfigMap && Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
+}
+
+// UnderWay reports whether a takeover was begun and not ended, as the MCPServer's status tells.
+func UnderWay(server *v1beta1.MCPServer) bool {
+	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
+	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
+}
+
+// Begun reports whether a takeover was begun. Then it goes on, as far as it can, whatever has come in its way since.
+func Begun(server *v1beta1.MCPServer) bool {
+	return UnderWay(server) || ownership.ApplyEntry(server, managers.Finalizer, "") != nil
 }
 
 // Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a
@@ -55,7 +81,7 @@ func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...string) []ownership.Heir {
 	var heirs []ownership.Heir
 	for _, w := range writers {
-		inherits := w.Name == MainWriter(ref) || w.Name == managers.Status || slices.Contains(replicas, w.Name)
+		inherits := w.Name == MainWriter(ref) || w.Subresource == "status" || slices.Contains(replicas, w.Name)
 		if w.Kind != ref.Kind || !inherits {
 			continue
 		}
@@ -63,8 +89,11 @@ func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...strin
 			Holder: ownership.Holder{Manager: w.Name, Subresource: w.Subresource, APIVersion: apiVersion(ref.Kind)},
 			Covers: w.Claim.Covers,
 		}
-		if w.Name == managers.Status {
+		switch w.Name {
+		case managers.Status:
 			heir.Covers = func(path fieldpath.Path) bool { return w.Claim.Covers(path) || IsCondition(path) }
+		case managers.ConfigStatus, managers.GroupStatus:
+			heir.Covers = isInConfigStatus
 		}
 		heirs = append(heirs, heir)
 	}
@@ -74,6 +103,12 @@ func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...strin
 // IsCondition tells whether a path of an MCPServer is that of a condition, or of a part of one.
 func IsCondition(path fieldpath.Path) bool {
 	return len(path) > 2 && path[:2].Equals(fieldpath.MakePathOrDie("status", "conditions"))
+}
+
+// isInConfigStatus reports whether a path is below the status of what MCPServers refer to. Earlier versions of ToolHive have fields
+// there that nobody needs any more. The list of conditions itself is shared with others.
+func isInConfigStatus(path fieldpath.Path) bool {
+	return len(path) > 1 && path[:1].Equals(fieldpath.MakePathOrDie("status")) && !path.Equals(fieldpath.MakePathOrDie("status", "conditions"))
 }
 
 // Gate is the generation below which no proxyrunner writes a StatefulSet whose pods have these annotations; 0 when they do
@@ -93,6 +128,9 @@ func Closed(gate int64) bool { return gate > runconfig.Generation }
 func apiVersion(kind schema.GroupKind) string {
 	if child := inventory.Of(kind); child != nil {
 		return child.APIVersion()
+	}
+	if config := managers.ConfigOf(kind); config != nil {
+		return config.GroupVersion().String()
 	}
 	return v1beta1.SchemeGroupVersion.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -40,6 +41,8 @@ func TestHeirs(t *testing.T) {
 		return by
 	}
 	deployment, server := apply.ObjectRef{Kind: managers.Deployment}, apply.ObjectRef{Kind: managers.MCPServer}
+	config, group := apply.ObjectRef{Kind: v1beta1.Kind(v1beta1.MCPToolConfigKind)}, apply.ObjectRef{Kind: v1beta1.Kind(v1beta1.MCPGroupKind)}
+	finalizer := fieldpath.MakePathOrDie("metadata", "finalizers", value.NewValueInterface(v1beta1.FinalizerToolConfig))
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	condition := fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "Odd"), "reason")
 	for name, c := range map[string]struct{ got, want string }{
@@ -49,6 +52,12 @@ func TestHeirs(t *testing.T) {
 		"a condition":         {covered(server, condition), managers.Status},
 		"the conditions":      {covered(server, fieldpath.MakePathOrDie("status", "conditions")), ""},
 		"the finalizers":      {covered(server, fieldpath.MakePathOrDie("metadata", "finalizers")), ""},
+		"a finalizer":         {covered(config, finalizer), managers.ConfigFinalizer},
+		"a hash":              {covered(config, fieldpath.MakePathOrDie("status", "configHash")), managers.ConfigStatus},
+		"an old field":        {covered(config, fieldpath.MakePathOrDie("status", "referenceCount")), managers.ConfigStatus},
+		"a config's":          {covered(config, condition), managers.ConfigStatus},
+		"all of a config":     {covered(config, fieldpath.MakePathOrDie("status", "conditions")), ""},
+		"members":             {covered(group, fieldpath.MakePathOrDie("status", "servers")), managers.GroupStatus},
 		"an annotation of it": {covered(server, fieldpath.MakePathOrDie("metadata", "annotations", "a")), ""},
 	} {
 		if c.got != c.want {
