@@ -29,20 +29,25 @@ func Bound(text string, bytes int) string {
 
 // List joins items to one text of about MaxList bytes at most, and counts those for which there is no room.
 func List(items []string) string {
-	var shown []string
-	total := 0
+	const separator = ", "
+	bounded := make([]string, 0, len(items))
 	for _, item := range items {
-		item = Bound(item, MaxList/2)
-		if total += len(item) + len(", "); total > MaxList {
-			break
+		bounded = append(bounded, Bound(item, MaxList/2))
+	}
+	shown, more := First(bounded, separator)
+	return strings.Join(shown, separator) + more
+}
+
+// First returns the items, with separators between them, for which MaxList bytes have room, at least one if there is any; and
+// what counts the others, such as " (+2 more)", or nothing.
+func First(items []string, separator string) (shown []string, more string) {
+	total := 0
+	for i, item := range items {
+		if total += len(item) + len(separator); total > MaxList && i > 0 {
+			return items[:i], fmt.Sprintf(" (+%d more)", len(items)-i)
 		}
-		shown = append(shown, item)
 	}
-	text := strings.Join(shown, ", ")
-	if more := len(items) - len(shown); more > 0 {
-		text += fmt.Sprintf(" (+%d more)", more)
-	}
-	return text
+	return items, ""
 }
 
 // readable makes a text that may quote what users wrote fit for a message.

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // Messages of the phases. They are ToolHive's, word for word where its users may compare them.
@@ -38,6 +40,7 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	if next.URL == "" {
 		next.URL = previous.URL
 	}
+	setHashes(&next, o)
 	next.Phase, next.Message = phase(o, pods)
 	next.Message = readable(next.Message)
 	next.ReadyReplicas = readyReplicas(o, pods)
@@ -59,9 +62,35 @@ func readyReplicas(o Observation, pods tally) int32 {
 	return ready
 }
 
+// setHashes tells which state of what is referred to is in use. What cannot be used leaves the last one that could.
+func setHashes(next *v1beta1.MCPServerStatus, o Observation) {
+	spec, previous := &o.Server.Spec, &o.Server.Status
+	in := func(referred bool, now, before string) string {
+		if !referred {
+			return ""
+		}
+		return cmp.Or(now, before)
+	}
+	next.OIDCConfigHash = in(spec.OIDCConfigRef != nil, o.Hashes.OIDC, previous.OIDCConfigHash)
+	next.AuthzConfigHash = in(spec.AuthzConfigRef != nil, o.Hashes.Authz, previous.AuthzConfigHash)
+	next.ExternalAuthConfigHash = in(spec.ExternalAuthConfigRef != nil, o.Hashes.ExternalAuth, previous.ExternalAuthConfigHash)
+	next.AuthServerConfigHash = in(spec.AuthServerRef != nil, o.Hashes.AuthServer, previous.AuthServerConfigHash)
+	next.ToolConfigHash = in(spec.ToolConfigRef != nil, o.Hashes.Tool, previous.ToolConfigHash)
+	next.TelemetryConfigHash = in(spec.TelemetryConfigRef != nil, o.Hashes.Telemetry, previous.TelemetryConfigHash)
+	next.WebhookConfigHash = in(spec.WebhookConfigRef != nil, o.Hashes.Webhook, previous.WebhookConfigHash)
+}
+
+// hashesOf are the hashes that a status tells.
+func hashesOf(s *v1beta1.MCPServerStatus) configs.Hashes {
+	return configs.Hashes{
+		OIDC: s.OIDCConfigHash, Authz: s.AuthzConfigHash, ExternalAuth: s.ExternalAuthConfigHash, AuthServer: s.AuthServerConfigHash,
+		Tool: s.ToolConfigHash, Telemetry: s.TelemetryConfigHash, Webhook: s.WebhookConfigHash,
+	}
+}
+
 func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
-	if len(o.Invalid) > 0 {
-		return v1beta1.PhaseFailed, prefixInvalid + o.Invalid[0].Message
+	if wrong := o.wrong(); len(wrong) > 0 {
+		return v1beta1.PhaseFailed, prefixInvalid + wrong[0].Message
 	}
 	for _, refusal := range o.Refusals {
 		if refusal.Condition == v1beta1.ConditionApplied {
@@ -124,7 +153,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.clear(o.Unsettled || o.Forbidden && contested, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, "Every object is written"})
 	}
-	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.Invalid} {
+	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.wrong()} {
 		set.override(group)
 	}
 	return set.sorted()

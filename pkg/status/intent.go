@@ -24,11 +24,32 @@ func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhive
 	if status.URL != "" {
 		config.WithURL(status.URL)
 	}
-	config.WithConditions(conditionConfigs(status.Conditions)...)
+	withHashes(config, &status)
+	config.WithConditions(ConditionConfigs(status.Conditions)...)
 	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
 }
 
-func conditionConfigs(conditions []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
+func withHashes(config *toolhivev1beta1ac.MCPServerStatusApplyConfiguration, status *v1beta1.MCPServerStatus) {
+	for _, hash := range []struct {
+		value string
+		set   func(string) *toolhivev1beta1ac.MCPServerStatusApplyConfiguration
+	}{
+		{status.OIDCConfigHash, config.WithOIDCConfigHash},
+		{status.AuthzConfigHash, config.WithAuthzConfigHash},
+		{status.ExternalAuthConfigHash, config.WithExternalAuthConfigHash},
+		{status.AuthServerConfigHash, config.WithAuthServerConfigHash},
+		{status.ToolConfigHash, config.WithToolConfigHash},
+		{status.TelemetryConfigHash, config.WithTelemetryConfigHash},
+		{status.WebhookConfigHash, config.WithWebhookConfigHash},
+	} {
+		if hash.value != "" {
+			hash.set(hash.value)
+		}
+	}
+}
+
+// ConditionConfigs returns the apply configurations of conditions, in their order.
+func ConditionConfigs(conditions []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
 	configs := make([]*metav1ac.ConditionApplyConfiguration, 0, len(conditions))
 	for _, c := range conditions {
 		configs = append(configs, metav1ac.Condition().

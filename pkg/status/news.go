@@ -55,7 +55,7 @@ const (
 // isWaiting reports whether a condition says that an MCPServer waits for its turn. In a large installation there are many,
 // and an event for each would say nothing that the condition does not.
 func isWaiting(c metav1.Condition) bool {
-	return c.Type == v1beta1.ConditionTakenOver && c.Reason == v1beta1.ReasonWaiting
+	return c.Type == v1beta1.ConditionTakenOver && c.Reason == v1beta1.ReasonWaiting || c.Reason == v1beta1.ReasonWaitingForTurn
 }
 
 // isProgress tells whether a condition is about a takeover that goes as it should.

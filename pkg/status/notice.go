@@ -19,7 +19,7 @@ func Notice(server *v1beta1.MCPServer, f Finding, unreported []metav1.Condition,
 ) {
 	set := conditionSet{previous: server.Status.Conditions, unreported: unreported, generation: server.Generation, now: now}
 	set.add(f)
-	of := toolhivev1beta1ac.MCPServerStatus().WithConditions(conditionConfigs(set.collected)...)
+	of := toolhivev1beta1ac.MCPServerStatus().WithConditions(ConditionConfigs(set.collected)...)
 	news = NewEvents(server.Status, v1beta1.MCPServerStatus{Conditions: set.collected})
 	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(of), set.collected, news
 }

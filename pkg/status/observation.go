@@ -4,11 +4,14 @@
 package status
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -25,6 +28,10 @@ type Observation struct {
 	LosesSessions bool
 	// Invalid are the reasons for which nothing was rendered; with any of them no child was written.
 	Invalid []Finding
+	// Held are the reasons for which the proxy, and what it reads, was not written; everything else was.
+	Held []Finding
+	// Hashes are those of what the MCPServer refers to, where it can be used.
+	Hashes configs.Hashes
 	// Notices are conditions that do not keep the MCPServer from being served.
 	Notices []Finding
 	// Requests are conditions that tell what became of what the MCPServer's author asks for beside its spec.
@@ -72,6 +79,9 @@ type Finding struct {
 	// Message of the condition.
 	Message string
 }
+
+// wrong is what is wrong with the spec, or with what it refers to.
+func (o Observation) wrong() []Finding { return slices.Concat(o.Invalid, o.Held) }
 
 // backendReady tells whether at least one backend pod is ready.
 func (o Observation) backendReady() bool {

@@ -69,8 +69,8 @@ func (o Observation) unwritten() (reason, message string) {
 // rollout that is stuck. Its Reason is empty when there is nothing.
 func stall(o Observation) Finding {
 	switch {
-	case len(o.Invalid) > 0:
-		return o.Invalid[0]
+	case len(o.wrong()) > 0:
+		return o.wrong()[0]
 	case len(o.Refusals) > 0:
 		return o.Refusals[0]
 	}
@@ -121,12 +121,13 @@ func (o Observation) serves() bool {
 }
 
 // tierServes tells whether a rollout is over. One whose workload's controller has not looked at the last change yet is
-// taken for what it was, unless it is the spec that has changed: other changes, such as one of the number of replicas, do
-// not roll pods out as a rule.
+// taken for what it was, unless it is the spec that has changed, or something that it refers to: other changes, such as one of
+// the number of replicas, do not roll pods out as a rule.
 func (o Observation) tierServes(state rollout.State) bool {
-	previous := o.Server.Status
+	previous, next := o.Server.Status, o.Server.Status
+	setHashes(&next, o)
 	return state.Serves() || state.Reason == rollout.Unobserved && previous.ObservedGeneration == o.Server.Generation &&
-		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
+		hashesOf(&previous) == hashesOf(&next) && meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 
 // comesAbout tells whether rollouts go on by themselves.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -90,27 +91,35 @@ func TestStalledMessage(t *testing.T) {
 }
 
 // A workload that its controller has not looked at since the last change is taken for what it was, unless it is the spec
-// that has changed.
+// that has changed, or something that it refers to.
 func TestNotObserved(t *testing.T) {
+	policed := server()
+	policed.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "policy"}
 	served := status.Compute(status.Observation{
-		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
+		Server: policed, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
+		Hashes: configs.Hashes{Authz: "a"},
 	}, noon)
 	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.Unobserved, Ready: true}
 	for name, c := range map[string]struct {
 		previous   v1beta1.MCPServerStatus
 		generation int64
-		want       metav1.ConditionStatus
+		// policy is the hash of what the MCPServer refers to.
+		policy string
+		want   metav1.ConditionStatus
 	}{
-		"somebody scales it":            {served, 3, metav1.ConditionTrue},
-		"the spec changes":              {served, 4, metav1.ConditionFalse},
-		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, metav1.ConditionFalse},
-		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, metav1.ConditionFalse},
+		"somebody scales it":            {served, 3, "a", metav1.ConditionTrue},
+		"the policy cannot be used":     {served, 3, "", metav1.ConditionTrue},
+		"the spec changes":              {served, 4, "a", metav1.ConditionFalse},
+		"the policy changes":            {served, 3, "b", metav1.ConditionFalse},
+		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, "a", metav1.ConditionFalse},
+		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, "a", metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server()
+			s := policed.DeepCopy()
 			s.Generation, s.Status = c.generation, c.previous
 			got := status.Compute(status.Observation{
 				Server: s, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: unobserved, Backend: serving,
+				Hashes: configs.Hashes{Authz: c.policy},
 			}, noon)
 			if ready := find(got, v1beta1.ConditionReady); ready.Status != c.want {
 				t.Errorf("Ready is %+v, want %s", ready, c.want)
