@@ -72,10 +72,12 @@ func ahead(v *view) (names string, forged []apply.ObjectRef) {
 	return strings.Join(found, " "), forged
 }
 
-// isAhead reports whether a child tells of a later generation of the MCPServer than this pass knows.
+// isAhead reports whether a child tells of a later generation of the MCPServer, or of a newer state of what that refers to, than this
+// pass knows.
 func (v *view) isAhead(live metav1.Object) bool {
 	source := apply.Source{UID: v.server.UID, Generation: v.server.Generation}
-	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource)
+	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource) ||
+		len(v.references.Ahead(live, v1beta1.AnnotationReferences)) > 0
 }
 
 // unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.

@@ -5,71 +5,65 @@ package controller
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/watch"
 	builtinac "k8s.io/client-go/applyconfigurations"
-	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive"
+	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
-	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// apiServer answers for two fake clientsets. The trackers of client-go know neither UIDs nor versions nor
-// subresources; this one keeps managedFields, preconditions, generations and the status apart as an API server
-// does. It does not default, validate or collect garbage: what happens on a real one is for suites on a real one.
+// apiServer is an API server in memory with two clientsets, whose requests it records and checks. It does not default, validate
+// or collect garbage: what happens on a real one is for suites on a real one.
 type apiServer struct {
 	t       *testing.T
-	core    *kubefake.Clientset
-	servers *versionedfake.Clientset
+	api     *apiserver.Server
+	core    kubernetes.Interface
+	servers versioned.Interface
+	// arriving is asked about each request before anything else; an error is the answer.
+	arriving hook[*apiserver.Request]
 	// before is asked before each write; an error is the answer.
-	before hook
+	before hook[write]
 	// after is asked after each apply and each edit of managedFields; an error is the answer although it was made.
-	after hook
+	after hook[write]
 
-	scheme            *runtime.Scheme
-	tracker           clienttesting.ObjectTracker
-	builtin, toolhive managedfields.TypeConverter
-
-	mu      sync.Mutex
-	version int
-	uids    int
-	writes  []write
+	mu       sync.Mutex
+	writes   []write
+	requests []*apiserver.Request
 }
 
-// hook is what a test has asked about writes. It may be set while an operator writes.
-type hook struct {
-	asked atomic.Pointer[func(w write) error]
+// hook is what a test has asked about requests. It may be set while an operator sends them.
+type hook[R any] struct {
+	asked atomic.Pointer[func(R) error]
 }
 
-func (h *hook) set(ask func(w write) error) { h.asked.Store(&ask) }
+func (h *hook[R]) set(ask func(R) error) { h.asked.Store(&ask) }
 
 // ask returns the answer, which is nil as long as nothing is set.
-func (h *hook) ask(w write) error {
+func (h *hook[R]) ask(request R) error {
 	if ask := h.asked.Load(); ask != nil && *ask != nil {
-		return (*ask)(w)
+		return (*ask)(request)
 	}
 	return nil
 }
@@ -93,28 +87,74 @@ func (w write) String() string {
 	return strings.TrimSpace(w.verb + " " + target + " " + w.manager)
 }
 
-func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
-	t.Helper()
-	s := &apiServer{t: t, core: &kubefake.Clientset{}, servers: &versionedfake.Clientset{}, scheme: runtime.NewScheme(), version: 1000}
-	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s.scheme); err != nil {
-			t.Fatal(err)
+// served are the kinds of an apiServer. Their strategy leaves a status where it is, so that a test changes it with the spec.
+var served = sync.OnceValues(func() (map[reflect.Type]*apiserver.Kind, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
 		}
 	}
-	s.tracker = clienttesting.NewObjectTracker(s.scheme, serializer.NewCodecFactory(s.scheme).UniversalDecoder())
-	s.builtin = builtinac.NewTypeConverter(s.scheme)
-	s.toolhive = applyconfiguration.NewTypeConverter(s.scheme)
-	for _, fake := range []*clienttesting.Fake{&s.core.Fake, &s.servers.Fake} {
-		fake.AddReactor("patch", "*", s.patch)
-		fake.AddReactor("delete", "*", s.delete)
-		fake.AddReactor("*", "*", clienttesting.ObjectReaction(s.tracker))
-		fake.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
-			w, err := s.tracker.Watch(action.GetResource(), action.GetNamespace(), action.(clienttesting.WatchActionImpl).ListOptions)
-			if err != nil {
-				return true, nil, err
-			}
-			return true, selective{watch.Filter(w, selectedBy(action.(clienttesting.WatchAction).GetWatchRestrictions().Labels))}, nil
-		})
+	builtin, custom := builtinac.NewTypeConverter(scheme), applyconfiguration.NewTypeConverter(scheme)
+	kinds := map[reflect.Type]*apiserver.Kind{}
+	all := []runtime.Object{
+		&appsv1.ReplicaSet{}, &corev1.Pod{},
+		&v1beta1.MCPServer{}, &v1beta1.MCPOIDCConfig{}, &v1beta1.MCPAuthzConfig{}, &v1beta1.MCPExternalAuthConfig{},
+		&v1beta1.MCPToolConfig{}, &v1beta1.MCPTelemetryConfig{}, &v1beta1.MCPGroup{}, &v1alpha1.MCPWebhookConfig{},
+	}
+	for _, child := range inventory.Children() {
+		empty, err := scheme.New(child.GroupVersionResource().GroupVersion().WithKind(child.Kind.Kind))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, empty)
+	}
+	for _, empty := range all {
+		gvks, _, err := scheme.ObjectKinds(empty)
+		if err != nil {
+			return nil, err
+		}
+		of, gvk := reflect.TypeOf(empty), gvks[0]
+		if kinds[of] != nil {
+			continue // There is more than one child of the kind.
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		kind := &apiserver.Kind{
+			GroupVersionKind: gvk, Resource: resource.Resource, Graceful: gvk.Kind == "Pod", Fields: builtin, Scheme: scheme,
+			New:      func() runtime.Object { return reflect.New(of.Elem()).Interface().(runtime.Object) },
+			Strategy: apiserver.Basic{Counts: gvk.Group == appsv1.GroupName || gvk.Group == toolhive.GroupName},
+		}
+		if gvk.Group == toolhive.GroupName {
+			kind.Fields = custom
+		}
+		if err := kind.Prepare(); err != nil {
+			return nil, err
+		}
+		kinds[of] = kind
+	}
+	return kinds, nil
+})
+
+func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
+	t.Helper()
+	s := &apiServer{t: t}
+	kinds, err := served()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*apiserver.Kind
+	for _, kind := range kinds {
+		all = append(all, kind)
+	}
+	if s.api, err = apiserver.New(all...); err != nil {
+		t.Fatal(err)
+	}
+	config := s.api.Connect("operator", s.intercept, false)
+	if s.core, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if s.servers, err = versioned.NewForConfig(config); err != nil {
+		t.Fatal(err)
 	}
 	for _, obj := range objects {
 		s.add(obj)
@@ -122,169 +162,89 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	return s
 }
 
-// selective is a watch of objects that are selected; the tracker of the fake clientset selects none. Once it is
-// stopped nobody takes its last events.
-type selective struct{ watch.Interface }
-
-func (w selective) Stop() {
-	w.Interface.Stop()
-	go func() {
-		for range w.ResultChan() {
-		}
-	}()
-}
-
-// selectedBy keeps the events of objects whose labels are selected. To a watch, an object that loses them is deleted.
-func selectedBy(selector labels.Selector) watch.FilterFunc {
-	return func(event watch.Event) (watch.Event, bool) {
-		obj, err := meta.Accessor(event.Object)
-		if err != nil || selector == nil || selector.Matches(labels.Set(obj.GetLabels())) {
-			return event, true
-		}
-		event.Type = watch.Deleted
-		return event, true
-	}
-}
-
-// patch is the reaction to an apply, and to an edit of managedFields.
-func (s *apiServer) patch(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch := action.(clienttesting.PatchActionImpl)
-	if patch.PatchType == types.JSONPatchType {
-		return s.edit(patch)
-	}
-	body := &unstructured.Unstructured{}
-	if err := json.Unmarshal(patch.Patch, &body.Object); err != nil {
-		s.t.Errorf("body: %v", err)
-	}
-	w := write{
-		verb: "apply", manager: patch.PatchOptions.FieldManager, kind: body.GetKind(), subresource: patch.Subresource,
-		name: patch.Name, patch: patch.Patch,
-	}
-	if patch.PatchType != types.ApplyPatchType {
-		s.t.Errorf("%s is no apply but %s", w, patch.PatchType)
-	}
-	if force := patch.PatchOptions.Force; force != nil && *force && strings.HasPrefix(w.manager, "freehold-") {
-		s.t.Errorf("%s is forced", w)
-	}
+// intercept is the apiserver.Interceptor of both clientsets.
+func (s *apiServer) intercept(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 	s.mu.Lock()
-	s.writes = append(s.writes, w)
+	s.requests = append(s.requests, r)
 	s.mu.Unlock()
+	if err := s.arriving.ask(r); err != nil {
+		return refuse(err)
+	}
+	if !slices.Contains([]string{"apply", "patch", "delete"}, r.Verb) {
+		return serve()
+	}
+	w := s.check(r)
+	if r.Verb != "apply" || strings.HasPrefix(w.manager, "freehold-") {
+		// What a test applies by itself is no write to count; to drop it afterwards could drop the answer to it as well.
+		s.mu.Lock()
+		s.writes = append(s.writes, w)
+		s.mu.Unlock()
+	}
 	if err := s.before.ask(w); err != nil {
-		return true, nil, err
+		return refuse(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	obj, err := s.apply(patch, body)
-	if err == nil {
-		err = s.after.ask(w)
+	answer := serve()
+	if w.verb == "delete" || answer.Code >= 300 {
+		return answer
 	}
-	if err != nil {
-		return true, nil, err
+	if err := s.after.ask(w); err != nil {
+		return refuse(err)
 	}
-	return true, obj, nil
+	return answer
 }
 
-func (s *apiServer) apply(patch clienttesting.PatchActionImpl, body *unstructured.Unstructured) (runtime.Object, error) {
-	gvr, gvk, options := patch.Resource, body.GroupVersionKind(), patch.PatchOptions
-	found, err := s.tracker.Get(gvr, patch.Namespace, patch.Name)
-	exists := err == nil
-	switch {
-	case !exists && !apierrors.IsNotFound(err):
-		return nil, err
-	case !exists && patch.Subresource != "":
-		return nil, apierrors.NewNotFound(gvr.GroupResource(), patch.Name)
-	case !exists && body.GetUID() != "":
-		return nil, apierrors.NewConflict(gvr.GroupResource(), patch.Name, fmt.Errorf("uid mismatch: no existing object was found"))
-	case !exists:
-		if found, err = s.scheme.New(gvk); err != nil {
-			return nil, err
+// refuse returns the answer of an API server, or none for an error of another kind.
+func refuse(err error) apiserver.Answer {
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		return apiserver.Refuse(err)
+	}
+	return apiserver.Answer{Broken: err}
+}
+
+// check returns what a request writes, and fails the test if it may not be sent.
+func (s *apiServer) check(r *apiserver.Request) write {
+	w := write{verb: r.Verb, manager: r.Manager, kind: r.Kind.Kind, subresource: r.Subresource, name: r.Name, patch: r.Body}
+	switch r.Verb {
+	case "apply":
+		if r.Force && strings.HasPrefix(w.manager, "freehold-") {
+			s.t.Errorf("%s is forced", w)
 		}
-		found.GetObjectKind().SetGroupVersionKind(gvk)
-	}
-	manager, err := s.fieldManager(gvk, patch.Subresource)
-	if err != nil {
-		return nil, err
-	}
-	applied, err := manager.Apply(found.DeepCopyObject(), body.DeepCopy(), options.FieldManager, options.Force != nil && *options.Force)
-	if err != nil {
-		return nil, err
-	}
-	live, next := access(found), access(applied)
-	if exists {
-		if version := body.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
-			return nil, apierrors.NewConflict(gvr.GroupResource(), patch.Name, fmt.Errorf("the object has been modified"))
+	case "delete":
+		w.manager, w.kind, w.patch = "", r.Kind.Resource, nil
+		if err := json.Unmarshal(r.Body, &w.deletion); err != nil {
+			s.t.Errorf("%s: %v", w, err)
 		}
-		next.SetUID(live.GetUID())
-		next.SetResourceVersion(live.GetResourceVersion())
-		next.SetGeneration(live.GetGeneration())
-		if equality.Semantic.DeepEqual(found, applied) {
-			return found, nil
+		if want := w.deletion.Preconditions; want == nil || want.UID == nil || want.ResourceVersion == nil {
+			s.t.Errorf("%s has no preconditions", w)
 		}
+	default:
+		w.verb = "edit"
+		s.checkEdit(w, r.PatchType)
 	}
-	return s.store(gvr, found, applied, exists)
+	return w
 }
 
-// store keeps an object as the next version of another, or ends it when it was going and nothing holds it.
-func (s *apiServer) store(gvr schema.GroupVersionResource, before, after runtime.Object, exists bool) (runtime.Object, error) {
-	obj := access(after)
-	s.version++
-	obj.SetResourceVersion(strconv.Itoa(s.version))
-	if !exists {
-		s.uids++
-		obj.SetUID(types.UID(fmt.Sprint("uid-", s.uids)))
-		obj.SetCreationTimestamp(metav1.NewTime(bubbleStart))
+// checkEdit fails the test if a patch is not one of managedFields, under the guard of UID and version, and of nothing else.
+func (s *apiServer) checkEdit(w write, media types.PatchType) {
+	if media != types.JSONPatchType {
+		s.t.Errorf("%s is neither an apply nor a JSON patch but %s", w, media)
+		return
 	}
-	if !equality.Semantic.DeepEqual(specOf(s.t, before), specOf(s.t, after)) && hasGeneration(gvr) {
-		obj.SetGeneration(obj.GetGeneration() + 1)
+	var operations []struct{ Op, Path string }
+	if err := json.Unmarshal(w.patch, &operations); err != nil {
+		s.t.Errorf("%s: %v", w, err)
 	}
-	if !exists {
-		return after, s.tracker.Create(gvr, after, obj.GetNamespace())
+	guards := map[string]bool{"test /metadata/uid": true, "replace /metadata/resourceVersion": true}
+	for _, o := range operations {
+		name := o.Op + " " + o.Path
+		if !guards[name] && name != "add /metadata/managedFields" {
+			s.t.Errorf("%s is no edit of managedFields: %s", w, w.patch)
+		}
+		delete(guards, name)
 	}
-	if err := s.tracker.Update(gvr, after, obj.GetNamespace()); err != nil {
-		return nil, err
+	if len(guards) > 0 {
+		s.t.Errorf("%s is not guarded: %s", w, w.patch)
 	}
-	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		return after, s.tracker.Delete(gvr, obj.GetNamespace(), obj.GetName())
-	}
-	return after, nil
-}
-
-func (s *apiServer) fieldManager(gvk schema.GroupVersionKind, subresource string) (*managedfields.FieldManager, error) {
-	converter := s.builtin
-	if gvk.Group == toolhive.GroupName {
-		converter = s.toolhive
-	}
-	return managedfields.NewDefaultFieldManager(converter, s.scheme, noDefaults{}, s.scheme, gvk, gvk.GroupVersion(), subresource, nil)
-}
-
-// noDefaults is a runtime.ObjectDefaulter.
-type noDefaults struct{}
-
-func (noDefaults) Default(runtime.Object) {}
-
-// delete is the reaction to a delete. It checks preconditions and honours finalizers.
-func (s *apiServer) delete(action clienttesting.Action) (bool, runtime.Object, error) {
-	del := action.(clienttesting.DeleteActionImpl)
-	w := write{verb: "delete", kind: del.Resource.Resource, name: del.Name, deletion: del.DeleteOptions}
-	s.mu.Lock()
-	s.writes = append(s.writes, w)
-	s.mu.Unlock()
-	if err := s.before.ask(w); err != nil {
-		return true, nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, err := s.tracker.Get(del.Resource, del.Namespace, del.Name)
-	if err != nil {
-		return true, nil, err
-	}
-	obj, want := access(found), del.DeleteOptions.Preconditions
-	if want == nil || want.UID == nil || want.ResourceVersion == nil {
-		s.t.Errorf("%s has no preconditions", w)
-	} else if *want.UID != obj.GetUID() || *want.ResourceVersion != obj.GetResourceVersion() {
-		return true, nil, apierrors.NewConflict(del.Resource.GroupResource(), del.Name, fmt.Errorf("precondition"))
-	}
-	return true, nil, s.tracker.Delete(del.Resource, del.Namespace, del.Name)
 }
 
 // took returns the writes since it was asked last, in their order.
@@ -299,78 +259,82 @@ func (s *apiServer) took() []string {
 	return short
 }
 
-// reads returns, sorted by nothing but their order, the requests that only read.
+// requested returns all requests since it was asked last, in their order.
+func (s *apiServer) requested() []*apiserver.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests := s.requests
+	s.requests = nil
+	return requests
+}
+
+// reads returns the short form of those that only read.
 func (s *apiServer) reads() []string {
 	var reads []string
-	for _, fake := range []*clienttesting.Fake{&s.core.Fake, &s.servers.Fake} {
-		for _, action := range fake.Actions() {
-			switch action.GetVerb() {
-			case "get", "list", "watch":
-				reads = append(reads, action.GetVerb()+" "+action.GetResource().Resource)
-			}
+	for _, r := range s.requested() {
+		if !r.Writes() {
+			reads = append(reads, r.Verb+" "+r.Kind.Resource)
 		}
-		fake.ClearActions()
 	}
 	return reads
+}
+
+// onReads asks about the requests that list or watch a resource; an error is the answer.
+func (s *apiServer) onReads(resource string, ask func() error) {
+	s.arriving.set(func(r *apiserver.Request) error {
+		if r.Kind.Resource == resource && (r.Verb == "list" || r.Verb == "watch") {
+			return ask()
+		}
+		return nil
+	})
+}
+
+// hold keeps the events of a resource from the caches, or lets go of them.
+func (s *apiServer) hold(resource string, held bool) {
+	for _, w := range s.api.Watches() {
+		if w.Kind.Resource == resource {
+			w.Hold(held)
+		}
+	}
 }
 
 // add puts an object there as somebody else would.
 func (s *apiServer) add(obj runtime.Object) {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.uids++
-	m := access(obj)
-	m.SetResourceVersion(strconv.Itoa(s.version))
-	if m.GetUID() == "" {
-		m.SetUID(types.UID(fmt.Sprint("uid-", s.uids)))
-	}
-	if err := s.tracker.Add(obj); err != nil {
-		s.t.Fatal(err)
-	}
+	stored := obj.DeepCopyObject()
+	s.api.Put(s.kindOf(obj), stored)
+	access(obj).SetUID(access(stored).GetUID())
+	access(obj).SetResourceVersion(access(stored).GetResourceVersion())
 }
 
-// get returns an object as it is.
+// get returns an object as it is, to a client.
 func get[L runtime.Object](s *apiServer, name string) (found L, ok bool) {
 	s.t.Helper()
-	obj, err := s.tracker.Get(resourceOf[L](s), "shop", name)
-	if err != nil {
+	obj, ok := s.api.Get(s.kindOf(found), "shop", name)
+	if !ok {
 		return found, false
 	}
-	return obj.(L), true
+	found = obj.DeepCopyObject().(L)
+	found.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return found, true
 }
 
 // change writes an object as another controller, or a user who edits it, would: what it changes it owns.
 func change[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	s.t.Helper()
-	s.changeAt(resourceOf[L](s), name, func(after runtime.Object) { edit(after.(L)) })
+	changeAs(s, "", "somebody", name, edit)
 }
 
-// changeAt is change for a resource.
-func (s *apiServer) changeAt(gvr schema.GroupVersionResource, name string, edit func(runtime.Object)) {
+// changeAs is change through a subresource, or none, by a manager.
+func changeAs[L runtime.Object](s *apiServer, subresource, manager, name string, edit func(L)) {
 	s.t.Helper()
-	found, err := s.tracker.Get(gvr, "shop", name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	after := found.DeepCopyObject()
-	edit(after)
-	gvks, _, err := s.scheme.ObjectKinds(found)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	manager, err := s.fieldManager(gvks[0], "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	updated, err := manager.Update(found.DeepCopyObject(), after, "somebody")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := s.store(gvr, found, updated, true); err != nil {
+	var empty L
+	s.changeAt(s.kindOf(empty), subresource, manager, name, func(obj runtime.Object) { edit(obj.(L)) })
+}
+
+func (s *apiServer) changeAt(kind *apiserver.Kind, subresource, manager, name string, edit func(runtime.Object)) {
+	s.t.Helper()
+	if err := s.api.Edit(kind, "shop", name, subresource, manager, edit); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -378,34 +342,24 @@ func (s *apiServer) changeAt(gvr schema.GroupVersionResource, name string, edit 
 // remove ends an object as a user would.
 func remove[L runtime.Object](s *apiServer, name string) {
 	s.t.Helper()
-	if err := s.tracker.Delete(resourceOf[L](s), "shop", name); err != nil {
+	var empty L
+	if err := s.api.Remove(s.kindOf(empty), "shop", name); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// resourceOf returns the resource of a type, which is a pointer to a struct.
-func resourceOf[L runtime.Object](s *apiServer) schema.GroupVersionResource {
+// kindOf returns the kind of an object, which may be nil.
+func (s *apiServer) kindOf(obj runtime.Object) *apiserver.Kind {
 	s.t.Helper()
-	gvks, _, err := s.scheme.ObjectKinds(reflect.New(reflect.TypeFor[L]().Elem()).Interface().(runtime.Object))
+	kinds, err := served()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	gvr, _ := meta.UnsafeGuessKindToResource(gvks[0])
-	return gvr
+	kind := kinds[reflect.TypeOf(obj)]
+	if kind == nil {
+		s.t.Fatalf("%T is not served", obj)
+	}
+	return kind
 }
 
 func access(obj runtime.Object) metav1.Object { return obj.(metav1.Object) }
-
-// hasGeneration tells the kinds that count the changes of their spec.
-func hasGeneration(gvr schema.GroupVersionResource) bool {
-	return gvr.Group == "apps" || gvr.Group == toolhive.GroupName
-}
-
-func specOf(t *testing.T, obj runtime.Object) any {
-	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content["spec"]
-}

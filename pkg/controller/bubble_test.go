@@ -62,7 +62,8 @@ func operate(t *testing.T, objects []runtime.Object, configure func(*Config), te
 func start(t *testing.T, s *apiServer, configure func(*Config)) *operating {
 	t.Helper()
 	o := &operating{apiServer: s, events: &recorder{}, ended: make(chan error, 1)}
-	config := Config{Core: s.core, Servers: s.servers, Recorder: o.events, Workers: 2}
+	// Tests of what an MCPServer's children are made from do not count writes to what it refers to.
+	config := Config{Core: s.core, Servers: s.servers, Recorder: o.events, Workers: 2, Configs: ConfigsToolHive}
 	if configure != nil {
 		configure(&config)
 	}

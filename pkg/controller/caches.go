@@ -6,11 +6,13 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -33,6 +35,7 @@ type caches struct {
 
 // scope are the informers of one namespace, or of all.
 type scope struct {
+	namespace string
 	// children are the informers of children, by the label that selects them.
 	children map[inventory.Selector]informers.SharedInformerFactory
 	proxies  informers.SharedInformerFactory
@@ -45,6 +48,10 @@ type scope struct {
 	// replicaSetStore holds the ReplicaSets of all proxies.
 	replicaSetStore cache.SharedIndexInformer
 	childStores     map[childKey]cache.SharedIndexInformer
+	// configStores hold what MCPServers refer to, by kind.
+	configStores map[string]*optionalStore
+	// running are those that wait for configStores to fill.
+	running sync.WaitGroup
 }
 
 // childKey is what tells the informers of children apart.
@@ -56,7 +63,7 @@ type childKey struct {
 func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.Selector} }
 
 func newCaches(
-	core kubernetes.Interface, servers versioned.Interface,
+	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
 	namespaces []string, resync time.Duration, reduce *reducer,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
@@ -64,7 +71,7 @@ func newCaches(
 	}
 	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, reduce, namespace, resync)
+		s, err := newScope(core, servers, others, reduce, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -74,17 +81,27 @@ func newCaches(
 }
 
 func newScope(
-	core kubernetes.Interface, servers versioned.Interface, reduce *reducer, namespace string, resync time.Duration,
+	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
+	reduce *reducer, namespace string, resync time.Duration,
 ) (*scope, error) {
 	s := &scope{
-		children: map[inventory.Selector]informers.SharedInformerFactory{},
-		proxies:  podInformers(core, namespace, render.AnyProxySelector(), resync),
-		backends: podInformers(core, namespace, render.AnyBackendSelector(), resync),
-		toolhive: toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
+		namespace: namespace,
+		children:  map[inventory.Selector]informers.SharedInformerFactory{},
+		proxies:   podInformers(core, namespace, render.AnyProxySelector(), resync),
+		backends:  podInformers(core, namespace, render.AnyBackendSelector(), resync),
+		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
 	if err := s.serverStore.SetTransform(newTexts().slimServer); err != nil {
 		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
+	}
+	if err := s.serverStore.AddIndexers(cache.Indexers{serversByReference: referencesOfServer}); err != nil {
+		return nil, fmt.Errorf("cannot index MCPServers: %w", err)
+	}
+	s.configStores = map[string]*optionalStore{}
+	for kind, informer := range configInformers(s.toolhive) {
+		row := managers.ConfigOf(v1beta1.Kind(kind))
+		s.configStores[kind] = &optionalStore{SharedIndexInformer: informer, definition: newDefinition(others, row.GroupVersionResource())}
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
@@ -134,8 +151,9 @@ func selecting(
 }
 
 // start begins to watch, until the first context ends, and returns when every cache holds a complete list or
-// the second context ends.
-func (c *caches) start(ctx, filling context.Context) error {
+// the second context ends. Those of what MCPServers refer to are not waited for: wake is called with the MCPServers that need them
+// when they are filled.
+func (c *caches) start(ctx, filling context.Context, wake func(server cache.ObjectName)) error {
 	var synced []cache.InformerSynced
 	for _, s := range c.byNamespace {
 		for _, factory := range s.children {
@@ -144,6 +162,7 @@ func (c *caches) start(ctx, filling context.Context) error {
 		s.proxies.Start(ctx.Done())
 		s.backends.Start(ctx.Done())
 		s.toolhive.Start(ctx.Done())
+		s.wakeOnceFilled(ctx, wake)
 		synced = append(synced, s.serverStore.HasSynced, s.proxyStore.HasSynced, s.backendStore.HasSynced, s.replicaSetStore.HasSynced)
 		for _, store := range s.childStores {
 			synced = append(synced, store.HasSynced)
@@ -164,6 +183,7 @@ func (c *caches) shutdown() {
 		s.proxies.Shutdown()
 		s.backends.Shutdown()
 		s.toolhive.Shutdown()
+		s.running.Wait()
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // configMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
@@ -133,13 +132,3 @@ func (c *configMaps) get(namespace, name string) (found *corev1.ConfigMap, known
 
 // shutdown returns when all watches have ended; their context must have been cancelled.
 func (c *configMaps) shutdown() { c.running.Wait() }
-
-// input is what the children are rendered from. known is false when a ConfigMap that the MCPServer refers to has not
-// been read yet, and nothing can be said.
-func (c *Controller) input(ctx context.Context, v *view) (input render.Input, known bool) {
-	authz := authzReference(v.server)
-	c.configMaps.use(ctx, v.key, authz)
-	input = render.Input{Server: v.server, BackendProcess: v.backendProcess()}
-	input.AuthzConfigMap, known = c.configMaps.get(v.key.Namespace, authz)
-	return input, known
-}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -80,9 +80,9 @@ func TestConfigMapThatExists(t *testing.T) {
 		if _, known := w.get("shop", "rules"); known {
 			t.Error("a ConfigMap that nobody uses is known")
 		}
-		w.core.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.onReads("configmaps", func() error {
 			<-time.After(time.Minute) // an answer that takes its time
-			return false, nil, nil
+			return nil
 		})
 		w.use(w.ctx, key("web"), "rules", "")
 		synctest.Wait()
@@ -136,15 +136,15 @@ func TestConfigMapWithoutAName(t *testing.T) {
 
 func TestConfigMapWithSeveralUsers(t *testing.T) {
 	watching(t, []runtime.Object{configMap("rules", "1")}, func(t *testing.T, w *watched) {
-		w.core.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.onReads("configmaps", func() error {
 			<-time.After(time.Minute) // so that the second comes before the answer
-			return false, nil, nil
+			return nil
 		})
 		w.use(w.ctx, key("a"), "rules")
 		w.use(w.ctx, key("b"), "rules")
 		<-time.After(time.Minute)
 		w.expectWoken([]string{"a", "b"}, "it was read")
-		if diff := cmp.Diff([]string{"list configmaps", "watch configmaps"}, w.reads()); diff != "" {
+		if diff := cmp.Diff([]string{"watch configmaps"}, w.reads()); diff != "" {
 			t.Errorf("one watch for both (-want +got):\n%s", diff)
 		}
 		w.use(w.ctx, key("c"), "rules")
@@ -182,16 +182,13 @@ func TestConfigMapsAreSelectedByName(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
 		w.use(w.ctx, key("web"), "rules")
 		w.rested()
-		for _, action := range w.core.Actions() {
-			var fields, namespace string
-			switch action := action.(type) {
-			case clienttesting.ListAction:
-				fields = action.GetListRestrictions().Fields.String()
-			case clienttesting.WatchAction:
-				fields = action.GetWatchRestrictions().Fields.String()
-			}
-			if namespace = action.GetNamespace(); fields != "metadata.name=rules" || namespace != "shop" {
-				t.Errorf("%s in namespace %q with field selector %q", action.GetVerb(), namespace, fields)
+		requests := w.requested()
+		if len(requests) == 0 {
+			t.Error("nothing is watched")
+		}
+		for _, r := range requests {
+			if fields := r.Query.Get("fieldSelector"); fields != "metadata.name=rules" || r.Namespace != "shop" {
+				t.Errorf("%s in namespace %q with field selector %q", r.Verb, r.Namespace, fields)
 			}
 		}
 	})
@@ -227,7 +224,14 @@ func TestMCPServerWithAConfigMap(t *testing.T) {
 		return map[string]string{"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["` + policy + `"],"entities_json":"[]"}}`}
 	}
 	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
-		o.expect([]string{"apply MCPServer/web freehold-finalizer", "apply MCPServer/web/status freehold-status"}, "the ConfigMap is missing")
+		if got := o.took(); !slices.Contains(got, "apply StatefulSet/web freehold-backend") || slices.Contains(got, "apply ConfigMap/web-runconfig freehold-runconfig") {
+			t.Errorf("writes %v while the ConfigMap is missing", got)
+		}
+		backendReady(o.apiServer, "web")
+		o.rest()
+		if _, made := get[*appsv1.Deployment](o.apiServer, "web"); made {
+			t.Error("there is a proxy without its policy")
+		}
 		if status, reason, _ := o.condition("web", v1beta1.ConditionAuthzConfigValidated); status != metav1.ConditionFalse {
 			t.Errorf("AuthzConfigValidated is %q because of %q", status, reason)
 		}
@@ -235,7 +239,7 @@ func TestMCPServerWithAConfigMap(t *testing.T) {
 		there.Data = rules("permit(principal, action, resource);")
 		o.add(there)
 		o.rest()
-		if got := o.took(); !slices.Contains(got, "apply StatefulSet/web freehold-backend") {
+		if got := o.took(); !slices.Contains(got, "apply Deployment/web freehold-proxy") {
 			t.Errorf("writes %v after the ConfigMap came", got)
 		}
 		if status, reason, message := o.condition("web", v1beta1.ConditionAuthzConfigValidated); status != metav1.ConditionTrue {
@@ -276,11 +280,10 @@ func (s *apiServer) configNamed(base string) string {
 }
 
 // configs returns all ConfigMaps.
-func (s *apiServer) configs() []corev1.ConfigMap {
+func (s *apiServer) configs() (configs []*corev1.ConfigMap) {
 	s.t.Helper()
-	list, err := s.tracker.List(resourceOf[*corev1.ConfigMap](s), corev1.SchemeGroupVersion.WithKind("ConfigMap"), "shop")
-	if err != nil {
-		s.t.Fatal(err)
+	for _, obj := range s.api.List(s.kindOf(&corev1.ConfigMap{})) {
+		configs = append(configs, obj.(*corev1.ConfigMap))
 	}
-	return list.(*corev1.ConfigMapList).Items
+	return configs
 }

@@ -43,10 +43,10 @@ func seize(t *testing.T, o *operating, image string) {
 	if image != "" {
 		config.WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(corev1ac.PodTemplateSpec().WithSpec(spec)))
 	}
+	o.took() // Before it, as the answer to it may come at once.
 	if _, err := o.core.AppsV1().StatefulSets("shop").Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	o.took()
 }
 
 // A field that another manager holds is told of once, costs no further request, holds nothing else up, and is

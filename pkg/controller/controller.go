@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -51,6 +53,9 @@ type Config struct {
 	Core kubernetes.Interface
 	// Servers is the client for MCPServers.
 	Servers versioned.Interface
+	// Dynamic is the client for kinds of ToolHive's that Freehold only counts, such as VirtualMCPServers, and for the definitions of
+	// kinds that the API server does not serve; nil counts none, and lists the latter kinds from time to time.
+	Dynamic dynamic.Interface
 	// Recorder takes events; nil drops them.
 	Recorder events.EventRecorder
 	// Observer is told of every write; nil for none.
@@ -67,8 +72,13 @@ type Config struct {
 	Resync time.Duration
 	// Takeover says what becomes of MCPServers that ToolHive has made; TakeoverAuto when empty.
 	Takeover TakeoverMode
+	// ConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of what they refer to;
+	// DefaultConfigRolloutsAtOnce when 0.
+	ConfigRolloutsAtOnce int
 	// TakeoversAtOnce is how many of a namespace are taken over at a time; DefaultTakeoversAtOnce when 0.
 	TakeoversAtOnce int
+	// Configs says which operator writes the status and the finalizer of what MCPServers refer to; ConfigsAuto when empty.
+	Configs ConfigsMode
 	// Clock tells the time of condition changes; the real one when nil.
 	Clock clock.PassiveClock
 }
@@ -87,14 +97,18 @@ type Controller struct {
 	adoptions     adoptions
 	capBackoff    *capBackoff
 	proxyRecovery *proxyRecovery
-	takeovers     *takeoverLimiter
-	takes         takes
-	rollouts      *rolloutTracker
-	unreported    unreported
-	rests         *rests
-	hidden        *hidden
+	takeovers     *turnLimiter
+	// configRollouts are those for a change of what MCPServers refer to.
+	configRollouts *turnLimiter
+	takes          takes
+	rollouts       *rolloutTracker
+	unreported     unreported
+	rests          *rests
+	hidden         *hidden
+	confirmations  *confirmations
 	// configNames are the ConfigMaps whose names tell their content.
 	configNames *configNames
+	keeper      *configKeeper
 }
 
 // New returns a controller that has not started to watch.
@@ -107,6 +121,12 @@ func New(config Config) (*Controller, error) {
 	}
 	if config.Takeover == "" {
 		config.Takeover = TakeoverAuto
+	}
+	if config.Configs == "" {
+		config.Configs = ConfigsAuto
+	}
+	if config.ConfigRolloutsAtOnce == 0 {
+		config.ConfigRolloutsAtOnce = DefaultConfigRolloutsAtOnce
 	}
 	if config.TakeoversAtOnce == 0 {
 		config.TakeoversAtOnce = DefaultTakeoversAtOnce
@@ -123,7 +143,7 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
-	caches, err := newCaches(config.Core, config.Servers, config.Namespaces, config.Resync, &reducer{applier: applier, clients: clients})
+	caches, err := newCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync, &reducer{applier: applier, clients: clients})
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +159,13 @@ func New(config Config) (*Controller, error) {
 		capBackoff:    newCapBackoff(config.Clock),
 		proxyRecovery: newProxyRecovery(),
 		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock), rests: newRests(),
+		confirmations: newConfirmations(config.Clock),
 	}
-	c.takeovers = newTakeoverLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
+	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
+	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
-	if err := c.addHandlers(); err != nil {
+	c.keeper = newConfigKeeper(c)
+	if err := errors.Join(c.addHandlers(), c.keeper.addHandlers()); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -169,15 +192,16 @@ func (c *Controller) Run(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	var workers sync.WaitGroup
 	defer func() {
-		c.queue.ShutDown()
+		c.shutDownQueues()
 		workers.Wait()
 		stopWatching()
+		c.keeper.shutdown()
 		c.configMaps.shutdown()
 		c.caches.shutdown()
 		logger.Info("Controller has ended")
 	}()
 	defer context.AfterFunc(ctx, func() {
-		c.queue.ShutDown()
+		c.shutDownQueues()
 		time.AfterFunc(drainTimeout, stopWatching)
 	})()
 
@@ -185,13 +209,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	filling, cancel := context.WithCancel(watching)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if err := c.caches.start(watching, filling); err != nil {
+	if err := c.caches.start(watching, filling, c.queue.Add); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
 	c.resumeTakeovers()
+	c.resumeConfigRollouts()
 	logger.Info("Working", "workers", c.config.Workers)
 	for range c.config.Workers {
 		workers.Go(func() {
@@ -199,8 +224,19 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		})
 	}
+	for range keeperWorkers {
+		workers.Go(func() {
+			for c.keeper.next(ctx, watching) {
+			}
+		})
+	}
 	<-ctx.Done()
 	return nil
+}
+
+func (c *Controller) shutDownQueues() {
+	c.queue.ShutDown()
+	c.keeper.queue.ShutDown()
 }
 
 // next takes one key from the queue. A sync that has begun is finished even when the context has ended
@@ -233,6 +269,9 @@ func (c *Controller) addHandlers() error {
 			c.queue.Add(cache.MetaObjectToName(obj))
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
+		}
+		if err := s.watchConfigs(c.queue.Add); err != nil {
+			return fmt.Errorf("cannot watch what MCPServers refer to: %w", err)
 		}
 		if err := s.watchPods(c.queue.Add); err != nil {
 			return fmt.Errorf("cannot watch pods: %w", err)

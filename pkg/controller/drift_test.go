@@ -28,41 +28,18 @@ func rewrite[L runtime.Object](s *apiServer, name string, edit func(L)) {
 	if !ok {
 		s.t.Fatalf("%T %s does not exist", found, name)
 	}
-	after := found.DeepCopyObject().(L)
+	kind, after := s.kindOf(found), found.DeepCopyObject().(L)
 	edit(after)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.store(resourceOf[L](s), found, after, true); err != nil {
+	if err := kind.Strategy.Update("", after, found); err != nil {
 		s.t.Fatal(err)
 	}
+	s.api.Put(kind, after)
 }
 
 // updateAs changes an object under the name of any field manager.
 func updateAs[L runtime.Object](s *apiServer, manager, name string, edit func(L)) {
 	s.t.Helper()
-	found, ok := get[L](s, name)
-	if !ok {
-		s.t.Fatalf("%T %s does not exist", found, name)
-	}
-	after := found.DeepCopyObject().(L)
-	edit(after)
-	gvks, _, err := s.scheme.ObjectKinds(found)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	fields, err := s.fieldManager(gvks[0], "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	updated, err := fields.Update(found.DeepCopyObject(), after, manager)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.store(resourceOf[L](s), found, updated, true); err != nil {
-		s.t.Fatal(err)
-	}
+	changeAs(s, "", manager, name, edit)
 }
 
 // A value that was changed while managedFields stayed as they were comes back, whatever part of whichever child it is.

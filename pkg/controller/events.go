@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
@@ -41,7 +40,7 @@ func newNewsRecorder(to events.EventRecorder) newsRecorder {
 	return newsRecorder{to, lru.New(rememberedNews)}
 }
 
-// Eventf implements events.EventRecorder. What is regarded is an MCPServer.
+// Eventf implements events.EventRecorder. What is regarded is an MCPServer, unless it tells its kind.
 func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	server, err := meta.Accessor(regarding)
 	if err != nil {
@@ -59,8 +58,12 @@ func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reaso
 		version = server.GetResourceVersion()
 		r.versions.Add(news, version)
 	}
+	kind := regarding.GetObjectKind().GroupVersionKind()
+	if kind.Empty() {
+		kind = v1beta1.SchemeGroupVersion.WithKind(v1beta1.MCPServerKind)
+	}
 	r.EventRecorder.Eventf(&metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: managers.MCPServer.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: server.GetNamespace(), Name: server.GetName(), UID: server.GetUID(), ResourceVersion: version.(string),
 		},

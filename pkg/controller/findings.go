@@ -36,13 +36,7 @@ func findings(problems []render.Problem, conditionStatus metav1.ConditionStatus)
 
 // notices are conditions that tell of something that works, but otherwise than it was written.
 func notices(problems []render.Problem) []status.Finding {
-	found := findings(problems, metav1.ConditionTrue)
-	for i := range found {
-		if found[i].Condition == v1beta1.ConditionGroupRefValidated {
-			found[i].Status = metav1.ConditionUnknown
-		}
-	}
-	return found
+	return findings(problems, metav1.ConditionTrue)
 }
 
 // refusalReasons are the reasons of the conditions that report refused writes, one for each class.
@@ -101,7 +95,7 @@ func delayed(refusal *apply.Refusal) string {
 			"look at its finalizers: %s", refusal.Object, show(refusal.Object, "jsonpath={.metadata.finalizers}"))
 	case apply.ClassStale:
 		return fmt.Sprintf("%s: %s. Freehold does not write over it. Either another operator that is further ahead is running, "+
-			"or the annotation %s was set from outside", refusal.Object, refusal.Reason, v1beta1.AnnotationSource)
+			"or the annotation %s or %s was set from outside", refusal.Object, refusal.Reason, v1beta1.AnnotationSource, v1beta1.AnnotationReferences)
 	default:
 		return fmt.Sprintf("%s: the API server does not accept the write for now (%s). Freehold goes on trying, every %s at the "+
 			"latest. If this lasts, look at the API server, its etcd and its admission webhooks; the operator's log has the whole "+
@@ -149,18 +143,21 @@ const (
 	yieldBytes = 1024
 )
 
-func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
-	first := c.Fields[0]
-	holder := "another field manager"
+// holding names both sides of a conflict. Of the first field it shows so many bytes.
+func holding(c *apply.ConflictError, bytes int) string {
+	first, holder, more := c.Fields[0], "another field manager", ""
 	if len(first.Owners) > 0 {
 		holder = holderOf(first.Owners[0])
 	}
-	more := ""
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
-	what := fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value", holder,
-		status.Bound(first.Path, min(pathBytes, bytes+len("..."))), c.Object, more, c.Writer)
+	return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value", holder, status.Bound(first.Path, bytes), c.Object, more,
+		c.Writer)
+}
+
+func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
+	first, what := c.Fields[0], holding(c, min(pathBytes, bytes+len("...")))
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
 			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
@@ -257,6 +254,11 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	if predecessors := ok && written.UID != v.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
 		note := fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
 			out.Writer, out.Object, maxSource, out.Replaced)
+		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
+	}
+	if out.ReplacedReferences != "" {
+		note := fmt.Sprintf("%s replaced the references of %s: %.*q is no state that what this MCPServer refers to has had",
+			out.Writer, out.Object, maxSource, out.ReplacedReferences)
 		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
 	for _, change := range out.Claims {

@@ -123,7 +123,7 @@ func TestNoticesAndProblems(t *testing.T) {
 	}
 	want := []status.Finding{
 		{Condition: v1beta1.ConditionSpecValid, Status: metav1.ConditionTrue, Reason: "A", Message: "a"},
-		{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionUnknown, Reason: "B", Message: "b"},
+		{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionTrue, Reason: "B", Message: "b"},
 	}
 	if diff := cmp.Diff(want, notices(problems)); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)

@@ -143,11 +143,11 @@ func TestConflictOverTheSelectingLabelEnds(t *testing.T) {
 		contest := func(labels map[string]string) {
 			t.Helper()
 			config := appsv1ac.StatefulSet("web", "shop").WithLabels(labels)
+			o.took() // Before it, as the answer to it may come at once.
+			o.reads()
 			if _, err := o.core.AppsV1().StatefulSets("shop").Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
 				t.Fatal(err)
 			}
-			o.took()
-			o.reads()
 		}
 		contest(map[string]string{v1beta1.LabelToolHive: "no"})
 		o.rest()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: of the structs of the API, most of
@@ -50,6 +51,7 @@ type keptTemplate struct {
 	annotations    pairs
 	serviceAccount string
 	configMaps     []string
+	endpoint       unique.Handle[render.Endpoint]
 }
 
 // keep makes of a child what a cache holds.
@@ -92,13 +94,17 @@ func (k *kept) child(kind schema.GroupKind) *child {
 }
 
 func keepTemplate(template *corev1.PodTemplateSpec) keptTemplate {
-	return keptTemplate{keepPairs(template.Annotations), template.Spec.ServiceAccountName, configMapsOf(&template.Spec)}
+	return keptTemplate{
+		keepPairs(template.Annotations), template.Spec.ServiceAccountName, configMapsOf(&template.Spec), unique.Make(render.EndpointOf(template)),
+	}
 }
 
 func (t *keptTemplate) whole() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: t.annotations.whole()},
-		Spec:       corev1.PodSpec{ServiceAccountName: t.serviceAccount, Volumes: volumesOf(t.configMaps)},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: t.serviceAccount, Volumes: volumesOf(t.configMaps), Containers: t.endpoint.Value().Containers(),
+		},
 	}
 }
 

@@ -64,11 +64,13 @@ func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) 
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
+	c.confirmations.forget(key)
 	c.proxyRecovery.forget(key)
 	c.rollouts.forget(key)
 	c.rests.forget(key)
 	c.unreported.forget(key)
 	c.takeovers.release(key)
+	c.configRollouts.release(key)
 	c.takes.forget(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {
@@ -81,8 +83,13 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	}
 }
 
-// caughtUp reports whether the caches show every write of ours to the MCPServer and its children.
+// caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included.
 func (c *Controller) caughtUp(key cache.ObjectName, places []apply.ObjectRef) bool {
 	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) }
-	return shows(serverRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) })
+	deleted := func(ref apply.ObjectRef) bool {
+		found := c.caches.child(ref)
+		return found != nil && c.applier.HasDeleted(found.Object)
+	}
+	return shows(serverRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) || deleted(ref) }) &&
+		!slices.ContainsFunc(c.caches.configs(key), deleted)
 }

@@ -85,7 +85,7 @@ func TestProxyStartsAnewAfterAnOutage(t *testing.T) {
 // A pod that was not deleted is not given up: the deletion is repeated until it succeeds.
 func TestProxyStartsAnewThoughItsDeletionWasRefused(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"too many requests": apierrors.NewTooManyRequests("later", 1),
+		"too many requests": apierrors.NewTooManyRequests("later", 0),
 		"etcd":              apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
 		"a broken network":  errors.New("connection reset by peer"),
 		"a missing right":   apierrors.NewForbidden(corev1.Resource("pods"), proxyPodName, errors.New("no")),

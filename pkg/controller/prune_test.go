@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +69,9 @@ func (o *operating) expectPolicies(why string, want ...string) {
 
 // policy is one that a word tells from others.
 func policy(word string) func(*v1beta1.MCPServer) {
+	if word == "when" {
+		return withPolicies("permit(principal, action, resource) when { true };")
+	}
 	return withPolicies(word + " (principal, action, resource);")
 }
 
@@ -104,6 +108,41 @@ func TestConfigMapsStayWhileTheyAreInUse(t *testing.T) {
 		o.took()
 		o.rest()
 		o.expect(nil, "all is done")
+	})
+}
+
+// A ConfigMap that was deleted, and that the cache still shows, is none: a proxy that is to read it again waits for a new one.
+func TestConfigMapThatIsWantedAgainIsMadeAgain(t *testing.T) {
+	server := newServer("web")
+	policy("permit")(server)
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, server)
+		o := start(t, s, nil)
+		defer o.end()
+		o.rest()
+		o.becomeReady("web")
+		first := o.configNamed("web-authz-inline")
+		change(s, "web", policy("forbid"))
+		o.rest()
+		s.hold("configmaps", true)
+		proxyReady(s, "web") // Nothing names the first policy any more.
+		o.rest()
+		if exists[*corev1.ConfigMap](s, first) {
+			t.Fatalf("ConfigMap %s was not pruned", first)
+		}
+		o.before.set(func(w write) error {
+			if w.kind == "Deployment" && w.manager == managers.Proxy && !exists[*corev1.ConfigMap](s, first) {
+				t.Errorf("the proxy is written while ConfigMap %s does not exist", first)
+			}
+			return nil
+		})
+		change(s, "web", policy("permit"))
+		o.rest()
+		s.hold("configmaps", false)
+		o.rest()
+		if proxy, _ := get[*appsv1.Deployment](s, "web"); !slices.Contains(configMapsOf(&proxy.Spec.Template.Spec), first) || !exists[*corev1.ConfigMap](s, first) {
+			t.Errorf("the proxy does not read %s at last", first)
+		}
 	})
 }
 

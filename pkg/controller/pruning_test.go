@@ -66,6 +66,7 @@ func TestPruningIsDecided(t *testing.T) {
 			pod.Spec.ServiceAccountName = "web-sa"
 			in.pods["set-web"] = []*corev1.Pod{pod}
 		}, want: []string{service, config}},
+		"a reference cannot be used":    {change: func(in *pruning) { in.result.Held = []render.Problem{{}} }, want: []string{service, account}},
 		"written at a later generation": {old: ofGeneration2},
 		"that is a forgery": {old: ofGeneration2, change: func(in *pruning) {
 			in.forged = []apply.ObjectRef{childRef(managers.ConfigMap, "shop", earlierConfig)}

@@ -39,10 +39,10 @@ func (o *operating) addPullSecret(secret string) {
 	for _, name := range append(o.pullSecrets(), secret) {
 		list.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
+	o.took()
 	if _, err := o.core.CoreV1().ServiceAccounts("shop").Apply(o.t.Context(), list, metav1.ApplyOptions{FieldManager: "openshift", Force: true}); err != nil {
 		o.t.Fatal(err)
 	}
-	o.took()
 	o.rest()
 }
 

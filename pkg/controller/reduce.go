@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
@@ -99,7 +100,7 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 // The labels and annotations that are kept: those that tell whose an object is.
 var (
 	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer, v1beta1.LabelToolHive, v1beta1.LabelComponent}
-	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource}
+	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource}
 	// The values on pod templates and pods that say what they were made from.
 	keptOfPods = []string{
 		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, v1beta1.AnnotationAttachedTo,
@@ -151,7 +152,9 @@ func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: only(whole.Annotations, keptOfPods)},
-		Spec:       corev1.PodSpec{ServiceAccountName: whole.Spec.ServiceAccountName, Volumes: configVolumes(&whole.Spec)},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: whole.Spec.ServiceAccountName, Volumes: configVolumes(&whole.Spec), Containers: render.EndpointOf(whole).Containers(),
+		},
 	}
 }
 

@@ -118,7 +118,7 @@ func TestReduceChildren(t *testing.T) {
 			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1alpha1", Kind: "MCPServer", Name: "web"}}
 		},
 		"made from an MCPServer, and nothing else is known of it": func(m *metav1.ObjectMeta) {
-			m.Annotations[v1beta1.AnnotationSource] = "server-web/1"
+			m.Annotations[v1beta1.AnnotationSource], m.Annotations[v1beta1.AnnotationReferences] = "server-web/1", "mcpoidcconfig/idp=idp/1@2"
 			m.ManagedFields, m.OwnerReferences = nil, nil
 		},
 		"written by one of our managers": func(m *metav1.ObjectMeta) {

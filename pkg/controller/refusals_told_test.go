@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -51,20 +51,20 @@ func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 		var mu sync.Mutex
 		var evictions []time.Time
 		var allowed atomic.Bool
-		o.core.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.GetSubresource() != "eviction" {
-				return false, nil, nil
+		o.arriving.set(func(r *apiserver.Request) error {
+			if r.Subresource != "eviction" {
+				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			evictions = append(evictions, time.Now())
 			if !allowed.Load() {
-				return true, nil, apierrors.FromObject(&metav1.Status{
+				return apierrors.FromObject(&metav1.Status{
 					Status: metav1.StatusFailure, Code: 500,
 					Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
 				})
 			}
-			return true, nil, nil
+			return nil
 		})
 		change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "2" })
 		for range 60 {

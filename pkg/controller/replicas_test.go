@@ -166,7 +166,7 @@ func TestReplicasAreHandedOver(t *testing.T) {
 				ask(5)
 				o.expectTier(w, "the spec says the same", 5, append(slices.Clone(ours), theirs...), []string{applied})
 				ask(0)
-				o.expectTier(w, "the spec says nothing any more", 5, theirs, []string{edited, applied})
+				o.expectTier(w, "the spec says nothing any more", 5, theirs, []string{applied, edited})
 				w.scale(o.apiServer, 7)
 				o.expectTier(w, "scaled again", 7, theirs, nil)
 				if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
@@ -191,7 +191,7 @@ func TestReplicasAreGivenUpWithoutAReset(t *testing.T) {
 				}
 				change(o.apiServer, "web", func(server *v1beta1.MCPServer) { w.ask(server, nil) })
 				o.expectTier(w, "the spec says nothing any more", 4, nil,
-					[]string{"edit " + w.object + " " + managers.Ownership, "apply " + w.object + " " + w.writer})
+					[]string{"apply " + w.object + " " + w.writer, "edit " + w.object + " " + managers.Ownership})
 				if told := o.events.heard(); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, " Normal FieldsReleased Apply: ") }) {
 					t.Errorf("events %q, want one about what was given up", told)
 				}

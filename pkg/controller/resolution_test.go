@@ -64,6 +64,7 @@ func TestWhatIsYieldable(t *testing.T) {
 		{"Service", ".spec.selector", false},
 		{"StatefulSet", ".spec.selector", false},
 		{"Deployment", ".metadata.annotations.freehold.dev/source", false},
+		{"Deployment", ".metadata.annotations.freehold.dev/references", false},
 		{"StatefulSet", ".metadata.annotations.freehold.dev/replicas-source", false},
 		{"StatefulSet", ".spec.template.metadata.annotations.toolhive.stacklok.dev/mcpserver-generation", false},
 		{"Deployment", `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"].value`, false},

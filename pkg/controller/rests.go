@@ -29,16 +29,13 @@ type rests struct {
 type rest struct {
 	// situation is that of situationOf.
 	situation uint64
-	// notices and sharedSessions are those of render.Result.
-	notices        []render.Problem
-	sharedSessions bool
+	// result is what was rendered, without the intents.
+	result render.Result
 }
 
 // observation is what there is to tell of the MCPServer.
 func (r *rest) observation(server *v1beta1.MCPServer) status.Observation {
-	return status.Observation{
-		Notices: append(notices(r.notices), cappings(server, nil)...), SharedSessions: r.sharedSessions, URL: render.URL(server),
-	}
+	return observed(server, &r.result, nil)
 }
 
 func newRests() *rests { return &rests{of: map[cache.ObjectName]rest{}} }
@@ -82,6 +79,7 @@ func situationOf(v *view, input render.Input) uint64 {
 		maphash.WriteComparable(&h, policy.UID)
 		maphash.WriteComparable(&h, policy.ResourceVersion)
 	}
+	hashReferences(&h, &input.References)
 	maphash.WriteComparable(&h, input.BackendProcess)
 	maphash.WriteComparable(&h, v.backendServes())
 	var children uint64 // A sum, since a pass that makes a child does not have it where the next one does.
@@ -98,13 +96,13 @@ func situationOf(v *view, input render.Input) uint64 {
 
 // restsOn reports whether a pass has left nothing to do about the children, and nothing that the same situation does not tell: it
 // neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It may wait for the
-// backend to begin with the proxy.
+// backend to begin with the proxy, but not if an answer has told it meanwhile that the backend is ready.
 func (p *pass) restsOn(result *render.Result) bool {
 	unwanted := (&pruning{view: p.view, result: result}).unwanted()
 	_, _, restarts := render.ImmediateRestart(p.server)
 	asked := func(key string) bool { return p.server.Annotations[key] != "" }
-	return !restarts && !p.blocked && !p.discovered && len(p.refused) == 0 && p.held == 0 && len(p.capped) == 0 && len(p.forged) == 0 &&
-		p.takeover.isIdle() &&
+	return !restarts && !p.blocked && !p.discovered && len(p.refused) == 0 && p.held == 0 && len(p.capped) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
+		p.takeover.isIdle() && (p.deployment() != nil || !p.backendReady(result)) &&
 		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
 		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.object(ref) != nil })
 }

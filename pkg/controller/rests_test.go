@@ -12,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -165,4 +167,23 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A read that shows the backend ready, which the cache did not show when the pass began, does not make the proxy wait for ever.
+func TestBackendThatGetsReadyDuringAPass(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.arriving.set(func(r *apiserver.Request) error {
+			if r.Verb == "get" && r.Kind.Resource == "statefulsets" {
+				if set, _ := get[*appsv1.StatefulSet](o.apiServer, "web"); set.Status.ReadyReplicas == 0 {
+					backendReady(o.apiServer, "web")
+				}
+			}
+			return nil
+		})
+		restore[*appsv1.StatefulSet](o, "web") // It is read to get its managedFields back.
+		o.rest()
+		if !exists[*appsv1.Deployment](o.apiServer, "web") {
+			t.Error("the proxy is not made although the backend is ready")
+		}
+	})
 }

@@ -20,8 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
@@ -171,48 +169,17 @@ func TestInvalidSpecLeavesTheLastGoodState(t *testing.T) {
 	})
 }
 
-// slowWatch hands events on only while its gate is open.
-type slowWatch struct {
-	watch.Interface
-	events chan watch.Event
-}
-
-func newSlowWatch(inner watch.Interface, gate *atomic.Pointer[chan struct{}]) *slowWatch {
-	w := &slowWatch{Interface: inner, events: make(chan watch.Event)}
-	go func() {
-		defer close(w.events)
-		for event := range inner.ResultChan() {
-			if closed := gate.Load(); closed != nil {
-				<-*closed
-			}
-			w.events <- event
-		}
-	}()
-	return w
-}
-
-func (w *slowWatch) ResultChan() <-chan watch.Event { return w.events }
-
 // A cache that does not show our own last write yet is not acted upon: it would look as if somebody else had
 // undone it.
 func TestNothingIsDoneUntilTheCacheShowsOurWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
-		var gate atomic.Pointer[chan struct{}] // nil is open
-		s.core.PrependWatchReactor("statefulsets", func(action clienttesting.Action) (bool, watch.Interface, error) {
-			inner, err := s.tracker.Watch(action.GetResource(), action.GetNamespace(), action.(clienttesting.WatchActionImpl).ListOptions)
-			if err != nil {
-				return true, nil, err
-			}
-			return true, newSlowWatch(inner, &gate), nil
-		})
 		o := start(t, s, nil)
 		defer o.end()
 		o.rest()
 		o.becomeReady("web")
 
-		closed := make(chan struct{})
-		gate.Store(&closed)
+		s.hold("statefulsets", true)
 		change(s, "web", func(server *v1beta1.MCPServer) { server.Spec.Args = []string{"1"} })
 		o.rest()
 		if got := o.took(); !slices.Contains(got, "apply StatefulSet/web freehold-backend") {
@@ -223,8 +190,7 @@ func TestNothingIsDoneUntilTheCacheShowsOurWrites(t *testing.T) {
 		o.rest()
 		o.expect(nil, "the cache does not show the first write yet")
 
-		gate.Store(nil)
-		close(closed)
+		s.hold("statefulsets", false)
 		o.rest()
 		if got := o.took(); !slices.Contains(got, "apply StatefulSet/web freehold-backend") {
 			t.Errorf("writes %v after the cache caught up", got)
@@ -244,14 +210,13 @@ func TestNamespaces(t *testing.T) {
 	watch := func(c *Config) { c.Namespaces = []string{"shop", "market"} }
 	operate(t, []runtime.Object{newServer("web"), elsewhere, nowhere}, watch, func(t *testing.T, o *operating) {
 		for namespace, want := range map[string]bool{"shop": true, "market": true, "attic": false} {
-			_, err := o.tracker.Get(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, namespace, "web")
-			if (err == nil) != want {
-				t.Errorf("namespace %s has a backend: %t, want %t", namespace, err == nil, want)
+			if _, there := o.api.Get(o.kindOf(&appsv1.StatefulSet{}), namespace, "web"); there != want {
+				t.Errorf("namespace %s has a backend: %t, want %t", namespace, there, want)
 			}
 		}
-		for _, action := range append(o.core.Actions(), o.servers.Actions()...) {
-			if ns := action.GetNamespace(); ns != "shop" && ns != "market" {
-				t.Errorf("%s %s in namespace %q", action.GetVerb(), action.GetResource().Resource, ns)
+		for _, r := range o.requested() {
+			if r.Namespace != "shop" && r.Namespace != "market" {
+				t.Errorf("%s in namespace %q", r, r.Namespace)
 			}
 		}
 		if o.caches.server(key("web")) == nil || o.caches.scope("attic") != nil {

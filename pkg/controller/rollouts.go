@@ -57,7 +57,7 @@ func followRollouts(v *view) (r rolledOut) {
 // Wake is when to look again.
 func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
 	switch {
-	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Refusals)+len(o.Requests)+capped > 0:
+	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:
 		return true, 0 // That is to be told whatever becomes of the pods, and another pass may not know it.
 	case len(o.Delays) > 0:
 		return true, 0

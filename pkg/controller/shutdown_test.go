@@ -12,13 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/kubernetes"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
 // A pass that has begun when the controller is asked to end is finished, and no other is begun.
@@ -53,54 +49,26 @@ func TestShutdownFinishesWhatHasBegun(t *testing.T) {
 	})
 }
 
-// silentAccounts is a client whose apply of a ServiceAccount ends only with its context. Fake clients heed none.
-type silentAccounts struct {
-	kubernetes.Interface
-	begun chan time.Time
-	ended chan time.Time
-}
-
-// IsWatchListSemanticsUnSupported tells the informers what the fake client would tell them.
-func (silentAccounts) IsWatchListSemanticsUnSupported() bool { return true }
-
-func (c silentAccounts) CoreV1() corev1client.CoreV1Interface {
-	return silentCore{c.Interface.CoreV1(), c}
-}
-
-type silentCore struct {
-	corev1client.CoreV1Interface
-	accounts silentAccounts
-}
-
-func (c silentCore) ServiceAccounts(namespace string) corev1client.ServiceAccountInterface {
-	return silentAccount{c.CoreV1Interface.ServiceAccounts(namespace), c.accounts}
-}
-
-type silentAccount struct {
-	corev1client.ServiceAccountInterface
-	accounts silentAccounts
-}
-
-func (c silentAccount) Apply(
-	ctx context.Context, _ *corev1ac.ServiceAccountApplyConfiguration, _ metav1.ApplyOptions,
-) (*corev1.ServiceAccount, error) {
-	c.accounts.begun <- time.Now()
-	<-ctx.Done()
-	c.accounts.ended <- time.Now()
-	return nil, ctx.Err()
-}
-
 // A request that has no answer when the controller is asked to end is waited for, but not for ever.
 func TestShutdownBreaksOffWhatHasNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
-		client := silentAccounts{Interface: s.core, begun: make(chan time.Time, 10), ended: make(chan time.Time, 10)}
-		o := start(t, s, func(c *Config) { c.Core = client })
-		<-client.begun
+		begun, ended := make(chan struct{}, 10), make(chan time.Time, 10)
+		s.arriving.set(func(r *apiserver.Request) error {
+			if r.Verb != "apply" || r.Kind.Resource != "serviceaccounts" {
+				return nil
+			}
+			begun <- struct{}{}
+			<-r.Context().Done()
+			ended <- time.Now()
+			return r.Context().Err()
+		})
+		o := start(t, s, nil)
+		<-begun
 		<-time.After(time.Minute)
 		asked := time.Now()
 		o.end()
-		if got := (<-client.ended).Sub(asked); got != drainTimeout {
+		if got := (<-ended).Sub(asked); got != drainTimeout {
 			t.Errorf("the request was broken off after %s, want %s", got, drainTimeout)
 		}
 		if got := time.Since(asked); got != drainTimeout {
@@ -112,9 +80,7 @@ func TestShutdownBreaksOffWhatHasNoAnswer(t *testing.T) {
 func TestShutdownBeforeTheCachesAreFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
-		s.core.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, fmt.Errorf("not allowed")
-		})
+		s.onReads("configmaps", func() error { return fmt.Errorf("not allowed") })
 		o := start(t, s, nil)
 		<-time.After(time.Minute)
 		o.expect(nil, "caches that are not filled")

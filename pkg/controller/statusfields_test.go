@@ -29,33 +29,18 @@ const (
 // patchStatus changes the status of an MCPServer as kubectl patch --subresource=status does.
 func (o *operating) patchStatus(name, manager string, edit func(status *v1beta1.MCPServerStatus)) {
 	o.t.Helper()
-	found := o.server(name)
-	after := found.DeepCopy()
-	edit(&after.Status)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	fields, err := o.fieldManager(v1beta1.SchemeGroupVersion.WithKind(v1beta1.MCPServerKind), "status")
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	updated, err := fields.Update(found.DeepCopy(), after, manager)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	if _, err := o.store(resourceOf[*v1beta1.MCPServer](o.apiServer), found, updated, true); err != nil {
-		o.t.Fatal(err)
-	}
+	changeAs(o.apiServer, "status", manager, name, func(server *v1beta1.MCPServer) { edit(&server.Status) })
 }
 
 // seizeStatus takes fields of the status over by a forced apply; an empty status gives all of that up again.
 func (o *operating) seizeStatus(status *toolhivev1beta1ac.MCPServerStatusApplyConfiguration) {
 	o.t.Helper()
 	config := toolhivev1beta1ac.MCPServer("web", "shop").WithStatus(status)
+	o.took() // Before it, as the answer to it may come at once.
 	if _, err := o.servers.ToolhiveV1beta1().MCPServers("shop").ApplyStatus(
 		o.t.Context(), config, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
 		o.t.Fatal(err)
 	}
-	o.took()
 }
 
 func setMessage(message string) func(*v1beta1.MCPServerStatus) {

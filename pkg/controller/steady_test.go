@@ -68,6 +68,7 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 		o.becomeReady("web")
 		theirs := metav1.ApplyOptions{FieldManager: "team"}
 		label := map[string]string{"team": "a"}
+		o.took()
 		if _, err := o.core.AppsV1().Deployments("shop").Apply(t.Context(),
 			appsv1ac.Deployment("web", "shop").WithLabels(label).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(3)), theirs); err != nil {
 			t.Fatal(err)
@@ -76,7 +77,6 @@ func TestForeignFieldsAreLeftAlone(t *testing.T) {
 			corev1ac.ConfigMap(o.configNamed("web-runconfig"), "shop").WithLabels(label), theirs); err != nil {
 			t.Fatal(err)
 		}
-		o.took()
 		proxyReady(o.apiServer, "web")
 		o.rest()
 		o.expect(nil, "foreign labels and replicas")

@@ -16,11 +16,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // retry says whether a key is looked at again without an event.
@@ -42,6 +44,8 @@ type pass struct {
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
 	// seen.
 	forged []apply.ObjectRef
+	// confirmed are the children whose references tell of states that there have never been.
+	confirmed []apply.ObjectRef
 	// blocked tells that the finalizer is refused, so that no child is written.
 	blocked bool
 
@@ -50,6 +54,8 @@ type pass struct {
 	// unwritten are the objects of intents that were refused, or held back because of such a one, which held counts.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
+	// queued is what the proxy waits for, if it waits for its turn to be replaced.
+	queued *turnWait
 	// made tells that an object was made, or is still to be made.
 	made bool
 	// capped are numbers of replicas that were set from outside and do not stay.
@@ -83,10 +89,12 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
+		c.configRollouts.release(key)
 		p.finalize(ctx)
 	} else {
 		p.reconcile(ctx)
 		p.wake = sooner(p.wake, c.leaveSlot(&p.takeover, p.refused))
+		p.wake = sooner(p.wake, p.leaveTurn())
 	}
 	traceEnd(ctx, p.takeover.outcome(), p.refused...)
 	if p.wake > 0 {
@@ -136,14 +144,19 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	}
 	observation = p.carryOut(ctx, result)
 	if p.restsOn(result) {
-		p.rests.put(p.key, rest{situationOf(p.view, input), result.Notices, result.SharedSessions})
+		told := *result
+		told.Intents, told.Absent = nil, nil
+		p.rests.put(p.key, rest{situationOf(p.view, input), told})
 	}
 	return observation, true
 }
 
 // carryOut brings the children in line with what was rendered. What it returns is what there is to tell of that.
 func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation status.Observation) {
-	p.takeover.replicas = writersOfReplicas(result.Intents)
+	p.takeover.replicas, p.takeover.unrendered = writersOfReplicas(result.Intents), len(result.Held) > 0
+	p.references = writers.References(inventory.Proxy, result.References)
+	p.confirmReferences(ctx)
+	p.pace(result)
 	for _, ref := range p.configNames.replace(p.key, wantedConfigs(p.key, result.Intents)) {
 		p.applier.Forget(ref)
 	}
@@ -157,7 +170,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 		for _, pod := range superseded {
 			p.delete(ctx, podRef(pod), pod)
 		}
-		prune := pruning{p.view, result, p.unwritten, p.forged, p.takeover.intruded}
+		prune := pruning{p.view, result, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
 		unused, gone := prune.decide()
 		for _, ref := range unused {
 			p.delete(ctx, ref, p.object(ref))
@@ -168,11 +181,17 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	}
 	complete := !p.blocked && !p.made && p.held == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 	p.take(ctx, complete)
+	observation = observed(p.server, result, p.capped)
+	observation.Requests = p.resolution.findings(complete, conflicts(p.refused), slices.ContainsFunc(p.refused, losesTrack))
+	return observation
+}
+
+// observed is what there is to tell of what was rendered.
+func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
 	return status.Observation{
-		Notices:        append(notices(result.Notices), cappings(p.server, p.capped)...),
-		SharedSessions: result.SharedSessions,
-		Requests:       p.resolution.findings(complete, conflicts(p.refused), slices.ContainsFunc(p.refused, losesTrack)),
-		URL:            render.URL(p.server),
+		Notices: slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse), cappings(server, capped)),
+		Held:    findings(result.Held, metav1.ConditionFalse),
+		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, URL: render.URL(server),
 	}
 }
 
@@ -181,6 +200,9 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 func (p *pass) report(ctx context.Context, o status.Observation) {
 	if slices.ContainsFunc(p.refused, namespaceEnds) {
 		return // Everything goes, one after the other. None of that is news.
+	}
+	for i := range o.Held {
+		o.Held[i].Message += " " + enforced(p.view)
 	}
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
@@ -204,6 +226,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	p.rollouts.note(p.key, o.StatefulSet, rollouts.tierStates)
 	o.Recovering, o.Backend, o.Proxy, o.Images = recovery.recovering, rollouts.backend, rollouts.proxy, rollouts.images
 	observeRefusals(p.view, p.refused, &o)
+	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))
 	if !tell {
 		p.wake = sooner(p.wake, wake)

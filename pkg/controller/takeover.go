@@ -81,7 +81,7 @@ func (t *takingOver) survey() {
 			t.intruded = true
 		}
 	}
-	t.begun = isTakingOver(t.server) || ownership.ApplyEntry(t.server, managers.Finalizer, "") != nil
+	t.begun = takeover.Begun(t.server)
 }
 
 // isUntaken reports whether a child is still ToolHive's. Once all were taken, none is again.
@@ -278,7 +278,7 @@ func (t *takingOver) isIdle() bool {
 // informers show.
 func (t *takingOver) isUnfinished() bool {
 	return t.begun && !meta.IsStatusConditionTrue(t.server.Status.Conditions, v1beta1.ConditionTakenOver) &&
-		(isTakingOver(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
+		(takeover.UnderWay(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
 }
 
 // untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.

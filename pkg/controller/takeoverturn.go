@@ -35,17 +35,11 @@ func (c *Controller) resumeTakeovers() {
 			if err != nil {
 				continue
 			}
-			if server := c.caches.server(name); server != nil && isTakingOver(server) {
-				c.takeovers.hold(name, takeoverProgress{generation: -1})
+			if server := c.caches.server(name); server != nil && takeover.UnderWay(server) {
+				c.takeovers.hold(name, turnProgress{generation: -1})
 			}
 		}
 	}
-}
-
-// isTakingOver reports whether a takeover was begun and not ended.
-func isTakingOver(server *v1beta1.MCPServer) bool {
-	condition := takenOver(server)
-	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
 }
 
 func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
@@ -96,7 +90,11 @@ func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reas
 	if !known {
 		return leftAlone, "", ""
 	}
-	if _, err := render.Render(input, c.config.Options); err != nil {
+	result, err := render.Render(input, c.config.Options)
+	if err == nil && len(result.Held) > 0 {
+		err = &render.InvalidError{Problems: result.Held}
+	}
+	if err != nil {
 		return leftAlone, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err)
 	}
 	turn, acquired := c.takeovers.acquire(v.key)
@@ -164,13 +162,13 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 // endures reports whether a refusal does not pass by itself.
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
-// takeoverProgressOf returns how far the takeover has come.
-func takeoverProgressOf(v *view) takeoverProgress {
+// progressOfTakeover returns how far the takeover has come.
+func progressOfTakeover(v *view) turnProgress {
 	outdated := countToolHivesProxies(v)
 	if set := v.statefulSet(); set != nil {
 		outdated += rollout.Outdated(set, v.backendPods())
 	}
-	return takeoverProgress{generation: v.server.Generation, untaken: v.countUntaken(), outdated: outdated}
+	return turnProgress{generation: v.server.Generation, untaken: v.countUntaken(), outdated: outdated}
 }
 
 // leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others.
@@ -182,7 +180,7 @@ func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Durati
 	case slotSuspended:
 		c.takeovers.suspend(t.key)
 	case slotHeld:
-		return c.takeovers.hold(t.key, takeoverProgressOf(t.view))
+		return c.takeovers.hold(t.key, progressOfTakeover(t.view))
 	case slotKept:
 	}
 	return 0
@@ -198,7 +196,7 @@ func approval(key cache.ObjectName) string {
 const namedHolders = 3
 
 // String says what there is to wait for, and what to do if that takes too long.
-func (t takeoverTurn) String() string {
+func (t turnWait) String() string {
 	holders := "none under way"
 	if named := t.active[:min(namedHolders, len(t.active))]; len(named) > 0 {
 		holders = strings.Join(named, ", ")

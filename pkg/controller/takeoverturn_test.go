@@ -92,7 +92,7 @@ func TestTakeoverThatWaitsForALongTimeMakesRoom(t *testing.T) {
 				t.Fatalf("%v were begun, want %d", begun, count)
 			}
 			o.expectTakeovers("one after the other", Takeovers{Active: 1, Waiting: len(names) - count, Suspended: count - 1})
-			<-time.After(takeoverPatience)
+			<-time.After(turnPatience)
 			o.rest()
 		}
 		o.expectTakeovers("none gets on", Takeovers{Suspended: len(names)})

@@ -51,7 +51,7 @@ func TestTakeWithoutAnAnswer(t *testing.T) {
 				var once atomic.Bool
 				o.after.set(func(w write) error {
 					if w.String() == lost && once.CompareAndSwap(false, true) {
-						return apierrors.NewTimeoutError("the answer was lost", 1)
+						return apierrors.NewTimeoutError("the answer was lost", 0)
 					}
 					return nil
 				})

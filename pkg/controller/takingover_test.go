@@ -267,7 +267,7 @@ func TestTakeoverProgressIsCounted(t *testing.T) {
 	deployment, set := ofToolHive(server, "2")
 	v := sees(server, deployment, set, oldProxyPod("web"), proxyPod("web", nil))
 	v.pods[set.UID] = []*corev1.Pod{backendPod(server, "uid")}
-	if got, want := takeoverProgressOf(v), (takeoverProgress{generation: 1, untaken: 2, outdated: 1}); got != want {
+	if got, want := progressOfTakeover(v), (turnProgress{generation: 1, untaken: 2, outdated: 1}); got != want {
 		t.Errorf("progress %+v, want %+v", got, want)
 	}
 	if !slices.Equal(toolHiveManagers(v), []string{managers.ToolHiveOperator, managers.ToolHiveRunner}) {

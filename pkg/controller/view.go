@@ -31,6 +31,8 @@ type view struct {
 	// resolution is how conflicts are to be settled.
 	resolution *resolution
 	now        time.Time
+	// references are what the proxy is rendered from beside the MCPServer.
+	references apply.References
 	// refs name everything that is, or may be, made for the MCPServer.
 	refs []apply.ObjectRef
 	// children has what there is in those places, and in places that no informer shows.

@@ -25,17 +25,22 @@ import (
 // writeChildren writes the intents in their order. One that depends on what was refused is held back: its output would run
 // ahead of what it stands for. The proxy is not made before the backend has been ready.
 func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
-	// A runner that starts finds what it talks to. One that is attached to a process needs to be told which.
-	backendReady := p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
+	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.view)
 	for _, intent := range result.Intents {
 		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
-		if ref.Kind == managers.Deployment && p.object(ref) == nil && !backendReady {
+		if ref.Kind == managers.Deployment && p.object(ref) == nil && !p.backendReady(result) {
 			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
 			// its pod, brings us back here.
 			p.made = true
 			continue
 		}
 		if managers.CountsReplicas(intent.Writer) {
+			continue
+		}
+		if moved && intent.MovesWithProxy() && p.object(ref) != nil {
+			// The proxy that runs would not find it any more.
+			p.held++
+			p.unwritten.Insert(ref)
 			continue
 		}
 		if dependency, unmet := unmet(intent, p.key.Namespace, p.unwritten); unmet {
@@ -47,10 +52,17 @@ func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 		render.PinConfigs(intent, p.configUID)
 		if out := p.write(ctx, intent.Writer, apply.Request{
 			Object: ref, Config: intent.Config, Unset: stillSet(intent, p.object(ref)), Preserve: intent.Preserve(),
+			Source: apply.Source{References: writers.References(intent.Child, result.References)},
 		}); out.Err != nil {
 			p.unwritten.Insert(ref)
 		}
 	}
+}
+
+// backendReady reports whether a runner that starts finds what it talks to. One that is attached to a process needs to be told
+// which.
+func (p *pass) backendReady(result *render.Result) bool {
+	return p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
 }
 
 // stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
@@ -89,8 +101,8 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	} else if found := p.children[ref]; found != nil {
 		req.State, req.Load = &found.State, p.clients.reading(ref)
 	}
-	req.Source = apply.Source{UID: p.server.UID, Generation: p.server.Generation}
-	req.SourceCurrent = slices.Contains(p.forged, ref)
+	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
+	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {
 		out = p.applier.Refuse(ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live)

@@ -13,43 +13,44 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// takeoverPatience is for how long a takeover may keep its slot without getting on. A rollout that has not come further for
+// turnPatience is for how long an MCPServer may keep its slot without getting on. A rollout that has not come further for
 // so long is stuck for the controller of Deployments too.
-const takeoverPatience = 10 * time.Minute
+const turnPatience = 10 * time.Minute
 
-// takeoverLimiter lets few MCPServers of a namespace be taken over at a time. Each of them may roll pods out, and what goes
-// wrong with one is to be seen before it goes wrong with all.
+// turnLimiter lets few MCPServers of a namespace be taken over at a time, or be rolled out for a change of something that many of them
+// refer to. Each of them rolls pods out, and what goes wrong with one is to be seen before it goes wrong with all. What is said here
+// of takeovers is true of such rollouts too.
 //
 // A slot is held for as long as the takeover gets on, and no longer: one that is held up by something that does not pass by
-// itself, or that has not come further for takeoverPatience, is suspended and makes room. If it gets on later, it holds a
+// itself, or that has not come further for turnPatience, is suspended and makes room. If it gets on later, it holds a
 // slot again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be the
 // worst. Those that wait get a slot in the order in which they came.
-type takeoverLimiter struct {
+type turnLimiter struct {
 	limit int
 	clock clock.PassiveClock
 	// wake is called with an MCPServer whose turn has come.
 	wake func(server cache.ObjectName)
 
 	mu         sync.Mutex
-	namespaces map[string]*takeoverQueue
+	namespaces map[string]*turnQueue
 }
 
-// takeoverQueue are the takeovers of one namespace. None is in two of the three.
-type takeoverQueue struct {
-	active map[cache.ObjectName]takeoverSlot
+// turnQueue are the takeovers of one namespace. None is in two of the three.
+type turnQueue struct {
+	active map[cache.ObjectName]turnSlot
 	// suspended are those that have lost their slot, and how far they had come by then; nil if that does not matter.
-	suspended map[cache.ObjectName]*takeoverProgress
+	suspended map[cache.ObjectName]*turnProgress
 	waiting   []cache.ObjectName
 }
 
-// takeoverSlot is held by a takeover that has come so far since then.
-type takeoverSlot struct {
-	takeoverProgress
+// turnSlot is held by a takeover that has come so far since then.
+type turnSlot struct {
+	turnProgress
 	since time.Time
 }
 
-// takeoverProgress is how far a takeover has come.
-type takeoverProgress struct {
+// turnProgress is how far a takeover has come.
+type turnProgress struct {
 	// generation of the MCPServer: who edits it helps it on.
 	generation int64
 	// untaken objects are ToolHive's; outdated pods are still to be replaced, or to become ready, before more can be taken.
@@ -57,13 +58,13 @@ type takeoverProgress struct {
 }
 
 // beyond reports whether a takeover has come further than it had.
-func (p takeoverProgress) beyond(before takeoverProgress) bool {
+func (p turnProgress) beyond(before turnProgress) bool {
 	return p.generation != before.generation || p.untaken < before.untaken ||
 		p.untaken == before.untaken && p.outdated < before.outdated
 }
 
-// takeoverTurn is what an MCPServer waits for.
-type takeoverTurn struct {
+// turnWait is what an MCPServer waits for.
+type turnWait struct {
 	limit int
 	// active are the MCPServers of the namespace that hold a slot, in order.
 	active []string
@@ -71,12 +72,12 @@ type takeoverTurn struct {
 	ahead int
 }
 
-func newTakeoverLimiter(limit int, clock clock.PassiveClock, wake func(server cache.ObjectName)) *takeoverLimiter {
-	return &takeoverLimiter{limit: limit, clock: clock, wake: wake, namespaces: map[string]*takeoverQueue{}}
+func newTurnLimiter(limit int, clock clock.PassiveClock, wake func(server cache.ObjectName)) *turnLimiter {
+	return &turnLimiter{limit: limit, clock: clock, wake: wake, namespaces: map[string]*turnQueue{}}
 }
 
 // acquire takes a slot for a takeover that has not begun, or reports what it waits for; it is woken when its turn comes.
-func (l *takeoverLimiter) acquire(server cache.ObjectName) (turn takeoverTurn, acquired bool) {
+func (l *turnLimiter) acquire(server cache.ObjectName) (turn turnWait, acquired bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queue(server.Namespace)
@@ -92,10 +93,10 @@ func (l *takeoverLimiter) acquire(server cache.ObjectName) (turn takeoverTurn, a
 	if ahead < l.limit-len(q.active) {
 		q.waiting = slices.Delete(q.waiting, ahead, ahead+1)
 		// Nothing is known of it yet, and whatever is told first is further.
-		q.active[server] = takeoverSlot{takeoverProgress{generation: -1}, l.clock.Now()}
+		q.active[server] = turnSlot{turnProgress{generation: -1}, l.clock.Now()}
 		return turn, true
 	}
-	turn = takeoverTurn{limit: l.limit, ahead: ahead}
+	turn = turnWait{limit: l.limit, ahead: ahead}
 	for holder := range q.active {
 		turn.active = append(turn.active, holder.Name)
 	}
@@ -105,18 +106,18 @@ func (l *takeoverLimiter) acquire(server cache.ObjectName) (turn takeoverTurn, a
 
 // hold keeps the slot of a takeover that has come so far, or takes one again if it had lost it. It returns for how much
 // longer it may stay so; 0 when it has no slot, because it has not got on for too long.
-func (l *takeoverLimiter) hold(server cache.ObjectName, progress takeoverProgress) (left time.Duration) {
+func (l *turnLimiter) hold(server cache.ObjectName, progress turnProgress) (left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q, now := l.queue(server.Namespace), l.clock.Now()
 	slot, active := q.active[server]
 	before, suspended := q.suspended[server]
 	switch {
-	case active && !progress.beyond(slot.takeoverProgress):
-		if left = slot.since.Add(takeoverPatience).Sub(now); left > 0 {
+	case active && !progress.beyond(slot.turnProgress):
+		if left = slot.since.Add(turnPatience).Sub(now); left > 0 {
 			return left
 		}
-		q.suspended[server] = &slot.takeoverProgress
+		q.suspended[server] = &slot.turnProgress
 		l.leave(q, server)
 		return 0
 	case suspended && before != nil && !progress.beyond(*before):
@@ -124,12 +125,24 @@ func (l *takeoverLimiter) hold(server cache.ObjectName, progress takeoverProgres
 	}
 	delete(q.suspended, server)
 	q.waiting = slices.DeleteFunc(q.waiting, func(waiting cache.ObjectName) bool { return waiting == server })
-	q.active[server] = takeoverSlot{progress, now}
-	return takeoverPatience
+	q.active[server] = turnSlot{progress, now}
+	return turnPatience
+}
+
+// holds reports whether an MCPServer has a slot.
+func (l *turnLimiter) holds(server cache.ObjectName) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q, known := l.namespaces[server.Namespace]
+	if !known {
+		return false
+	}
+	_, active := q.active[server]
+	return active
 }
 
 // suspend takes the slot from a takeover that is held up by something that does not pass by itself.
-func (l *takeoverLimiter) suspend(server cache.ObjectName) {
+func (l *turnLimiter) suspend(server cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queue(server.Namespace)
@@ -138,7 +151,7 @@ func (l *takeoverLimiter) suspend(server cache.ObjectName) {
 }
 
 // interrupt suspends a takeover, if it has a slot, that cannot be looked at.
-func (l *takeoverLimiter) interrupt(server cache.ObjectName) {
+func (l *turnLimiter) interrupt(server cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q, known := l.namespaces[server.Namespace]; known {
@@ -150,7 +163,7 @@ func (l *takeoverLimiter) interrupt(server cache.ObjectName) {
 }
 
 // release forgets a takeover: it is done, or the MCPServer is deleted, or it is not to be taken over now.
-func (l *takeoverLimiter) release(server cache.ObjectName) {
+func (l *turnLimiter) release(server cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q, known := l.namespaces[server.Namespace]
@@ -165,7 +178,7 @@ func (l *takeoverLimiter) release(server cache.ObjectName) {
 }
 
 // leave takes an MCPServer from those that hold a slot and from those that wait for one, and wakes those whose turn comes.
-func (l *takeoverLimiter) leave(q *takeoverQueue, server cache.ObjectName) {
+func (l *turnLimiter) leave(q *turnQueue, server cache.ObjectName) {
 	_, active := q.active[server]
 	delete(q.active, server)
 	place := slices.Index(q.waiting, server)
@@ -180,11 +193,11 @@ func (l *takeoverLimiter) leave(q *takeoverQueue, server cache.ObjectName) {
 	}
 }
 
-func (l *takeoverLimiter) queue(namespace string) *takeoverQueue {
+func (l *turnLimiter) queue(namespace string) *turnQueue {
 	q, known := l.namespaces[namespace]
 	if !known {
-		q = &takeoverQueue{
-			active: map[cache.ObjectName]takeoverSlot{}, suspended: map[cache.ObjectName]*takeoverProgress{},
+		q = &turnQueue{
+			active: map[cache.ObjectName]turnSlot{}, suspended: map[cache.ObjectName]*turnProgress{},
 		}
 		l.namespaces[namespace] = q
 	}
@@ -195,7 +208,7 @@ func (l *takeoverLimiter) queue(namespace string) *takeoverQueue {
 // get on.
 type Takeovers struct{ Active, Waiting, Suspended int }
 
-func (l *takeoverLimiter) count() (counted Takeovers) {
+func (l *turnLimiter) count() (counted Takeovers) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for q := range maps.Values(l.namespaces) {

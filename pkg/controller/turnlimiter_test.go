@@ -22,7 +22,7 @@ func keyIn(namespace, name string) cache.ObjectName { return cache.NewObjectName
 
 // limited is a limiter, and what it does.
 type limited struct {
-	*takeoverLimiter
+	*turnLimiter
 	t     *testing.T
 	clock *clocktesting.FakePassiveClock
 	woken []string
@@ -30,7 +30,7 @@ type limited struct {
 
 func newLimited(t *testing.T, limit int) *limited {
 	l := &limited{t: t, clock: clocktesting.NewFakePassiveClock(bubbleStart)}
-	l.takeoverLimiter = newTakeoverLimiter(limit, l.clock, func(server cache.ObjectName) { l.woken = append(l.woken, server.Name) })
+	l.turnLimiter = newTurnLimiter(limit, l.clock, func(server cache.ObjectName) { l.woken = append(l.woken, server.Name) })
 	return l
 }
 
@@ -41,7 +41,7 @@ func (l *limited) acquires(name string, want bool) {
 	}
 }
 
-func (l *limited) holds(name string, progress takeoverProgress, want time.Duration) {
+func (l *limited) holds(name string, progress turnProgress, want time.Duration) {
 	l.t.Helper()
 	if got := l.hold(keyIn("a", name), progress); got != want {
 		l.t.Errorf("%s keeps its slot for %v, want %v", name, got, want)
@@ -74,7 +74,7 @@ func TestTakeoverSlotsAreGivenInOrder(t *testing.T) {
 		t.Error("another namespace has no slot")
 	}
 	turn, _ := l.acquire(keyIn("a", "5"))
-	if diff := cmp.Diff(takeoverTurn{limit: 2, active: []string{"1", "2"}, ahead: 2}, turn, cmp.AllowUnexported(takeoverTurn{})); diff != "" {
+	if diff := cmp.Diff(turnWait{limit: 2, active: []string{"1", "2"}, ahead: 2}, turn, cmp.AllowUnexported(turnWait{})); diff != "" {
 		t.Errorf("what the last one waits for (-want +got):\n%s", diff)
 	}
 	l.release(keyIn("b", "1"))
@@ -99,7 +99,7 @@ func TestTakeoverThatWasBegunCounts(t *testing.T) {
 	l := newLimited(t, 1)
 	l.acquires("1", true)
 	l.acquires("2", false)
-	l.holds("3", takeoverProgress{}, takeoverPatience)
+	l.holds("3", turnProgress{}, turnPatience)
 	l.expect("one more than may begin", Takeovers{Active: 2, Waiting: 1})
 	l.release(keyIn("a", "1"))
 	l.expect("as many as may be", Takeovers{Active: 1, Waiting: 1})
@@ -112,26 +112,26 @@ func TestTakeoverThatDoesNotGetOnLosesItsSlot(t *testing.T) {
 	l := newLimited(t, 1)
 	l.acquires("1", true)
 	l.acquires("2", false)
-	l.holds("1", takeoverProgress{untaken: 3, outdated: 2}, takeoverPatience)
-	l.pass(takeoverPatience - time.Second)
-	l.holds("1", takeoverProgress{untaken: 3, outdated: 2}, time.Second)
-	l.holds("1", takeoverProgress{untaken: 3, outdated: 1}, takeoverPatience)
-	l.pass(takeoverPatience - time.Second)
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 4}, takeoverPatience)
-	l.pass(takeoverPatience - time.Second)
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 3, generation: 1}, takeoverPatience)
+	l.holds("1", turnProgress{untaken: 3, outdated: 2}, turnPatience)
+	l.pass(turnPatience - time.Second)
+	l.holds("1", turnProgress{untaken: 3, outdated: 2}, time.Second)
+	l.holds("1", turnProgress{untaken: 3, outdated: 1}, turnPatience)
+	l.pass(turnPatience - time.Second)
+	l.holds("1", turnProgress{untaken: 2, outdated: 4}, turnPatience)
+	l.pass(turnPatience - time.Second)
+	l.holds("1", turnProgress{untaken: 2, outdated: 3, generation: 1}, turnPatience)
 	l.pass(time.Minute)
 	// A pod that comes and goes is no progress.
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 4, generation: 1}, takeoverPatience-time.Minute)
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 3, generation: 1}, takeoverPatience-time.Minute)
-	l.holds("1", takeoverProgress{untaken: 3, outdated: 0, generation: 1}, takeoverPatience-time.Minute)
+	l.holds("1", turnProgress{untaken: 2, outdated: 4, generation: 1}, turnPatience-time.Minute)
+	l.holds("1", turnProgress{untaken: 2, outdated: 3, generation: 1}, turnPatience-time.Minute)
+	l.holds("1", turnProgress{untaken: 3, outdated: 0, generation: 1}, turnPatience-time.Minute)
 	l.expect("it has its slot", Takeovers{Active: 1, Waiting: 1})
-	l.pass(takeoverPatience - time.Minute)
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 3, generation: 1}, 0)
+	l.pass(turnPatience - time.Minute)
+	l.holds("1", turnProgress{untaken: 2, outdated: 3, generation: 1}, 0)
 	l.expect("it has not got on", Takeovers{Waiting: 1, Suspended: 1}, "2")
-	l.holds("1", takeoverProgress{untaken: 2, outdated: 3, generation: 1}, 0)
+	l.holds("1", turnProgress{untaken: 2, outdated: 3, generation: 1}, 0)
 	l.acquires("2", true)
-	l.holds("1", takeoverProgress{untaken: 1, outdated: 3, generation: 1}, takeoverPatience)
+	l.holds("1", turnProgress{untaken: 1, outdated: 3, generation: 1}, turnPatience)
 	l.expect("it gets on", Takeovers{Active: 2})
 }
 
@@ -139,14 +139,14 @@ func TestTakeoverThatDoesNotGetOnLosesItsSlot(t *testing.T) {
 func TestSuspendedTakeoverMakesRoom(t *testing.T) {
 	l := newLimited(t, 1)
 	l.acquires("1", true)
-	l.holds("1", takeoverProgress{untaken: 1}, takeoverPatience)
+	l.holds("1", turnProgress{untaken: 1}, turnPatience)
 	l.acquires("2", false)
 	l.suspend(keyIn("a", "1"))
 	l.expect("held up", Takeovers{Waiting: 1, Suspended: 1}, "2")
 	l.suspend(keyIn("a", "1"))
 	l.expect("held up still", Takeovers{Waiting: 1, Suspended: 1})
 	l.acquires("2", true)
-	l.holds("1", takeoverProgress{untaken: 1}, takeoverPatience)
+	l.holds("1", turnProgress{untaken: 1}, turnPatience)
 	l.expect("not held up any more", Takeovers{Active: 2})
 
 	l = newLimited(t, 1)
@@ -168,7 +168,7 @@ func TestTakeoverLimiterKeepsItsPromises(t *testing.T) {
 		limit := rapid.IntRange(1, 3).Draw(t, "limit")
 		clock := clocktesting.NewFakePassiveClock(bubbleStart)
 		woken := map[cache.ObjectName]bool{}
-		l := newTakeoverLimiter(limit, clock, func(server cache.ObjectName) { woken[server] = true })
+		l := newTurnLimiter(limit, clock, func(server cache.ObjectName) { woken[server] = true })
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			server := keyIn(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), fmt.Sprint(rapid.IntRange(1, 6).Draw(t, "name")))
 			q := l.queue(server.Namespace)
@@ -186,7 +186,7 @@ func TestTakeoverLimiterKeepsItsPromises(t *testing.T) {
 				}
 			case "hold":
 				clock.SetTime(clock.Now().Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute))
-				left := l.hold(server, takeoverProgress{untaken: rapid.IntRange(0, 3).Draw(t, "untaken")})
+				left := l.hold(server, turnProgress{untaken: rapid.IntRange(0, 3).Draw(t, "untaken")})
 				if _, holds := q.active[server]; holds != (left > 0) {
 					t.Fatalf("%s holds a slot: %t, for %v", server, holds, left)
 				}
@@ -233,7 +233,7 @@ func count(of ...bool) (n int) {
 }
 
 func TestTurnInWords(t *testing.T) {
-	for want, turn := range map[string]takeoverTurn{
+	for want, turn := range map[string]turnWait{
 		"--takeovers-at-once is 1. When it began to wait: a under way, 0 ahead of it in the queue. ": {
 			limit: 1, active: []string{"a"},
 		},

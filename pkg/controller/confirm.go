@@ -1,0 +1,90 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// confirmations remembers for which children that tell of newer states of references it was made sure that those states are none: that
+// the API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the
+// writer back for ever. To make sure takes a read of each object, so it is repeated after waits that grow.
+type confirmations struct {
+	backoff *backoff[cache.ObjectName]
+	// confirmed has what doubts returned.
+	confirmed sync.Map // cache.ObjectName -> string
+}
+
+func newConfirmations(clock clock.PassiveClock) *confirmations {
+	return &confirmations{backoff: newBackoff[cache.ObjectName](clock, minBackoff, maxBackoff)}
+}
+
+func (c *confirmations) forget(server cache.ObjectName) {
+	c.confirmed.Delete(server)
+	c.backoff.forget(server)
+}
+
+// doubts names the children that tell of newer states of references than this pass knows, each with all that a writer of it would
+// change, and which references those are.
+func doubts(v *view) (text string, children []apply.ObjectRef, references []string) {
+	var found []string
+	for ref, live := range v.existing() {
+		names := v.references.Ahead(live, v1beta1.AnnotationReferences)
+		if len(names) == 0 || live.GetDeletionTimestamp() != nil || !v.isOwned(ref, live) {
+			continue
+		}
+		children, references = append(children, ref), append(references, names...)
+		found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].Standing()))
+	}
+	if len(found) == 0 {
+		return "", nil, nil
+	}
+	slices.Sort(found)
+	slices.Sort(references)
+	return strings.Join(append(found, v.references.String()), " "), children, slices.Compact(references)
+}
+
+// confirmReferences finds the children whose references tell of states that there have never been.
+func (p *pass) confirmReferences(ctx context.Context) {
+	text, children, references := doubts(p.view)
+	if text == "" {
+		return
+	}
+	if known, _ := p.confirmations.confirmed.Load(p.key); known == text {
+		p.confirmed = children
+		return
+	}
+	if left := p.confirmations.backoff.left(p.key); left > 0 {
+		p.wake = sooner(p.wake, left)
+		return
+	}
+	p.wake = sooner(p.wake, p.confirmations.backoff.begin(p.key))
+	for _, ours := range p.references {
+		if !slices.Contains(references, ours.Name) {
+			continue
+		}
+		theirs, err := p.clients.ReadReference(ctx, p.key.Namespace, ours.Name)
+		if err != nil {
+			klog.FromContext(ctx).Info("Cannot make sure that a reference is as it was seen", "reference", ours.Name, "err", err)
+			return
+		}
+		if theirs.GetUID() != ours.UID || theirs.GetGeneration() != ours.Generation ||
+			ours.Generation == 0 && theirs.GetResourceVersion() != ours.ResourceVersion {
+			return // This cache is behind. It will catch up, and that wakes the MCPServer.
+		}
+	}
+	p.confirmations.confirmed.Store(p.key, text)
+	p.confirmed = children
+}

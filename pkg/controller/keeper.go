@@ -1,0 +1,325 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// keeperWorkers is how many configs are worked on at a time. There are few, and nothing waits for them.
+const keeperWorkers = 2
+
+// listAgain is when to list again what keeps an object from being deleted and no cache shows.
+const listAgain = time.Minute
+
+// configKey names an object that MCPServers refer to.
+type configKey struct {
+	kind string
+	cache.ObjectName
+}
+
+// configKeeper validates what MCPServers refer to, lists the members of groups, and writes the status and the finalizer of both. It
+// has a queue of its own and works for one object at a time: what an object says of itself depends on no MCPServer's children.
+type configKeeper struct {
+	*Controller
+	queue     workqueue.TypedDelayingInterface[configKey]
+	backoff   *backoff[configKey]
+	referrers *referrers
+
+	mu sync.Mutex
+	// kept says of each object that was looked at who writes its status and finalizer.
+	kept map[configKey]ConfigOwner
+	// told is the conflict about each object of which an event has told.
+	told map[configKey]string
+}
+
+func newConfigKeeper(c *Controller) *configKeeper {
+	k := &configKeeper{
+		Controller: c,
+		queue: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[configKey]{Name: "config"}),
+		backoff: newBackoff[configKey](c.config.Clock, minBackoff, maxBackoff),
+		kept:    map[configKey]ConfigOwner{}, told: map[configKey]string{},
+	}
+	k.referrers = newReferrers(c.config.Dynamic, k.queue.Add, k.wakeGroups)
+	return k
+}
+
+// addHandlers makes events wake keys: those of the objects themselves, and those of MCPServers that begin or cease to refer to them.
+func (k *configKeeper) addHandlers() error {
+	for _, s := range k.caches.byNamespace {
+		for kind, store := range s.configStores {
+			if _, err := store.AddEventHandler(onEvery(func(obj any) {
+				if object, err := meta.Accessor(obj); err == nil {
+					k.queue.Add(configKey{kind, cache.MetaObjectToName(object)})
+				}
+			})); err != nil {
+				return fmt.Errorf("cannot watch %s: %w", kind, err)
+			}
+		}
+		if k.config.Configs == ConfigsToolHive {
+			continue
+		}
+		if _, err := s.serverStore.AddEventHandler(onNews(refersAlike, func(obj any) {
+			if server, ok := obj.(*v1beta1.MCPServer); ok {
+				for _, named := range configs.Of(&server.Spec) {
+					k.queue.Add(configKey{named.Kind, cache.NewObjectName(server.Namespace, named.Name)})
+				}
+			}
+		})); err != nil {
+			return fmt.Errorf("cannot watch MCPServers: %w", err)
+		}
+	}
+	return nil
+}
+
+// refersAlike reports whether an MCPServer counts for the same objects as before.
+func refersAlike(now, before *v1beta1.MCPServer) bool {
+	return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(configs.Of(&now.Spec), configs.Of(&before.Spec))
+}
+
+// wakeGroups wakes the MCPGroups of a scope: it is known now which members they have, or that this cannot be known.
+func (k *configKeeper) wakeGroups(s *scope) {
+	for _, name := range s.configStores[configs.Group].GetStore().ListKeys() {
+		if key, err := cache.ParseObjectName(name); err == nil {
+			k.queue.Add(configKey{configs.Group, key})
+		}
+	}
+}
+
+// shutdown returns when all informers have ended; their context must have been cancelled.
+func (k *configKeeper) shutdown() { k.referrers.running.Wait() }
+
+// next takes one key from the queue, see Controller.next. What a pass begins to watch it watches until the second context ends.
+func (k *configKeeper) next(ctx, watching context.Context) bool {
+	key, shutdown := k.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer k.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", key.kind, "object", key.ObjectName)
+	again, err := k.sync(klog.NewContext(watching, logger), watching, key)
+	if err != nil {
+		logger.Error(err, "Cannot look at what MCPServers refer to")
+		again = sooner(again, k.backoff.next(key))
+	} else {
+		k.backoff.forget(key)
+	}
+	if again > 0 {
+		k.queue.AddAfter(key, again)
+	}
+	return true
+}
+
+// configPass is one look at an object that MCPServers refer to.
+type configPass struct {
+	*configKeeper
+	row   *managers.Config
+	key   configKey
+	ref   apply.ObjectRef
+	scope *scope
+	// live is the object as it was seen, or as the last write has left it.
+	live metav1.Object
+	// inherit tells that ToolHive's claims pass to us.
+	inherit bool
+	// again is when to look again; 0 for when there is an event.
+	again time.Duration
+}
+
+// sync brings one object in line. The error tells that this could not be found out; again is when to look again, 0 for when
+// there is an event.
+func (k *configKeeper) sync(ctx, watching context.Context, key configKey) (again time.Duration, err error) {
+	p := &configPass{configKeeper: k, row: managers.ConfigOf(v1beta1.Kind(key.kind)), key: key, scope: k.caches.scope(key.Namespace)}
+	p.ref = childRef(p.row.GroupKind(), key.Namespace, key.Name)
+	live, current, err := k.applier.GetCurrent(p.ref, p.scope.configStores[key.kind].GetStore())
+	switch {
+	case err != nil:
+		return 0, err
+	case !current:
+		return catchUpCheck, nil
+	case live == nil:
+		k.forget(p)
+		return 0, nil
+	}
+	p.live = live
+	decision := decideOwner(k.config.Configs, live, k.config.Clock.Now())
+	p.note(ctx, decision.owner)
+	p.inherit, p.again = decision.inherits, decision.wait
+	if decision.owner != OwnerFreehold && !decision.contested {
+		k.applier.Forget(p.ref)
+		p.tellConflict(nil)
+		return p.again, nil
+	}
+	k.referrers.watch(watching, p.scope)
+	if decision.contested {
+		p.hold(ctx)
+		return p.again, nil
+	}
+	err = p.keep(ctx)
+	return p.again, err
+}
+
+// forget drops what is kept of an object that is gone.
+func (k *configKeeper) forget(p *configPass) {
+	k.applier.Forget(p.ref)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.kept, p.key)
+	delete(k.told, p.key)
+}
+
+// note remembers who writes an object's status and finalizer.
+func (p *configPass) note(ctx context.Context, owner ConfigOwner) {
+	p.mu.Lock()
+	before, known := p.kept[p.key]
+	p.kept[p.key] = owner
+	p.mu.Unlock()
+	switch log := klog.FromContext(ctx); {
+	case !known:
+		log.V(2).Info("Found out who writes the status and the finalizer", "owner", owner)
+	case before != owner:
+		log.Info("Another operator is to write the status and the finalizer", "owner", owner, "before", before)
+	}
+}
+
+// keep writes the finalizer and the status, or gives the finalizer up.
+func (p *configPass) keep(ctx context.Context) error {
+	if p.live.GetDeletionTimestamp() != nil {
+		return p.finish(ctx)
+	}
+	if !p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName, p.row.Finalizer)}) {
+		return nil
+	}
+	p.report(ctx, nil)
+	return nil
+}
+
+// finish lets an object go once nothing refers to it. An event of the last referrer brings us back here.
+func (p *configPass) finish(ctx context.Context) error {
+	if !slices.Contains(p.live.GetFinalizers(), p.row.Finalizer) {
+		return nil
+	}
+	if !p.row.IsGroup() {
+		users := p.users()
+		if len(users) == 0 {
+			// A cache that is behind would let it go too early.
+			var err error
+			if users, err = p.listUsers(ctx); err != nil {
+				return fmt.Errorf("cannot find out what refers to an object that is being deleted: %w", err)
+			}
+			if len(users) > 0 {
+				p.again = sooner(p.again, listAgain) // There may be no informer of what the list shows.
+			}
+		}
+		if len(users) > 0 {
+			p.report(ctx, users)
+			return nil
+		}
+	}
+	if p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName), LetGo: true}) {
+		klog.FromContext(ctx).V(2).Info("Released the finalizer")
+	}
+	return nil
+}
+
+// report writes the status, as far as no other field manager holds it at other values, and records events about what is new in it.
+// Users are what keeps the object from being deleted.
+func (p *configPass) report(ctx context.Context, users []string) {
+	intent, manager, known := p.statusIntent(users, "")
+	if !known {
+		return
+	}
+	req := apply.Request{
+		Object: p.ref, Live: p.live, Config: intent, LetGo: len(users) > 0, Inherit: p.inheritance(),
+	}
+	aside := p.setAside(ctx, manager, req)
+	if aside.Conflict != nil {
+		req.Config, _, _ = p.statusIntent(users, p.describe(aside.Conflict))
+		aside = p.setAside(ctx, manager, req) // What tells of it may be contested itself.
+	}
+	req.Aside = aside
+	before := conditionsOf(p.live)
+	done := p.write(ctx, manager, req)
+	if done {
+		p.recordEvents(newsOfConfig(before, conditionsOf(p.live)))
+	}
+	if done || aside.Conflict != nil {
+		p.tellConflict(aside.Conflict)
+	}
+}
+
+// hold writes nothing, and tells what is contested.
+func (p *configPass) hold(ctx context.Context) {
+	intent, manager, known := p.statusIntent(nil, "")
+	if !known {
+		return
+	}
+	aside := p.setAside(ctx, manager, apply.Request{Object: p.ref, Live: p.live, Config: intent})
+	if aside.Conflict != nil {
+		p.applier.Hold(ctx, aside.Conflict, p.live)
+	}
+	p.tellConflict(aside.Conflict)
+}
+
+// setAside finds what a request to write the status is to leave to others.
+func (p *configPass) setAside(ctx context.Context, manager string, req apply.Request) *apply.Aside {
+	aside, err := apply.SetAside(p.writer(manager), req, wholeCondition)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
+		return &apply.Aside{}
+	}
+	return aside
+}
+
+// write brings the object in line with one intent, and reports whether it is.
+func (p *configPass) write(ctx context.Context, manager string, req apply.Request) (done bool) {
+	req.Object, req.Live, req.Inherit = p.ref, p.live, p.inheritance()
+	out := p.applier.Sync(ctx, p.writer(manager), req)
+	if out.Wrote() {
+		p.live = out.Live
+	}
+	p.again = sooner(p.again, out.RetryAfter)
+	if conflict, ok := errors.AsType[*apply.ConflictError](out.Err); ok {
+		p.tellConflict(conflict)
+	}
+	return out.Err == nil
+}
+
+func (p *configPass) writer(manager string) apply.Writer {
+	return p.clients.Writers[writers.Key{Manager: manager, Kind: p.ref.Kind}]
+}
+
+// inheritance passes to our writers, in one edit, what ToolHive holds where that passes, and what a handback has left with the plugin
+// that was interrupted; nil for nothing.
+func (p *configPass) inheritance() *apply.Inheritance {
+	from := func(owner ownership.Owner) bool {
+		return owner.Manager == managers.Plugin || p.inherit && takeover.FromToolHive(owner)
+	}
+	if !slices.ContainsFunc(p.live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return from(ownership.OwnerOf(&e)) }) {
+		return nil
+	}
+	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(p.clients.registry.Writers(), p.ref)}
+}

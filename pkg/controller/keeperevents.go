@@ -1,0 +1,98 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+)
+
+// Actions of events about what MCPServers refer to. They are ToolHive's, but for the last.
+const (
+	actionValidateConfig = "Validate"
+	actionDeleteConfig   = "Delete"
+	actionMigrateGrants  = "MigrateInboundGrants"
+	actionApplyConfig    = "Apply"
+)
+
+// newsOfConfig tells what has become of an object's conditions, each time once.
+func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
+	began := func(conditionType string, is metav1.ConditionStatus) *metav1.Condition {
+		now, was := meta.FindStatusCondition(after, conditionType), meta.FindStatusCondition(before, conditionType)
+		if now == nil || now.Status != is || was != nil && was.Status == is {
+			return nil
+		}
+		return now
+	}
+	if c := began(v1beta1.ConditionValid, metav1.ConditionFalse); c != nil {
+		news = append(news, status.Event{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonConfigInvalid, Action: actionValidateConfig, Note: c.Message,
+		})
+	}
+	if c := began(v1beta1.ConditionValid, metav1.ConditionTrue); c != nil && meta.IsStatusConditionFalse(before, c.Type) {
+		news = append(news, status.Event{
+			Type: corev1.EventTypeNormal, Reason: v1beta1.EventReasonConfigValid, Action: actionValidateConfig, Note: c.Message,
+		})
+	}
+	if c := began(v1beta1.ConditionDeletionBlocked, metav1.ConditionTrue); c != nil {
+		news = append(news, status.Event{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonDeletionBlocked, Action: actionDeleteConfig, Note: c.Message,
+		})
+	}
+	if c := began(v1beta1.ConditionDeprecatedInboundGrantConfiguration, metav1.ConditionTrue); c != nil {
+		news = append(news, status.Event{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonInboundGrantsLegacyFieldsDeprecated, Action: actionMigrateGrants,
+			Note: c.Message,
+		})
+	}
+	return news
+}
+
+// tellConflict records an event about a conflict unless it was told before; nil ends it.
+func (p *configPass) tellConflict(conflict *apply.ConflictError) {
+	text := ""
+	if conflict != nil {
+		text = p.describe(conflict)
+	}
+	p.mu.Lock()
+	news := p.told[p.key] != text
+	if p.told[p.key] = text; text == "" {
+		delete(p.told, p.key)
+	}
+	p.mu.Unlock()
+	if news && text != "" {
+		p.recordEvents([]status.Event{{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.ReasonFieldManagerConflict, Action: actionApplyConfig, Note: text,
+		}})
+	}
+}
+
+// describe says who holds what of the object, and how to end it.
+func (p *configPass) describe(c *apply.ConflictError) string {
+	how, command := takeover.EndConflict(c.Object, p.live)
+	if command != "" {
+		how += ": " + command
+	}
+	return holding(c, pathBytes) + ". " + how + "."
+}
+
+// recordEvents records events about the object.
+func (p *configPass) recordEvents(news []status.Event) {
+	if p.config.Recorder == nil {
+		return
+	}
+	regarding := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.live.GetNamespace(), Name: p.live.GetName(), UID: p.live.GetUID(), ResourceVersion: p.live.GetResourceVersion(),
+	}}
+	regarding.SetGroupVersionKind(p.row.GroupVersionKind)
+	for _, event := range news {
+		p.config.Recorder.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+	}
+}

@@ -1,0 +1,211 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+)
+
+// A decision follows from the flag, the object's managedFields, its age, and when ToolHive has written it last.
+func TestOwnerIsDecided(t *testing.T) {
+	now := bubbleStart
+	ours := entry(managers.ConfigFinalizer, metav1.ManagedFieldsOperationApply, "", "{}")
+	theirs := func(since time.Duration) metav1.ManagedFieldsEntry {
+		e := entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "", "{}")
+		e.Subresource, e.Time = "status", new(metav1.NewTime(now.Add(-since)))
+		return e
+	}
+	user := entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", "{}")
+	for name, c := range map[string]struct {
+		mode    ConfigsMode
+		age     time.Duration
+		entries []metav1.ManagedFieldsEntry
+		want    ownerDecision
+	}{
+		"new":                       {ConfigsAuto, 10 * time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerUndecided, wait: 50 * time.Second}},
+		"old":                       {ConfigsAuto, configGrace, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerFreehold}},
+		"new and ours":              {ConfigsAuto, 0, []metav1.ManagedFieldsEntry{ours}, ownerDecision{owner: OwnerFreehold}},
+		"ToolHive's":                {ConfigsAuto, time.Hour, []metav1.ManagedFieldsEntry{theirs(time.Hour)}, ownerDecision{owner: OwnerToolHive}},
+		"both":                      {ConfigsAuto, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(time.Hour)}, ownerDecision{owner: OwnerToolHive, contested: true}},
+		"new, ordered":              {ConfigsFreehold, 0, nil, ownerDecision{owner: OwnerFreehold}},
+		"ToolHive's, ordered":       {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{theirs(0)}, ownerDecision{owner: OwnerFreehold, inherits: true}},
+		"both, ordered":             {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(time.Hour), theirs(4 * time.Minute)}, ownerDecision{owner: OwnerToolHive, contested: true, wait: 6 * time.Minute}},
+		"both once, ordered":        {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(10 * time.Minute)}, ownerDecision{owner: OwnerFreehold, inherits: true}},
+		"ours, left to ToolHive":    {ConfigsToolHive, time.Hour, []metav1.ManagedFieldsEntry{ours}, ownerDecision{owner: OwnerToolHive}},
+		"anybody's, left to it too": {ConfigsToolHive, time.Hour, nil, ownerDecision{owner: OwnerToolHive}},
+	} {
+		live := &v1beta1.MCPToolConfig{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-c.age)), ManagedFields: c.entries}}
+		if got := decideOwner(c.mode, live, now); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// A new object is left to ToolHive's operator for a while, and is ours when it does not come.
+func TestNewConfigIsLeftForAWhile(t *testing.T) {
+	young := newIDP()
+	young.CreationTimestamp = metav1.NewTime(bubbleStart)
+	operate(t, []runtime.Object{young}, keeping, func(t *testing.T, o *operating) {
+		checkWrites(t, "within the grace", o.tookOn())
+		if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerUndecided, 1}}, o.Configs()); diff != "" {
+			t.Errorf("owners (-want +got):\n%s", diff)
+		}
+		<-time.After(configGrace)
+		checkWrites(t, "after the grace", o.tookOn(), oidcFinalizerWrite, oidcStatusWrite)
+		if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerFreehold, 1}}, o.Configs()); diff != "" {
+			t.Errorf("owners (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What ToolHive's operator keeps is written in no mode but freehold, and what anybody keeps in none that says so.
+func TestConfigsOfToolHive(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode    ConfigsMode
+		touched bool
+	}{
+		"auto": {ConfigsAuto, true}, "toolhive": {ConfigsToolHive, true}, "toolhive, untouched": {ConfigsToolHive, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, newIDP(), newGroup("team"))
+				if c.touched {
+					keptByToolHive(s)
+					asToolHive(s, "team", "", func(g *v1beta1.MCPGroup) { g.Finalizers = []string{v1beta1.FinalizerGroup} })
+				}
+				o := start(t, s, func(config *Config) { config.Configs = c.mode })
+				defer o.end()
+				<-time.After(time.Hour)
+				change(s, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Spec.Inline.Issuer = "nonsense" })
+				o.rest()
+				if c.touched {
+					terminate[*v1beta1.MCPOIDCConfig](s, "idp")
+				}
+				o.rest()
+				checkWrites(t, "of what is ToolHive's", o.tookOn())
+				if diff := cmp.Diff([]ConfigCount{{configs.Group, OwnerToolHive, 1}, {configs.OIDC, OwnerToolHive, 1}}, o.Configs()); diff != "" {
+					t.Errorf("owners (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// With --configs=freehold one edit passes what ToolHive's operator holds, and nothing of it is left: the config can be deleted.
+func TestConfigIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, newIDP())
+		keptByToolHive(s)
+		o := start(t, s, func(c *Config) { c.Configs = ConfigsFreehold })
+		defer o.end()
+		o.rest()
+		checkWrites(t, "of a takeover", o.tookOn(), "edit MCPOIDCConfig/idp freehold-ownership", oidcStatusWrite)
+		live := o.idp()
+		if takeover.Held(live, "") || takeover.Held(live, "status") || ownership.ApplyEntry(live, managers.ConfigFinalizer, "") == nil {
+			t.Errorf("managedFields %v", live.ManagedFields)
+		}
+		if live.Status.ConfigHash == "theirs" {
+			t.Error("the hash is ToolHive's")
+		}
+		terminate[*v1beta1.MCPOIDCConfig](s, "idp")
+		o.rest()
+		if exists[*v1beta1.MCPOIDCConfig](s, "idp") {
+			t.Error("the config is still there")
+		}
+	})
+}
+
+// Two operators on one config do not answer each other: ours stops, says so once, and with --configs=freehold begins again when
+// ToolHive's has not written for a while.
+func TestContestedConfig(t *testing.T) {
+	for _, mode := range []ConfigsMode{ConfigsAuto, ConfigsFreehold} {
+		t.Run(string(mode), func(t *testing.T) {
+			operate(t, []runtime.Object{newIDP()}, func(c *Config) { c.Configs = mode }, func(t *testing.T, o *operating) {
+				o.took()
+				for i := range 500 { // 50 Hz
+					asToolHive(o.apiServer, "idp", "status", func(c *v1beta1.MCPOIDCConfig) {
+						c.Status.ConfigHash = fmt.Sprint("theirs", i)
+						c.Status.Conditions = nil
+					})
+					<-time.After(20 * time.Millisecond)
+				}
+				o.rest()
+				checkWrites(t, "while both work", o.tookOn())
+				told := o.heardOf("idp")
+				if len(told) != 1 || !strings.HasPrefix(told[0], "shop/idp Warning FieldManagerConflict Apply: ") || !strings.Contains(told[0], "thv-operator") {
+					t.Errorf("events %q", told)
+				}
+				if n := len(o.Conflicts()); n != 1 {
+					t.Errorf("%d conflicts are told", n)
+				}
+				if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerToolHive, 1}}, o.Configs()); diff != "" {
+					t.Errorf("owners (-want +got):\n%s", diff)
+				}
+				<-time.After(time.Hour)
+				if mode == ConfigsAuto {
+					checkWrites(t, "an hour later", o.tookOn())
+					return
+				}
+				checkWrites(t, "an hour later", o.tookOn(), "edit MCPOIDCConfig/idp freehold-ownership", oidcStatusWrite)
+				if n := len(o.Conflicts()); n != 0 || o.idp().Status.ConfigHash == "theirs499" {
+					t.Errorf("%d conflicts, status %+v", n, o.idp().Status)
+				}
+			})
+		})
+	}
+}
+
+// Another manager that holds a part of the status at another value is left it; the rest is written, and no request repeats.
+func TestContestedStatus(t *testing.T) {
+	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
+		o.took()
+		change(o.apiServer, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Status.ConfigHash = "mine" })
+		o.rest()
+		owned := meta.FindStatusCondition(o.idp().Status.Conditions, v1beta1.ConditionFieldsOwned)
+		if owned == nil || owned.Status != metav1.ConditionFalse || owned.Reason != v1beta1.ReasonFieldManagerConflict {
+			t.Fatalf("conditions %+v", o.idp().Status.Conditions)
+		}
+		for _, part := range []string{
+			`field manager "somebody" holds .status.configHash of mcpoidcconfig.toolhive.stacklok.dev/idp, which freehold-config-status wants`,
+			`kubectl patch -n shop mcpoidcconfig.toolhive.stacklok.dev/idp --subresource=status --type=merge '--patch={"status":null}'`,
+		} {
+			if !strings.Contains(owned.Message, part) {
+				t.Errorf("the condition does not say %s: %s", part, owned.Message)
+			}
+		}
+		change(o.apiServer, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Spec.Inline.Issuer = "nonsense" })
+		<-time.After(time.Hour)
+		if is := o.idp().Status; is.ConfigHash != "mine" || !meta.IsStatusConditionFalse(is.Conditions, v1beta1.ConditionValid) {
+			t.Errorf("status %+v", is)
+		}
+		if n := len(o.tookOn()); n > 3 {
+			t.Errorf("%d writes", n)
+		}
+		if n := len(o.Conflicts()); n != 0 { // An invalid spec keeps the hash that is there.
+			t.Errorf("%d conflicts", n)
+		}
+		if c := meta.FindStatusCondition(o.idp().Status.Conditions, v1beta1.ConditionFieldsOwned); c != nil {
+			t.Errorf("the condition stays: %+v", c)
+		}
+		told := o.heardOf("idp")
+		if len(told) != 2 || !strings.Contains(told[0], `field manager "somebody"`) {
+			t.Errorf("events %q", told)
+		}
+	})
+}

@@ -1,0 +1,234 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1alpha1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1alpha1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/printable"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// configConfig is the part of a generated apply configuration of a kind that MCPServers refer to, S being that of its status.
+type configConfig[A, S any] interface {
+	runtime.ApplyConfiguration
+	WithFinalizers(values ...string) A
+	WithStatus(value *S) A
+}
+
+// configIntents make the intents about one object: with finalizers, or with a status.
+type configIntents struct {
+	finalizers func(values ...string) runtime.ApplyConfiguration
+	status     func(value *toolhivev1beta1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
+	group      func(value *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration) runtime.ApplyConfiguration
+}
+
+func intentsOf(row *managers.Config, key cache.ObjectName) configIntents {
+	switch row.Kind {
+	case configs.OIDC:
+		return configIntentsOf(toolhivev1beta1ac.MCPOIDCConfig(key.Name, key.Namespace))
+	case configs.AuthzConfig:
+		return configIntentsOf(toolhivev1beta1ac.MCPAuthzConfig(key.Name, key.Namespace))
+	case configs.ExternalAuth:
+		return configIntentsOf(toolhivev1beta1ac.MCPExternalAuthConfig(key.Name, key.Namespace))
+	case configs.Tool:
+		return configIntentsOf(toolhivev1beta1ac.MCPToolConfig(key.Name, key.Namespace))
+	case configs.Telemetry:
+		return configIntentsOf(toolhivev1beta1ac.MCPTelemetryConfig(key.Name, key.Namespace))
+	case configs.Webhook:
+		return configIntentsOf(toolhivev1alpha1ac.MCPWebhookConfig(key.Name, key.Namespace))
+	}
+	group := toolhivev1beta1ac.MCPGroup(key.Name, key.Namespace)
+	return configIntents{
+		finalizers: func(values ...string) runtime.ApplyConfiguration { return group.WithFinalizers(values...) },
+		group: func(value *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration) runtime.ApplyConfiguration {
+			return group.WithStatus(value)
+		},
+	}
+}
+
+func configIntentsOf[A configConfig[A, toolhivev1beta1ac.ConfigStatusApplyConfiguration]](config A) configIntents {
+	return configIntents{
+		finalizers: func(values ...string) runtime.ApplyConfiguration { return config.WithFinalizers(values...) },
+		status: func(value *toolhivev1beta1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
+			return config.WithStatus(value)
+		},
+	}
+}
+
+// finalizerIntent is an object with these finalizers and nothing else.
+func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...string) runtime.ApplyConfiguration {
+	return intentsOf(row, key).finalizers(finalizers...)
+}
+
+// statusIntent is what is to be said of the object, and who says it. Users are what keeps it from being deleted, and contested
+// describes a conflict about it; both are empty for none. known is false while the members of a group are not known.
+func (p *configPass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
+	intents, now := intentsOf(p.row, p.key.ObjectName), p.config.Clock.Now()
+	if !p.row.IsGroup() {
+		return intents.status(configStatusConfig(computeConfigStatus(p.live, users, contested, now))), managers.ConfigStatus, true
+	}
+	members, known := p.members()
+	if !known {
+		return nil, managers.GroupStatus, false
+	}
+	return intents.group(groupStatusConfig(p.live, members, contested, now)), managers.GroupStatus, true
+}
+
+// conditionsOf returns the conditions of an object that MCPServers refer to.
+func conditionsOf(live metav1.Object) []metav1.Condition {
+	if group, ok := live.(*v1beta1.MCPGroup); ok {
+		return group.Status.Conditions
+	}
+	if of := configs.StatusOf(live); of != nil {
+		return of.Conditions
+	}
+	return nil
+}
+
+// computeConfigStatus returns what is to be said of a config. The hash and the generation of the last valid spec stay while the spec is
+// invalid.
+func computeConfigStatus(live metav1.Object, users []string, contested string, now time.Time) v1beta1.ConfigStatus {
+	before := configs.StatusOf(live)
+	next := v1beta1.ConfigStatus{ConfigHash: before.ConfigHash, ObservedGeneration: before.ObservedGeneration}
+	add := func(conditionType string, holds bool, reason, message string) {
+		next.Conditions = append(next.Conditions, conditionOf(live, conditionType, holds, reason, message, now))
+	}
+	succeeded, failed := validReasons(live)
+	err := configs.Validate(live)
+	hash, unhashed := configs.HashOf(live)
+	if err = cmp.Or(err, unhashed); err != nil {
+		if errors.Is(err, configs.ErrEnterprise) {
+			failed = v1beta1.ReasonEnterpriseRequired
+		}
+		add(v1beta1.ConditionValid, false, failed, err.Error())
+	} else {
+		next.ConfigHash, next.ObservedGeneration = hash, live.GetGeneration()
+		add(v1beta1.ConditionValid, true, succeeded, "Spec validation passed")
+	}
+	if len(users) > 0 {
+		add(v1beta1.ConditionDeletionBlocked, true, v1beta1.ReasonReferencedByWorkloads, blockedBy(users))
+	}
+	for _, advisory := range configs.Advisories(live) {
+		add(advisory.Type, advisory.Holds, advisory.Reason, advisory.Message)
+	}
+	if contested != "" {
+		add(v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested)
+	}
+	return next
+}
+
+// validReasons are the reasons of the condition Valid. They are ToolHive's.
+func validReasons(live metav1.Object) (succeeded, failed string) {
+	switch live.(type) {
+	case *v1beta1.MCPOIDCConfig, *v1beta1.MCPAuthzConfig:
+		return v1beta1.ReasonConfigValid, v1beta1.ReasonConfigInvalid
+	}
+	return v1beta1.ReasonValidationSucceeded, v1beta1.ReasonValidationFailed
+}
+
+// blockedBy says in ToolHive's words what keeps an object from being deleted. The list is bounded.
+func blockedBy(users []string) string {
+	items := make([]string, 0, len(users))
+	for _, user := range users {
+		items = append(items, "{"+user+"}")
+	}
+	shown, more := status.First(items, " ")
+	return "Cannot delete: referenced by workloads: [" + strings.Join(shown, " ") + "]" + more
+}
+
+// conditionOf returns a condition of an object, with the time since which it has its status.
+func conditionOf(live metav1.Object, conditionType string, holds bool, reason, message string, now time.Time) metav1.Condition {
+	c := metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: status.Bound(printable.Text(message), status.MaxMessage),
+		ObservedGeneration: live.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+	}
+	if holds {
+		c.Status = metav1.ConditionTrue
+	}
+	if was := meta.FindStatusCondition(conditionsOf(live), c.Type); was != nil && was.Status == c.Status {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return c
+}
+
+func configStatusConfig(of v1beta1.ConfigStatus) *toolhivev1beta1ac.ConfigStatusApplyConfiguration {
+	config := toolhivev1beta1ac.ConfigStatus().WithConditions(status.ConditionConfigs(of.Conditions)...)
+	if of.ConfigHash != "" {
+		config.WithConfigHash(of.ConfigHash)
+	}
+	if of.ObservedGeneration != 0 {
+		config.WithObservedGeneration(of.ObservedGeneration)
+	}
+	return config
+}
+
+// members are the names of a group's members, sorted.
+type members struct {
+	servers, remoteProxies, entries []string
+	// uncounted are the kinds that the operator is not allowed to list.
+	uncounted []string
+}
+
+// groupStatusConfig is what is to be said of a group.
+func groupStatusConfig(live metav1.Object, of members, contested string, now time.Time) *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration {
+	reason, message := v1beta1.ReasonListMCPServersCheckSucceeded, "Listed the members of the group"
+	if len(of.uncounted) > 0 {
+		reason = v1beta1.ReasonListMCPServersCheckFailed
+		message += ", but for those of kinds that the operator is not allowed to list: " + strings.Join(of.uncounted, ", ")
+	}
+	conditions := []metav1.Condition{conditionOf(live, v1beta1.ConditionMCPServersChecked, len(of.uncounted) == 0, reason, message, now)}
+	if contested != "" {
+		conditions = append(conditions, conditionOf(live, v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested, now))
+	}
+	config := toolhivev1beta1ac.MCPGroupStatus().WithPhase(v1beta1.MCPGroupPhaseReady).WithObservedGeneration(live.GetGeneration()).
+		WithConditions(status.ConditionConfigs(conditions)...)
+	// What is zero is left out: the API cannot tell it from absent.
+	if n := len(of.servers); n > 0 {
+		config.WithServers(of.servers...).WithServerCount(int32(n))
+	}
+	if n := len(of.remoteProxies); n > 0 {
+		config.WithRemoteProxies(of.remoteProxies...).WithRemoteProxyCount(int32(n))
+	}
+	if n := len(of.entries); n > 0 {
+		config.WithEntries(of.entries...).WithEntryCount(int32(n))
+	}
+	return config
+}
+
+// members returns the members of the group. known is false as long as a cache that may have some may still fill.
+func (p *configPass) members() (of members, known bool) {
+	if known = p.referrers.known(p.scope); !known {
+		return of, false
+	}
+	for _, user := range p.referring() {
+		switch user.kind {
+		case v1beta1.MCPServerKind:
+			of.servers = append(of.servers, user.name)
+		case remoteProxyKind:
+			of.remoteProxies = append(of.remoteProxies, user.name)
+		case entryKind:
+			of.entries = append(of.entries, user.name)
+		}
+	}
+	for _, names := range [][]string{of.servers, of.remoteProxies, of.entries} {
+		slices.Sort(names)
+	}
+	of.uncounted = p.referrers.forbidden(p.scope)
+	return of, true
+}

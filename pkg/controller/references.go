@@ -1,0 +1,200 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// serversByReference indexes MCPServers by what they refer to.
+const serversByReference = "references"
+
+// referencesOfServer is a cache.IndexFunc.
+func referencesOfServer(obj any) (keys []string, _ error) {
+	server, ok := obj.(*v1beta1.MCPServer)
+	if !ok {
+		return nil, nil
+	}
+	for _, named := range configs.Of(&server.Spec) {
+		keys = append(keys, referenceKey(named.Kind, server.Namespace, named.Name))
+	}
+	return keys, nil
+}
+
+func referenceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
+
+// configInformers are those of all kinds that MCPServers refer to.
+func configInformers(factory toolhiveinformers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
+	beta, alpha := factory.Toolhive().V1beta1(), factory.Toolhive().V1alpha1()
+	return map[string]cache.SharedIndexInformer{
+		configs.OIDC:         beta.MCPOIDCConfigs().Informer(),
+		configs.AuthzConfig:  beta.MCPAuthzConfigs().Informer(),
+		configs.ExternalAuth: beta.MCPExternalAuthConfigs().Informer(),
+		configs.Tool:         beta.MCPToolConfigs().Informer(),
+		configs.Telemetry:    beta.MCPTelemetryConfigs().Informer(),
+		configs.Webhook:      alpha.MCPWebhookConfigs().Informer(),
+		configs.Group:        beta.MCPGroups().Informer(),
+	}
+}
+
+// watchConfigs makes what MCPServers refer to wake them.
+func (s *scope) watchConfigs(wake func(server cache.ObjectName)) error {
+	for kind, store := range s.configStores {
+		wakeServers := func(obj any) {
+			if object, err := meta.Accessor(obj); err == nil {
+				s.wakeReferrers(referenceKey(kind, object.GetNamespace(), object.GetName()), wake)
+			}
+		}
+		if _, err := store.AddEventHandler(onEvery(wakeServers)); err != nil {
+			return err
+		}
+		if err := store.onFailure(func(ctx context.Context, _ listFailure, err error) {
+			klog.FromContext(ctx).Info("Cannot list what MCPServers may refer to", "kind", kind, "err", err)
+			s.wakeReferrersOf(kind, wake)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unavailable says why a kind cannot be listed, in words that stay the same.
+func unavailable(kind string, failure listFailure) render.Unavailable {
+	switch failure {
+	case listUnserved:
+		return render.Unserved(kind)
+	case listForbidden:
+		return render.Unavailable{Cause: "the operator is not allowed to list " + kind + "s; apply the manifests of this version"}
+	}
+	return render.Unavailable{Cause: "the API server does not list " + kind + "s for now; the operator's log has its answer"}
+}
+
+// wakeReferrers wakes the MCPServers that refer to an object.
+func (s *scope) wakeReferrers(key string, wake func(server cache.ObjectName)) {
+	names, err := s.serverStore.GetIndexer().IndexKeys(serversByReference, key)
+	if err != nil {
+		return
+	}
+	for _, text := range names {
+		if name, err := cache.ParseObjectName(text); err == nil {
+			wake(name)
+		}
+	}
+}
+
+// wakeReferrersOf wakes the MCPServers that refer to any object of a kind.
+func (s *scope) wakeReferrersOf(kind string, wake func(server cache.ObjectName)) {
+	for _, item := range s.serverStore.GetStore().List() {
+		server, ok := item.(*v1beta1.MCPServer)
+		if ok && slices.ContainsFunc(configs.Of(&server.Spec), func(named configs.Named) bool { return named.Kind == kind }) {
+			wake(cache.MetaObjectToName(server))
+		}
+	}
+}
+
+// wakeOnceFilled wakes the MCPServers that have waited for a cache.
+func (s *scope) wakeOnceFilled(ctx context.Context, wake func(server cache.ObjectName)) {
+	for kind, store := range s.configStores {
+		store.onceFilled(ctx, &s.running, func() { s.wakeReferrersOf(kind, wake) })
+	}
+}
+
+// config returns an object that is referred to, or nil; blind says why nothing is known of its kind. known is false as long as
+// that has not been established, and nothing keeps it from being.
+func (s *scope) config(kind, namespace, name string) (found any, blind *render.Unavailable, known bool) {
+	store := s.configStores[kind]
+	if !store.HasSynced() {
+		failure := store.failure()
+		if failure == listable {
+			return nil, nil, false
+		}
+		return nil, new(unavailable(kind, failure)), true
+	}
+	item, exists, err := store.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
+	if err == nil && exists {
+		found = item
+	}
+	return found, nil, true
+}
+
+// references returns what an MCPServer refers to, as the caches have it, but for ConfigMaps. known is false as long as a cache that
+// is needed may still fill.
+func (c *caches) references(server *v1beta1.MCPServer) (in render.References, known bool) {
+	s := c.scope(server.Namespace)
+	if s == nil {
+		return in, false
+	}
+	known = true
+	in = render.Collect(&server.Spec, func(kind, name string) (any, *render.Unavailable) {
+		found, unavailable, ok := s.config(kind, server.Namespace, name)
+		known = known && ok
+		return found, unavailable
+	})
+	return in, known
+}
+
+// input is what the children are rendered from. known is false when something that the MCPServer refers to has not been read yet,
+// and nothing can be said; the MCPServer is woken when it has.
+func (c *Controller) input(ctx context.Context, v *view) (input render.Input, known bool) {
+	input = render.Input{Server: v.server, BackendProcess: v.backendProcess()}
+	if input.References, known = c.caches.references(v.server); !known {
+		return input, false
+	}
+	authz := authzReference(v.server)
+	c.configMaps.use(ctx, v.key, append(input.References.ConfigMaps(), authz)...)
+	if input.AuthzConfigMap, known = c.configMaps.get(v.key.Namespace, authz); !known {
+		return input, false
+	}
+	return input, input.References.AddBundles(func(name string) (*corev1.ConfigMap, bool) {
+		return c.configMaps.get(v.key.Namespace, name)
+	})
+}
+
+// enforced is writers.Enforced.
+func enforced(v *view) string {
+	if deployment := v.deployment(); deployment != nil {
+		return writers.Enforced(deployment.Annotations, true)
+	}
+	return writers.Enforced(nil, false)
+}
+
+// hashReferences makes what an MCPServer refers to a part of what identifies a situation.
+func hashReferences(h *maphash.Hash, in *render.References) {
+	for _, named := range in.Objects() {
+		maphash.WriteComparable(h, struct {
+			name, version string
+			uid           types.UID
+		}{named.Name, named.ResourceVersion, named.UID})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(in.Unavailable)) {
+		maphash.WriteComparable(h, in.Unavailable[kind])
+	}
+}
+
+// endpointMoves is render.EndpointMoves.
+func endpointMoves(v *view) bool {
+	var proxy, backend *corev1.PodTemplateSpec
+	if deployment := v.deployment(); deployment != nil {
+		proxy = &deployment.Spec.Template
+	}
+	if set := v.statefulSet(); set != nil {
+		backend = &set.Spec.Template
+	}
+	return render.EndpointMoves(v.server, proxy, backend)
+}

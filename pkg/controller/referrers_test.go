@@ -1,0 +1,231 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
+)
+
+// referTo makes an MCPServer refer to the config.
+func referTo(server *v1beta1.MCPServer) *v1beta1.MCPServer {
+	server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "idp", Audience: "web"}
+	return server
+}
+
+// inGroup makes an MCPServer a member of a group.
+func inGroup(server *v1beta1.MCPServer, group string) *v1beta1.MCPServer {
+	server.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: group}
+	return server
+}
+
+// forgo deletes an object that Freehold only counts.
+func forgo(t *testing.T, client *dynamicfake.FakeDynamicClient, kind, name string) {
+	t.Helper()
+	at := slices.IndexFunc(referrerKinds, func(of referrerKind) bool { return of.kind == kind })
+	if err := client.Resource(referrerKinds[at].gvr()).Namespace("shop").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ref(name string) map[string]any { return map[string]any{"name": name} }
+
+// A config that is deleted waits for what refers to it, says so once, and goes at the event of the last that ceases to. Nothing is
+// asked for meanwhile.
+func TestDeletionWaitsForReferrers(t *testing.T) {
+	client, with := counting(other(virtualServerKind, "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
+	objects := []runtime.Object{newIDP(), referTo(newServer("web")), referTo(newServer("api"))}
+	operate(t, objects, with, func(t *testing.T, o *operating) {
+		o.took()
+		o.heardOf("idp")
+		client.ClearActions()
+		terminate[*v1beta1.MCPOIDCConfig](o.apiServer, "idp")
+		o.rest()
+		checkWrites(t, "of a deletion that waits", o.tookOn(), oidcStatusWrite)
+		blocked := meta.FindStatusCondition(o.idp().Status.Conditions, v1beta1.ConditionDeletionBlocked)
+		const message = "Cannot delete: referenced by workloads: [{MCPServer api} {MCPServer web} {VirtualMCPServer front}]"
+		if blocked == nil || blocked.Status != metav1.ConditionTrue || blocked.Reason != v1beta1.ReasonReferencedByWorkloads || blocked.Message != message {
+			t.Errorf("condition %+v", blocked)
+		}
+		if diff := cmp.Diff([]string{"shop/idp Warning DeletionBlocked Delete: " + message}, o.heardOf("idp")); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		<-time.After(time.Hour)
+		checkWrites(t, "meanwhile", o.tookOn())
+		if n := len(client.Actions()); n != 0 {
+			t.Errorf("%d requests although referrers are known", n)
+		}
+
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.OIDCConfigRef = nil })
+		o.rest()
+		checkWrites(t, "after one has ceased to", o.tookOn(), oidcStatusWrite)
+		terminate[*v1beta1.MCPServer](o.apiServer, "api") // Its finalizer holds it, but it renders nothing any more.
+		o.rest()
+		if c := meta.FindStatusCondition(o.idp().Status.Conditions, v1beta1.ConditionDeletionBlocked); !strings.HasSuffix(c.Message, "[{VirtualMCPServer front}]") {
+			t.Errorf("condition %+v", c)
+		}
+		o.took()
+		forgo(t, client, virtualServerKind, "front")
+		<-time.After(time.Second)
+		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
+			t.Error("the config is there a second after its last referrer")
+		}
+		checkWrites(t, "of the release", o.tookOn(), oidcFinalizerWrite)
+		if told := o.heardOf("idp"); len(told) != 0 {
+			t.Errorf("events %q", told)
+		}
+	})
+}
+
+// A cache that does not show a referrer yet does not let a config go.
+func TestReferrersAreListedBeforeTheRelease(t *testing.T) {
+	client, with := counting()
+	var shown atomic.Bool
+	client.PrependReactor("list", "virtualmcpservers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": virtualServerKind + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
+		list.SetResourceVersion("1")
+		if shown.Load() { // not to the informer, which has listed before
+			list.Items = append(list.Items, *other(virtualServerKind, "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
+		}
+		return true, list, nil
+	})
+	operate(t, []runtime.Object{newIDP()}, with, func(t *testing.T, o *operating) {
+		shown.Store(true)
+		terminate[*v1beta1.MCPOIDCConfig](o.apiServer, "idp")
+		o.rest()
+		if !meta.IsStatusConditionTrue(o.idp().Status.Conditions, v1beta1.ConditionDeletionBlocked) {
+			t.Errorf("conditions %+v", o.idp().Status.Conditions)
+		}
+		// Of one that the caches never show no event tells.
+		shown.Store(false)
+		<-time.After(listAgain)
+		o.rest()
+		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
+			t.Error("the config is still there")
+		}
+	})
+}
+
+// A group lists its members, of whichever kind, and follows them from one group to another. Its deletion waits for nobody.
+func TestGroupMembers(t *testing.T) {
+	client, with := counting(
+		other(remoteProxyKind, "far", map[string]any{"groupRef": ref("team")}), other(entryKind, "aside", map[string]any{"groupRef": ref("team")}),
+		other(virtualServerKind, "front", map[string]any{"groupRef": ref("team")}),
+	)
+	objects := []runtime.Object{newGroup("team"), newGroup("spare"), inGroup(newServer("web"), "team"), inGroup(newServer("api"), "team")}
+	operate(t, objects, with, func(t *testing.T, o *operating) {
+		of := func(name string) v1beta1.MCPGroupStatus {
+			group, ok := get[*v1beta1.MCPGroup](o.apiServer, name)
+			if !ok {
+				t.Fatalf("there is no group %s", name)
+			}
+			group = group.DeepCopy()
+			group.Status.Conditions = nil
+			return group.Status
+		}
+		check := func(what, name string, want v1beta1.MCPGroupStatus) {
+			t.Helper()
+			want.Phase, want.ObservedGeneration = v1beta1.MCPGroupPhaseReady, 1
+			if diff := cmp.Diff(want, of(name)); diff != "" {
+				t.Errorf("status of %s %s (-want +got):\n%s", name, what, diff)
+			}
+		}
+		team := v1beta1.MCPGroupStatus{
+			Servers: []string{"api", "web"}, ServerCount: 2, RemoteProxies: []string{"far"}, RemoteProxyCount: 1, Entries: []string{"aside"}, EntryCount: 1,
+		}
+		check("at the start", "team", team)
+		check("at the start", "spare", v1beta1.MCPGroupStatus{})
+
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.GroupRef.Name = "spare" })
+		forgo(t, client, remoteProxyKind, "far")
+		<-time.After(time.Second)
+		team.Servers, team.ServerCount, team.RemoteProxies, team.RemoteProxyCount = []string{"api"}, 1, nil, 0
+		check("after a member has moved", "team", team)
+		check("after a member has come", "spare", v1beta1.MCPGroupStatus{Servers: []string{"web"}, ServerCount: 1})
+
+		terminate[*v1beta1.MCPGroup](o.apiServer, "spare")
+		o.rest()
+		if exists[*v1beta1.MCPGroup](o.apiServer, "spare") {
+			t.Error("a member holds its group")
+		}
+		o.took()
+		o.end()
+		again := start(t, o.apiServer, with)
+		again.rest()
+		checkWrites(t, "after a restart", again.tookOn())
+		*o = *again
+	})
+}
+
+// Every reference is found wherever ToolHive's kinds have it.
+func TestReferencesOfOthers(t *testing.T) {
+	login, tools := configs.Named{Kind: configs.ExternalAuth, Name: "login"}, configs.Named{Kind: configs.Tool, Name: "tools"}
+	idp, policy := configs.Named{Kind: configs.OIDC, Name: "idp"}, configs.Named{Kind: configs.AuthzConfig, Name: "policy"}
+	traces, team := configs.Named{Kind: configs.Telemetry, Name: "traces"}, configs.Named{Kind: configs.Group, Name: "team"}
+	all := map[string]any{
+		"oidcConfigRef": ref("idp"), "authzConfigRef": ref("policy"), "externalAuthConfigRef": ref("login"), "toolConfigRef": ref("tools"),
+		"telemetryConfigRef": ref("traces"), "groupRef": ref("team"), "webhookConfigRef": ref("hooks"),
+	}
+	for name, c := range map[string]struct {
+		kind string
+		spec map[string]any
+		want []configs.Named
+	}{
+		"a proxy": {remoteProxyKind, all, []configs.Named{idp, policy, login, tools, traces, team}},
+		"a proxy's authorization server": {
+			remoteProxyKind, map[string]any{"authServerRef": map[string]any{"name": "login", "kind": "MCPExternalAuthConfig"}}, []configs.Named{login},
+		},
+		"another kind": {remoteProxyKind, map[string]any{"authServerRef": map[string]any{"name": "login", "kind": "Other"}}, nil},
+		"an entry":     {entryKind, all, []configs.Named{login, team}},
+		"a virtual server": {virtualServerKind, map[string]any{
+			"incomingAuth": map[string]any{"oidcConfigRef": ref("idp"), "authzConfigRef": ref("policy")}, "telemetryConfigRef": ref("traces"),
+			"config": map[string]any{"aggregation": map[string]any{"tools": []any{map[string]any{"toolConfigRef": ref("tools")}, map[string]any{}}}},
+		}, []configs.Named{idp, policy, tools, traces}},
+		"its default": {virtualServerKind, map[string]any{
+			"outgoingAuth": map[string]any{"default": map[string]any{"externalAuthConfigRef": ref("login")}},
+		}, []configs.Named{login}},
+		"its backends": {virtualServerKind, map[string]any{
+			"outgoingAuth": map[string]any{"backends": map[string]any{"a": map[string]any{"externalAuthConfigRef": ref("login")}, "b": "odd"}},
+		}, []configs.Named{login}},
+		"nothing": {virtualServerKind, nil, nil},
+	} {
+		at := slices.IndexFunc(referrerKinds, func(of referrerKind) bool { return of.kind == c.kind })
+		reduced, err := referrerKinds[at].reduce(other(c.kind, "it", c.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := reduced.(*referrer)
+		if diff := cmp.Diff(c.want, found.to); diff != "" || found.Name != "it" || found.UID != types.UID("uid-of-it") {
+			t.Errorf("%s: %s/%s refers to (-want +got):\n%s", name, found.Namespace, found.Name, diff)
+		}
+		if again, err := referrerKinds[at].reduce(reduced); err != nil || again != reduced {
+			t.Errorf("%s: reduced again it is %v, %v", name, again, err)
+		}
+	}
+}
+
+func TestBlockedByIsBounded(t *testing.T) {
+	var users []string
+	for range 1000 {
+		users = append(users, "MCPServer "+strings.Repeat("x", 60))
+	}
+	if text := blockedBy(users); len(text) > 700 || !strings.HasSuffix(text, " more)") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
