@@ -26,6 +26,7 @@ const (
 	Conflicts = prefix + "_field_conflicts"
 	Takeovers = prefix + "_takeovers"
 	Build     = prefix + "_build_info"
+	Configs   = prefix + "_configs"
 	OnDelete  = prefix + "_ondelete_backends"
 	Rollouts  = prefix + "_rollouts"
 
@@ -111,6 +112,14 @@ func Families() []Family {
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed hands", Values: causes()}},
 		},
 		{
+			Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer: freehold, toolhive, or undecided while ToolHive's operator has the time to begin.",
+			Labels: []Label{
+				{Name: "kind", Meaning: "of the object", Values: configKinds()},
+				{Name: "owner", Meaning: "which operator", Values: configOwners()},
+			},
+		},
+		{
 			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "Fields that a writer wants to have another value than the field manager that holds them, by writer, kind of object and class of that manager.",
 			Labels: []Label{writerLabel(), kindLabel(), {
@@ -176,6 +185,23 @@ func tierLabel() Label {
 		values = append(values, string(tier))
 	}
 	return Label{Name: "tier", Meaning: "which of the two workloads", Values: values}
+}
+
+func configKinds() []string {
+	var values []string
+	for _, config := range managers.Configs() {
+		values = append(values, config.Kind)
+	}
+	slices.Sort(values)
+	return values
+}
+
+func configOwners() []string {
+	var values []string
+	for _, owner := range controller.ConfigOwners() {
+		values = append(values, string(owner))
+	}
+	return values
 }
 
 func rolloutPhases() []string {

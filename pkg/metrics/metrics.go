@@ -33,6 +33,8 @@ type Source interface {
 	Takeovers() controller.Takeovers
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
+	// Configs returns how many objects that MCPServers refer to each operator writes.
+	Configs() []controller.ConfigCount
 	// Rollouts returns how far the rollouts of the two workloads of each MCPServer have come.
 	Rollouts() []controller.Rollout
 }
@@ -41,7 +43,7 @@ var (
 	writes = counter(Writes)
 	claims = counter(Claims)
 	gauges = &collector{
-		conflicts: description(Conflicts), takeovers: description(Takeovers), onDelete: description(OnDelete),
+		conflicts: description(Conflicts), configs: description(Configs), takeovers: description(Takeovers), onDelete: description(OnDelete),
 		rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
 	}
 	registerOnce sync.Once
@@ -60,7 +62,7 @@ func description(name string) *metrics.Desc {
 // collector tells the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, takeovers, onDelete, rollouts, stuck, build *metrics.Desc
+	conflicts, configs, takeovers, onDelete, rollouts, stuck, build *metrics.Desc
 
 	source atomic.Pointer[Source]
 }
@@ -68,6 +70,7 @@ type collector struct {
 // DescribeWithStability implements metrics.StableCollector.
 func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.conflicts
+	ch <- c.configs
 	ch <- c.takeovers
 	ch <- c.onDelete
 	ch <- c.rollouts
@@ -88,6 +91,9 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 	for labels, n := range countConflicts((*source).Conflicts()) {
 		tell(c.conflicts, n, labels[:]...)
+	}
+	for labels, n := range countConfigs((*source).Configs()) {
+		tell(c.configs, n, labels[:]...)
 	}
 	takeovers := (*source).Takeovers()
 	tell(c.takeovers, takeovers.Active, stateActive)
@@ -119,6 +125,20 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 			}
 			count[[3]string{conflict.Writer, conflict.Object.Kind.Kind, string(class)}]++
 		}
+	}
+	return count
+}
+
+// countConfigs counts objects by kind and operator; none is told as 0.
+func countConfigs(all []controller.ConfigCount) map[[2]string]int {
+	count := map[[2]string]int{}
+	for _, kind := range configKinds() {
+		for _, owner := range configOwners() {
+			count[[2]string{kind, owner}] = 0
+		}
+	}
+	for _, c := range all {
+		count[[2]string{c.Kind, string(c.Owner)}] += c.Count
 	}
 	return count
 }

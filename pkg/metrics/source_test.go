@@ -18,6 +18,7 @@ import (
 // source is a Source whose parts may be left out.
 type source struct {
 	conflicts func() []*apply.ConflictError
+	configs   []controller.ConfigCount
 	takeovers controller.Takeovers
 	onDelete  []types.NamespacedName
 	rollouts  []controller.Rollout
@@ -29,6 +30,8 @@ func (s source) Conflicts() []*apply.ConflictError {
 	}
 	return s.conflicts()
 }
+
+func (s source) Configs() []controller.ConfigCount { return s.configs }
 
 func (s source) Takeovers() controller.Takeovers { return s.takeovers }
 
@@ -90,6 +93,11 @@ func TestGaugesAskTheController(t *testing.T) {
 		"/complete/proxy": 2, "/progressing/proxy": 0, "/stuck/proxy": 0, "/waiting/proxy": 0,
 	})
 	expect("one is stuck", StuckRollouts, map[string]float64{"/web/a/ImagePullBackOff/backend": 1})
+
+	SetSource(source{configs: []controller.ConfigCount{{Kind: "MCPGroup", Owner: controller.OwnerToolHive, Count: 3}}})
+	if all := series(t, Configs); all["/MCPGroup/toolhive"] != 3 || all["/MCPGroup/freehold"] != 0 || len(all) != 21 {
+		t.Errorf("configurations: %v", all)
+	}
 
 	SetSource(source{})
 	expect("none is stuck", StuckRollouts, map[string]float64{})
