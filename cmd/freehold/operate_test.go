@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/component-base/version"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -57,6 +58,9 @@ func TestUserAgentNamesTheWriter(t *testing.T) {
 var kindsByResource = func() map[string][2]string {
 	kinds := map[string][2]string{
 		"pods": {"v1", "Pod"}, "replicasets": {"apps/v1", "ReplicaSet"}, "mcpservers": {"toolhive.stacklok.dev/v1beta1", "MCPServer"},
+	}
+	for _, config := range managers.Configs() {
+		kinds[config.Resource] = [2]string{config.GroupVersion().String(), config.Kind}
 	}
 	for _, child := range inventory.Children() {
 		kinds[child.Resource] = [2]string{child.APIVersion(), child.Kind.Kind}

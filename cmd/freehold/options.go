@@ -34,6 +34,8 @@ type options struct {
 	workers        int
 	takeover       string
 	takeovers      int
+	configRollouts int
+	configs        string
 	resync         time.Duration
 	healthAddress  string
 	metricsAddress string
@@ -60,6 +62,8 @@ func newOptions(env settings.Environment) *options {
 		workers:        controller.DefaultWorkers,
 		takeover:       string(controller.TakeoverAuto),
 		takeovers:      controller.DefaultTakeoversAtOnce,
+		configRollouts: controller.DefaultConfigRolloutsAtOnce,
+		configs:        string(controller.ConfigsAuto),
 		resync:         10 * time.Hour,
 		healthAddress:  ":8081",
 		metricsAddress: ":8080",
@@ -85,8 +89,13 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
 		"What becomes of MCPServers that ToolHive has made: auto takes them over, manual those with the annotation "+
 			v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved+", off none.")
+	flags.IntVar(&o.configRollouts, "config-rollouts-at-once", o.configRollouts,
+		"How many MCPServers of a namespace are rolled out at a time for a change of a configuration that they refer to.")
 	flags.IntVar(&o.takeovers, "takeovers-at-once", o.takeovers,
 		"How many MCPServers of a namespace are taken over at a time.")
+	flags.StringVar(&o.configs, "configs", o.configs,
+		"Who writes the status and the finalizer of MCPOIDCConfigs, the other kinds of configuration, and MCPGroups: freehold takes over "+
+			"what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
 		"How often every MCPServer is looked at without a cause; 0 for never. It costs no requests.")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
@@ -132,8 +141,16 @@ func (o *options) validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--takeover: %q is none of auto, manual, off", o.takeover))
 	}
+	if o.configRollouts < 1 {
+		errs = append(errs, fmt.Errorf("--config-rollouts-at-once: %d is less than 1", o.configRollouts))
+	}
 	if o.takeovers < 1 {
 		errs = append(errs, fmt.Errorf("--takeovers-at-once: %d is less than 1", o.takeovers))
+	}
+	switch controller.ConfigsMode(o.configs) {
+	case controller.ConfigsAuto, controller.ConfigsFreehold, controller.ConfigsToolHive:
+	default:
+		errs = append(errs, fmt.Errorf("--configs: %q is none of auto, freehold, toolhive", o.configs))
 	}
 	for _, endpoint := range []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.healthAddress}, {"--metrics-bind-address", o.metricsAddress},

@@ -39,7 +39,7 @@ func defaults() options {
 		rendering: settings.Rendering{
 			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto",
 		},
-		workers: 8, takeover: "auto", takeovers: 3, resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
+		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
 	}
@@ -88,14 +88,14 @@ func TestOptions(t *testing.T) {
 		},
 		"flags without a variable": {
 			args: []string{
-				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--config-rollouts-at-once=5", "--configs=toolhive", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
 				"--metrics-secure", "--metrics-certificate-directory=/c",
 				"--tracing-endpoint=collector:4317", "--tracing-sampling-rate-per-million=1000",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
 				"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=1s",
 			},
 			want: func(o *options) {
-				o.takeover, o.takeovers = "manual", 7
+				o.takeover, o.takeovers, o.configRollouts, o.configs = "manual", 7, 5, "toolhive"
 				o.metricsSecure, o.metricsCertificates = true, "/c"
 				o.tracingEndpoint, o.tracingSamplingRate = "collector:4317", 1000
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
@@ -129,6 +129,8 @@ func TestValidate(t *testing.T) {
 		"a bad namespace":          {func(o *options) { o.namespaces = []string{"ok", "Not_ok"} }, []string{"--watch-namespaces", `"Not_ok"`}},
 		"a bad platform":           {func(o *options) { o.rendering.OpenShift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
 		"an unknown takeover":      {func(o *options) { o.takeover = "maybe" }, []string{"--takeover", "maybe", "manual"}},
+		"nobody's configurations":  {func(o *options) { o.configs = "off" }, []string{"--configs", "none of auto, freehold, toolhive"}},
+		"no rollout at a time":     {func(o *options) { o.configRollouts = 0 }, []string{"--config-rollouts-at-once", "less than 1"}},
 		"no takeover at a time":    {func(o *options) { o.takeovers = 0 }, []string{"--takeovers-at-once", "less than 1"}},
 		"nobody to work":           {func(o *options) { o.workers = 0 }, []string{"--workers", "less than 1"}},
 		"a Redis without a port":   {func(o *options) { o.rendering.RedisAddress = "redis" }, []string{"--default-redis-address", "host:port"}},

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,7 +42,7 @@ func operate(ctx context.Context, o *options) error {
 	defer flushTraces()
 	writes := &fence{}
 	config.Wrap(writes.wrap)
-	core, servers, err := newClients(config)
+	core, servers, others, err := newClients(config)
 	if err != nil {
 		return err
 	}
@@ -55,6 +56,7 @@ func operate(ctx context.Context, o *options) error {
 	c, err := controller.New(controller.Config{
 		Core:       core,
 		Servers:    servers,
+		Dynamic:    others,
 		Recorder:   recorder,
 		Observer:   metrics.NewOutcomes(),
 		Tracer:     tracer,
@@ -62,7 +64,8 @@ func operate(ctx context.Context, o *options) error {
 		Namespaces: o.namespaces,
 		Workers:    o.workers,
 		Resync:     o.resync,
-		Takeover:   controller.TakeoverMode(o.takeover), TakeoversAtOnce: o.takeovers,
+		Takeover:   controller.TakeoverMode(o.takeover), TakeoversAtOnce: o.takeovers, ConfigRolloutsAtOnce: o.configRollouts,
+		Configs: controller.ConfigsMode(o.configs),
 	})
 	if err != nil {
 		return err
@@ -110,23 +113,27 @@ func (n nameWriter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(request)
 }
 
-func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface, error) {
+func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface, dynamic.Interface, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot connect: %w", err)
+		return nil, nil, nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	builtin := rest.CopyConfig(config)
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	core, err := kubernetes.NewForConfigAndClient(builtin, client)
 	if err != nil {
-		return nil, nil, fmt.Errorf("no client for Kubernetes: %w", err)
+		return nil, nil, nil, fmt.Errorf("no client for Kubernetes: %w", err)
 	}
 	servers, err := versioned.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, nil, fmt.Errorf("no client for MCPServers: %w", err)
+		return nil, nil, nil, fmt.Errorf("no client for MCPServers: %w", err)
 	}
-	return core, servers, nil
+	others, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("no client for what refers to configurations: %w", err)
+	}
+	return core, servers, others, nil
 }
 
 // startRecorder returns a recorder of events, and a function that ends it.
