@@ -16,3 +16,9 @@ var Install string
 //
 //go:embed samples/stdio.yaml samples/sse.yaml samples/streamable-http.yaml
 var Samples embed.FS
+
+// Scenarios holds samples/scenarios/: in each file MCPServers and what they refer to. They need what a cluster does not have by
+// itself, such as an identity provider.
+//
+//go:embed samples/scenarios/*.yaml
+var Scenarios embed.FS

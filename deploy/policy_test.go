@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/deploy/policy"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -106,12 +107,16 @@ func TestFieldManagersAreGuardedWhereverTheyWrite(t *testing.T) {
 	for _, child := range inventory.Children() {
 		names[child.Kind] = child.Resource
 	}
+	for _, config := range managers.Configs() {
+		names[config.GroupKind()] = config.Resource
+	}
 	for _, w := range managers.Registry().Writers() {
 		resource, ok := names[w.Kind]
 		if !ok {
 			t.Fatalf("%s writes %s, which this test does not know", w.Name, w.Kind)
 		}
-		if w.Kind != managers.MCPServer && !watched[schema.GroupResource{Group: w.Kind.Group, Resource: resource}] {
+		users := w.Kind == managers.MCPServer || managers.ConfigOf(w.Kind) != nil
+		if !users && !watched[schema.GroupResource{Group: w.Kind.Group, Resource: resource}] {
 			t.Errorf("nobody is warned who changes a field of %s", w.Kind)
 		}
 		if w.Subresource != "" {
@@ -186,5 +191,47 @@ func TestManifestsAreAllPolicies(t *testing.T) {
 	if len(got.policies) != len(want.policies) || len(got.bindings) != len(want.bindings) {
 		t.Errorf("%d policies and %d bindings, rendered are %d and %d",
 			len(got.policies), len(got.bindings), len(want.policies), len(want.bindings))
+	}
+}
+
+// TestBesideToolHiveGuardsMCPServers holds the policy for both operators to the table of children: it is asked about each kind
+// of them, about MCPServers and their status, and about ToolHive's operator alone, which one patch names.
+func TestBesideToolHiveGuardsMCPServers(t *testing.T) {
+	const name = "freehold-toolhive-operator"
+	plain := decodePolicies(t, string(policy.BesideToolHive))
+	guarded := resourcesOf(plain.policies[name])
+	want := map[schema.GroupResource]bool{
+		{Group: toolhive.GroupName, Resource: "mcpservers"}: true, {Group: toolhive.GroupName, Resource: "mcpservers/status"}: true,
+	}
+	for _, child := range inventory.Children() {
+		want[schema.GroupResource{Group: child.Kind.Group, Resource: child.Resource}] = true
+	}
+	if diff := cmp.Diff(want, guarded); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	all := []admissionregistrationv1.OperationType{
+		admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+	}
+	for _, rule := range plain.policies[name].Spec.MatchConstraints.ResourceRules {
+		if diff := cmp.Diff(all, rule.Operations); diff != "" {
+			t.Errorf("operations on %v (-want +got):\n%s", rule.Resources, diff)
+		}
+	}
+	elsewhere := renderedPolicies(t, "policy-beside-toolhive")
+	for account, of := range map[string]policies{"toolhive-system:toolhive-operator": plain, "tools:thv": elsewhere} {
+		condition := admissionregistrationv1.MatchCondition{
+			Name: "toolhive-operator", Expression: "request.userInfo.username == 'system:serviceaccount:" + account + "'",
+		}
+		if diff := cmp.Diff([]admissionregistrationv1.MatchCondition{condition}, of.policies[name].Spec.MatchConditions); diff != "" {
+			t.Errorf("match conditions (-want +got):\n%s", diff)
+		}
+		binding := of.bindings[name]
+		if binding.Spec.PolicyName != name || !slices.Equal(binding.Spec.ValidationActions,
+			[]admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}) {
+			t.Errorf("the binding is %+v", binding.Spec)
+		}
+	}
+	if got := elsewhere.bindings[name].Spec.MatchResources.NamespaceSelector.MatchLabels; len(got) != 1 {
+		t.Errorf("the patched binding is for %v", got)
 	}
 }

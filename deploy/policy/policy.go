@@ -10,3 +10,8 @@ import "embed"
 //
 //go:embed field-managers.yaml runners.yaml owned-fields.yaml
 var Manifests embed.FS
+
+// BesideToolHive has the policy, and its binding, for clusters in which ToolHive's operator goes on for its other kinds.
+//
+//go:embed beside-toolhive/toolhive-operator.yaml
+var BesideToolHive []byte
