@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -181,7 +180,8 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 			return in, nil, err
 		}
 	}
-	return in, children, nil
+	in.References, err = c.References(server)
+	return in, children, err
 }
 
 // configMap returns a ConfigMap, or nil when there is none.
@@ -189,15 +189,12 @@ func (c *Client) configMap(namespace, name string) (*corev1.ConfigMap, error) {
 	if name == "" {
 		return nil, nil
 	}
-	object, err := c.Get(ref(managers.ConfigMap, namespace, name))
+	found := &corev1.ConfigMap{}
+	err := c.read(versions[managers.ConfigMap], namespace, name, found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	found := &corev1.ConfigMap{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found); err != nil {
 		return nil, fmt.Errorf("ConfigMap %s cannot be read: %w", name, err)
 	}
 	return found, nil

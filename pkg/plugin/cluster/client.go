@@ -47,6 +47,9 @@ var versions = func() map[schema.GroupKind]schema.GroupVersionResource {
 	for _, child := range inventory.Children() {
 		found[child.Kind] = child.GroupVersionResource()
 	}
+	for _, config := range managers.Configs() {
+		found[config.GroupKind()] = config.GroupVersionResource()
+	}
 	return found
 }()
 
@@ -87,14 +90,10 @@ func (c *Client) Get(ref apply.ObjectRef) (*unstructured.Unstructured, error) {
 
 // Server returns the MCPServer that the user names as NAME or KIND/NAME.
 func (c *Client) Server(argument string) (*v1beta1.MCPServer, error) {
-	name := argument
-	if kind, after, found := strings.Cut(argument, "/"); found {
-		if !isMCPServers(kind) {
-			return nil, fmt.Errorf("%s is not an MCPServer; give mcpserver/NAME", argument)
-		}
-		name = after
+	if !NamesServer(argument) {
+		return nil, fmt.Errorf("%s is not an MCPServer; give mcpserver/NAME", argument)
 	}
-	object, err := c.Get(ServerRef(c.Namespace, name))
+	object, err := c.Get(ServerRef(c.Namespace, argument[strings.Index(argument, "/")+1:]))
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +102,9 @@ func (c *Client) Server(argument string) (*v1beta1.MCPServer, error) {
 
 // Servers returns the MCPServers of the namespace; of all with an empty one.
 func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
-	helper, err := c.helper(managers.MCPServer)
+	list, err := c.listed(versions[managers.MCPServer], namespace, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
-	}
-	answer, err := helper.List(namespace, v1beta1.SchemeGroupVersion.String(), &metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	list, ok := answer.(*unstructured.UnstructuredList)
-	if !ok {
-		return nil, fmt.Errorf("the API server answered with a %T", answer)
 	}
 	var servers []*v1beta1.MCPServer
 	for i := range list.Items {
@@ -124,6 +115,19 @@ func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
 		servers = append(servers, server)
 	}
 	return servers, nil
+}
+
+// All returns the objects of a kind in the namespace; in all with an empty one.
+func (c *Client) All(version schema.GroupVersionResource, namespace string) ([]metav1.Object, error) {
+	list, err := c.listed(version, namespace, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var objects []metav1.Object
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
 }
 
 // ServerRef names an MCPServer.
@@ -137,14 +141,11 @@ func ref(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
 	return r
 }
 
-// isMCPServers tells whether the user means MCPServers by a word.
-func isMCPServers(word string) bool {
-	for _, known := range []string{"mcpserver", "mcpservers"} {
-		if strings.EqualFold(word, known) || strings.HasPrefix(strings.ToLower(word), known+".") {
-			return true
-		}
-	}
-	return false
+// NamesServer reports whether the user means an MCPServer by an argument: NAME, or KIND/NAME with its kind.
+func NamesServer(argument string) bool {
+	kind, _, found := strings.Cut(strings.ToLower(argument), "/")
+	kind, _, _ = strings.Cut(kind, ".")
+	return !found || kind == "mcpserver" || kind == "mcpservers"
 }
 
 func asServer(object *unstructured.Unstructured) (*v1beta1.MCPServer, error) {
@@ -221,19 +222,28 @@ func (c *Client) read(version schema.GroupVersionResource, namespace, name strin
 
 // list reads objects into a typed list; an empty namespace is for all.
 func (c *Client) list(version schema.GroupVersionResource, namespace string, options metav1.ListOptions, into any) error {
-	helper, err := c.resource(version, meta.RESTScopeNamespace)
+	found, err := c.listed(version, namespace, options)
 	if err != nil {
 		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+}
+
+// listed reads objects as they are; an empty namespace is for all.
+func (c *Client) listed(version schema.GroupVersionResource, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	helper, err := c.resource(version, meta.RESTScopeNamespace)
+	if err != nil {
+		return nil, err
 	}
 	answer, err := helper.List(namespace, version.GroupVersion().String(), &options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, ok := answer.(*unstructured.UnstructuredList)
 	if !ok {
-		return fmt.Errorf("the API server answered with a %T", answer)
+		return nil, fmt.Errorf("the API server answered with a %T", answer)
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+	return found, nil
 }
 
 // Kinds returns the kinds of the cluster's objects by the names that kubectl takes.

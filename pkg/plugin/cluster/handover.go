@@ -20,12 +20,21 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// Admission policies of deploy/policy that have a part in a handback.
-const (
-	// policyOwnedFields warns of changes to what the operator owns.
-	policyOwnedFields = "freehold-owned-fields"
-	// policyRunners keeps ToolHive's proxyrunners from writing.
-	policyRunners = "freehold-runners"
+// policyOwnedFields is the admission policy of deploy/policy that warns of changes to what the operator owns.
+const policyOwnedFields = "freehold-owned-fields"
+
+// Fence is an admission policy of deploy/policy that keeps a part of ToolHive from writing MCPServers or their children.
+type Fence struct {
+	// Name of the policy and of its binding.
+	Name string
+	// Part is what it keeps from writing.
+	Part string
+}
+
+// The fences, which are in the way of a handback.
+var (
+	RunnersFence  = Fence{Name: "freehold-runners", Part: "ToolHive's proxyrunners"}
+	OperatorFence = Fence{Name: "freehold-toolhive-operator", Part: "ToolHive's operator"}
 )
 
 // TryReplace asks the API server what would become of an object if it was replaced by another state of itself: with
@@ -70,15 +79,15 @@ func (c *Client) Process(namespace, server string) (string, error) {
 	return render.ProcessOf(pod), err
 }
 
-// RunnersFenced tells whether an admission policy keeps ToolHive's proxyrunners from writing in a namespace.
-func (c *Client) RunnersFenced(namespace string) (bool, error) {
+// Fenced reports whether a fence holds in a namespace.
+func (c *Client) Fenced(fence Fence, namespace string) (bool, error) {
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	err := c.read(admissionregistrationv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"), "", policyRunners, binding)
+	err := c.read(admissionregistrationv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"), "", fence.Name, binding)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot tell whether the policy %s keeps ToolHive's proxyrunners from writing: %w", policyRunners, err)
+		return false, fmt.Errorf("cannot tell whether the policy %s keeps %s from writing: %w", fence.Name, fence.Part, err)
 	}
 	found := &corev1.Namespace{}
 	if err := c.read(corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace, found); err != nil {

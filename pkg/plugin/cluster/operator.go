@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -26,36 +25,38 @@ const (
 	DefaultOperator = "freehold-system/freehold"
 	// operatorContainer is its container.
 	operatorContainer = "freehold"
+	// leavesConfigs is the value of its flag --configs with which it writes nothing that MCPServers refer to.
+	leavesConfigs = "toolhive"
 )
+
+// Settings are those of the operator that have a part in what it writes.
+type Settings struct {
+	render.Options
+	// LeavesConfigs reports that ToolHive's operator, and not Freehold's, writes what MCPServers refer to.
+	LeavesConfigs bool
+}
 
 // ErrNoOperator tells that the operator's Deployment is not there, or may not be read.
 var ErrNoOperator = errors.New("the operator's Deployment cannot be read")
 
-// OperatorOptions reads the settings of the operator that have a part in what it writes from its Deployment, which is
-// named as NAMESPACE/NAME. The arguments go before what the Deployment says. Without a Deployment the error is
-// ErrNoOperator, and the options are the defaults with the arguments.
-func (c *Client) OperatorOptions(deployment string, args []string) (render.Options, error) {
-	found := invocation{}
+// OperatorSettings reads the settings of the operator from its Deployment, which is named as NAMESPACE/NAME. The arguments go
+// before what the Deployment says. Without a Deployment the error is ErrNoOperator, and the settings are the defaults with the
+// arguments.
+func (c *Client) OperatorSettings(deployment string, args []string) (Settings, error) {
 	namespace, name, _ := strings.Cut(deployment, "/")
-	object, err := c.Get(ref(managers.Deployment, namespace, name))
+	found := &appsv1.Deployment{}
 	var missing error
-	switch {
+	switch err := c.read(versions[managers.Deployment], namespace, name, found); {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		missing = fmt.Errorf("%w: %w", ErrNoOperator, err)
 	case err != nil:
-		return render.Options{}, err
-	default:
-		typed := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-			return render.Options{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
-		}
-		found = invocationOf(typed)
+		return Settings{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
 	}
-	options, err := found.options(args, c.apiGroups)
+	settings, err := invocationOf(found).settings(args, c.apiGroups)
 	if err != nil {
-		return options, err
+		return settings, err
 	}
-	return options, missing
+	return settings, missing
 }
 
 // apiGroups asks the API server for its API groups.
@@ -88,22 +89,24 @@ func invocationOf(deployment *appsv1.Deployment) invocation {
 	return found
 }
 
-// options reads the settings as the operator does. More arguments go before its own.
-func (i invocation) options(more []string, groups func() (*metav1.APIGroupList, error)) (render.Options, error) {
+// settings reads the settings as the operator does. More arguments go before its own.
+func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList, error)) (found Settings, err error) {
 	rendering := settings.New(func(name string) (string, bool) { value, ok := i.env[name]; return value, ok })
+	var configs string
 	for _, args := range [][]string{i.args, more} {
 		flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 		flags.SetOutput(io.Discard)
 		// The operator has other flags as well.
 		flags.ParseErrorsAllowlist.UnknownFlags = true
 		rendering.AddFlags(flags)
+		flags.StringVar(&configs, "configs", configs, "")
 		if err := flags.Parse(args); err != nil {
-			return render.Options{}, fmt.Errorf("the operator's arguments: %w", err)
+			return found, fmt.Errorf("the operator's arguments: %w", err)
 		}
 	}
 	if err := rendering.Validate(); err != nil {
-		return render.Options{}, fmt.Errorf("the operator's arguments: %w", err)
+		return found, fmt.Errorf("the operator's arguments: %w", err)
 	}
 	openshift, err := rendering.IsOpenShift(groups)
-	return rendering.Options(openshift), err
+	return Settings{Options: rendering.Options(openshift), LeavesConfigs: configs == leavesConfigs}, err
 }

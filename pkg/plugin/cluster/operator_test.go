@@ -26,13 +26,14 @@ func operatorWith(env map[string]string, args ...string) invocation {
 	return invocationOf(deployment)
 }
 
-func TestOperatorOptions(t *testing.T) {
+func TestOperatorSettings(t *testing.T) {
 	type environment = map[string]string
 	for name, test := range map[string]struct {
 		operator  invocation
 		more      []string
 		openshift bool
 		want      render.Options
+		leaves    bool
 	}{
 		"none": {want: render.Options{RunnerImage: render.DefaultRunnerImage}},
 		"arguments before the environment": {
@@ -55,6 +56,12 @@ func TestOperatorOptions(t *testing.T) {
 			operator: operatorWith(nil, "--default-image-pull-secrets=a,b", "--workers", "3", "--leader-elect"), more: []string{"--default-image-pull-secrets=c"},
 			want: render.Options{RunnerImage: render.DefaultRunnerImage, ImagePullSecrets: []string{"c"}},
 		},
+		"configs are left to ToolHive": {
+			operator: operatorWith(nil, "--configs", "toolhive"), leaves: true, want: render.Options{RunnerImage: render.DefaultRunnerImage},
+		},
+		"configs are not, says the user": {
+			operator: operatorWith(nil, "--configs=toolhive"), more: []string{"--configs=auto"}, want: render.Options{RunnerImage: render.DefaultRunnerImage},
+		},
 		"the platform is looked up": {openshift: true, want: render.Options{RunnerImage: render.DefaultRunnerImage, OpenShift: true}},
 		"the platform is given": {
 			operator: operatorWith(nil, "--openshift=false"), openshift: true,
@@ -62,7 +69,7 @@ func TestOperatorOptions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.operator.options(test.more, func() (*metav1.APIGroupList, error) {
+			got, err := test.operator.settings(test.more, func() (*metav1.APIGroupList, error) {
 				groups := &metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "apps"}}}
 				if test.openshift {
 					groups.Groups = append(groups.Groups, metav1.APIGroup{Name: "route.openshift.io"})
@@ -72,25 +79,25 @@ func TestOperatorOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(Settings{test.want, test.leaves}, got); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestOperatorOptionsThatAreWrong(t *testing.T) {
+func TestOperatorSettingsThatAreWrong(t *testing.T) {
 	for _, argument := range []string{"--openshift=maybe", "--default-redis-address=redis"} {
 		flag, _, _ := strings.Cut(argument, "=")
-		if _, err := operatorWith(nil, argument).options(nil, nil); err == nil || !strings.Contains(err.Error(), flag) {
+		if _, err := operatorWith(nil, argument).settings(nil, nil); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s: error %v", argument, err)
 		}
 	}
 }
 
-func TestOperatorOptionsWithoutAnAnswer(t *testing.T) {
+func TestOperatorSettingsWithoutAnAnswer(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := (invocation{}).options(nil, func() (*metav1.APIGroupList, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := (invocation{}).settings(nil, func() (*metav1.APIGroupList, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,33 +22,59 @@ import (
 // annotations.
 func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 	for _, text := range shelltest.Hostile() {
-		namespace, name := "-n"+text, text
-		server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: `.metadata.annotations["` + text + `"]`}
-		preview := &printers.ServerTakeover{Contested: []printers.ContestedField{{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}}}
-		(&takeoverOptions{}).settlements(preview, server)
-		wanted := func(annotation string) string {
-			fields := append(request.Read(server.Annotations[annotation]), request.Selector{
-				Object: preview.Contested[0].Object, Path: preview.Contested[0].Path,
-			})
-			return annotation + "=" + request.Write(fields)
+		expectPrintedCommands(t, text, `.metadata.annotations["`+text+`"]`)
+	}
+}
+
+// FuzzPrintedCommands: the same of any names, and of any value of an annotation, to which the fields that are contested are added so that
+// the operator reads them.
+func FuzzPrintedCommands(f *testing.F) {
+	all := strings.Join(shelltest.Hostile(), "")
+	f.Add(all, `.metadata.annotations["`+all+`"]`)
+	for _, annotation := range []string{"", ".spec.replicas,helm", `.a["`, ".a]", `x"y`, "deployment.apps/web:"} {
+		f.Add("web", annotation)
+	}
+	f.Fuzz(func(t *testing.T, text, annotation string) {
+		if strings.Contains(text+annotation, "\x00") {
+			t.Skip("no argument has a NUL in it")
 		}
-		held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: v1beta1.AnnotationTake, Value: text}
-		_, unannotate, _ := strings.Cut(held.Error(), "remove it first: ")
-		mcpserver := "mcpserver/" + name
-		for _, test := range []struct {
-			command string
-			want    []string
-		}{
-			{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationTake)}},
-			{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationYield)}},
-			{settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
-			{settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
-			{unannotate, []string{"annotate", "-n", namespace, mcpserver, v1beta1.AnnotationTake + "-"}},
-		} {
-			if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.command, diff)
-			}
+		expectPrintedCommands(t, text, annotation)
+	})
+}
+
+func expectPrintedCommands(t *testing.T, text, annotation string) {
+	t.Helper()
+	namespace, name := "-n"+text, text
+	server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: annotation}
+	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}
+	preview := &printers.ServerTakeover{Contested: []printers.ContestedField{contested}}
+	(&takeoverOptions{}).settlements(preview, server)
+	field := request.Selector{Object: contested.Object, Path: contested.Path}
+	wanted := func(annotation string) string {
+		before := server.Annotations[annotation]
+		value := request.Write(append(request.Read(before), field))
+		alone := request.New(field.String())
+		if read := request.New(value); !read.Cut && !request.New(before).Cut && slices.Equal(alone.Entries, []request.Selector{field}) && !slices.Contains(read.Entries, field) {
+			t.Errorf("the operator does not read %s in %q", field, value)
+		}
+		return annotation + "=" + value
+	}
+	held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: v1beta1.AnnotationTake, Value: text}
+	_, unannotate, _ := strings.Cut(held.Error(), "remove it first: ")
+	mcpserver := "mcpserver/" + name
+	for _, test := range []struct {
+		command string
+		want    []string
+	}{
+		{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationTake)}},
+		{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationYield)}},
+		{settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
+		{settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
+		{unannotate, []string{"annotate", "-n", namespace, mcpserver, v1beta1.AnnotationTake + "-"}},
+	} {
+		if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.command, diff)
 		}
 	}
 }

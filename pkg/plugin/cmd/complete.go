@@ -52,6 +52,14 @@ func (p *plugin) completeServers(cmd *cobra.Command, args []string, toComplete s
 	return p.completeMoreServers(cmd, args, toComplete)
 }
 
+// completeConfigs completes the one argument of a verb for MCPServers and what they refer to.
+func (p *plugin) completeConfigs(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if kind, _, slash := strings.Cut(toComplete, "/"); slash && len(args) == 0 {
+		return p.names(kind, kind+"/", toComplete), nothing
+	}
+	return p.completeServers(cmd, args, toComplete)
+}
+
 // completeMoreServers completes an argument of a verb for several MCPServers.
 func (p *plugin) completeMoreServers(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	all := p.names("mcpservers."+v1beta1.SchemeGroupVersion.Group, "mcpserver/", toComplete)

@@ -9,12 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/shell"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 type conflictsOptions struct {
@@ -27,25 +31,29 @@ func (p *plugin) conflicts() *cobra.Command {
 	o := &conflictsOptions{surveyor: surveyor{plugin: p}}
 	formats := []string{formatWide, printers.YAML, printers.JSON}
 	cmd := &cobra.Command{
-		Use:   "conflicts [mcpserver/NAME | -A]",
+		Use:   "conflicts [mcpserver/NAME | KIND/NAME | -A]",
 		Short: "Show which fields are contested, by whom, and how to settle it",
 		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants to have another value than
 somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
 two commands that would settle it. Without a name, all MCPServers of the namespace are looked at; with -A, all.
+
+So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which the operator writes the finalizer and the
+status: what others hold of these, and how to settle it. KIND/NAME names one of them.
 
 What the operator wants is rendered here, from the MCPServer and the settings of the operator's Deployment. Nothing is
 written. The exit code is 1 when there are conflicts.`,
 		Example: examples(`
 kubectl freehold conflicts
 kubectl freehold conflicts mcpserver/web -o wide
+kubectl freehold conflicts mcpoidcconfig/corp
 
 # How many fields are contested in the whole cluster?
 kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: p.completeServers,
+		ValidArgsFunction: p.completeConfigs,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
-	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at all namespaces.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows whole values and the operator's writers.")
 	o.addFlags(cmd)
 	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
@@ -53,7 +61,11 @@ kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
 }
 
 func (o *conflictsOptions) run(args []string) error {
-	palette, servers, err := o.chosen(o.output, args, o.all)
+	palette, err := o.prepare(o.output, args, o.all)
+	if err != nil {
+		return err
+	}
+	servers, configs, err := o.asked(args)
 	if err != nil {
 		return err
 	}
@@ -67,16 +79,63 @@ func (o *conflictsOptions) run(args []string) error {
 			answer.Servers = append(answer.Servers, found)
 		}
 	}
-	if err = o.print(o.output, palette, answer); err == nil && len(answer.Servers) > 0 {
+	for _, config := range configs {
+		fields, err := desired.HeldConfig(config)
+		if err != nil {
+			return err
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		if err := o.knowSettings(); err != nil {
+			return err
+		}
+		if o.settings.LeavesConfigs {
+			break
+		}
+		answer.Configs = append(answer.Configs, conflictsOfConfig(config, fields))
+	}
+	if err = o.print(o.output, palette, answer); err == nil && len(answer.Servers)+len(answer.Configs) > 0 {
 		return errFound
 	}
 	return err
 }
 
+// asked are the MCPServers and the objects that MCPServers refer to that the user asks for.
+func (o *conflictsOptions) asked(args []string) ([]*v1beta1.MCPServer, []*unstructured.Unstructured, error) {
+	if len(args) > 0 && !cluster.NamesServer(args[0]) {
+		config, err := o.client.Config(args[0])
+		return nil, []*unstructured.Unstructured{config}, err
+	}
+	servers, err := o.named(args, o.all)
+	if err != nil || len(args) > 0 {
+		return servers, nil, err
+	}
+	configs, err := o.configs(o.all)
+	return servers, configs, err
+}
+
+func conflictsOfConfig(config *unstructured.Unstructured, fields []desired.Contested) printers.ConfigConflicts {
+	ref := takeover.RefOf(config)
+	found := printers.ConfigConflicts{
+		Namespace: ref.Namespace, Object: ref.String(), Told: told(desired.ConditionsOf(config)), Fields: printers.ContestedFields(fields),
+	}
+	found.End, found.Clear = takeover.EndConflict(ref, config)
+	return found
+}
+
+// told is what the operator tells of conflicts in some conditions; nil for nothing.
+func told(conditions []metav1.Condition) *printers.Told {
+	c := meta.FindStatusCondition(conditions, v1beta1.ConditionFieldsOwned)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return &printers.Told{Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+}
+
 func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.ServerConflicts, error) {
-	found := printers.ServerConflicts{Namespace: server.Namespace, Name: server.Name, Fields: []printers.ContestedField{}}
-	if c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned); c != nil && c.Status == "False" {
-		found.Told = &printers.Told{Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+	found := printers.ServerConflicts{
+		Namespace: server.Namespace, Name: server.Name, Told: told(server.Status.Conditions), Fields: []printers.ContestedField{},
 	}
 	if server.DeletionTimestamp != nil {
 		return found, nil

@@ -9,26 +9,26 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// definitionName is that of the CustomResourceDefinition of MCPServers.
-const definitionName = "mcpservers.toolhive.stacklok.dev"
-
 func (p *plugin) crd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "crd",
-		Short: "Print Freehold's definition of MCPServers, if it takes nothing from the one in the cluster",
-		Long: `Print Freehold's CustomResourceDefinition of MCPServers, for kubectl apply, if it takes nothing from the one in the cluster.
+		Short: "Print Freehold's definitions of ToolHive's kinds, if they take nothing from those in the cluster",
+		Long: `Print Freehold's CustomResourceDefinitions, for kubectl apply, if they take nothing from those in the cluster: that of
+MCPServers and those of the kinds that an MCPServer refers to.
 
-Where the one in the cluster has fields that Freehold's lacks, as that of a newer ToolHive may, nothing is printed, these
-fields are named, and the exit code is 1: the API server would drop them from every MCPServer. Leave that definition
-as it is then, and install Freehold without its own.
+Where one in the cluster has fields that Freehold's lacks, as that of a newer ToolHive may, nothing is printed, these
+fields are named, and the exit code is 1: the API server would drop them from every object of that kind. Leave the
+definitions as they are then, and install Freehold without its own.
 
 Nothing is written.`,
 		Example: examples(`
@@ -43,63 +43,136 @@ func (p *plugin) runCRD() error {
 	if err != nil {
 		return err
 	}
-	replacement, err := replaceDefinition(client)
+	definitions, err := crd.All()
 	if err != nil {
-		return fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", definitionName, err)
+		return err
 	}
-	if len(replacement.Narrowed) > 0 {
-		return &exit{ExitFound, fmt.Errorf("%s. Leave it, and install Freehold with deploy/install-without-crd.yaml", whatOursLacks(replacement))}
+	replaced, err := replacedDefinitions(client, definitions)
+	if err != nil {
+		return err
 	}
-	if len(replacement.Rekeyed) > 0 {
-		servers, err := client.Servers("")
+	var lacking []string
+	for _, r := range replaced {
+		if len(r.Narrowed) > 0 {
+			lacking = append(lacking, r.whatOursLacks())
+		}
+	}
+	if len(lacking) > 0 {
+		return &exit{ExitFound, fmt.Errorf("%s. Leave what is there, and install Freehold with deploy/install-without-crd.yaml", strings.Join(lacking, ". "))}
+	}
+	for _, r := range replaced {
+		if len(r.Rekeyed) == 0 {
+			continue
+		}
+		objects, err := client.All(r.resource, "")
 		if err != nil {
+			return r.unlisted(err)
+		}
+		p.noteOrphans(r, objects)
+	}
+	for _, definition := range definitions {
+		if _, err := io.WriteString(p.machine, definition.YAML); err != nil {
 			return err
 		}
-		p.noteOrphans(replacement, servers)
 	}
-	_, err = io.WriteString(p.machine, crd.MCPServers)
-	return err
+	return nil
 }
 
-// noteDefinition warns where the manifests that install Freehold would take something from the definition in the cluster, or from
-// those who apply these MCPServers.
-func (s *surveyor) noteDefinition(servers []*v1beta1.MCPServer) {
-	replacement, err := replaceDefinition(s.client)
-	switch {
-	case err != nil:
-		s.warn("whether Freehold's definition of MCPServers has all that the one in the cluster has is not known: %v", err)
-	case len(replacement.Narrowed) > 0:
-		s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", whatOursLacks(replacement))
-	default:
-		s.noteOrphans(replacement, servers)
+// noteDefinitions warns where the manifests that install Freehold would take something from the definitions in the cluster, or
+// from those who apply these MCPServers, or objects of the other kinds in their namespaces.
+func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) error {
+	definitions, err := crd.All()
+	if err != nil {
+		return err
 	}
+	replaced, err := replacedDefinitions(s.client, definitions)
+	if err != nil {
+		s.warn("whether Freehold's definitions have all that those in the cluster have is not known: %v", err)
+	}
+	for _, r := range replaced {
+		if len(r.Narrowed) > 0 {
+			s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", r.whatOursLacks())
+			continue
+		}
+		if len(r.Rekeyed) == 0 {
+			continue
+		}
+		objects, err := s.concerned(r, servers)
+		if err != nil {
+			s.warn("%v", r.unlisted(err))
+		}
+		s.noteOrphans(r, objects)
+	}
+	return nil
 }
 
-// replaceDefinition compares the definition in the cluster, if there is one, with ours.
-func replaceDefinition(client *cluster.Client) (crd.Replacement, error) {
-	own := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(crd.MCPServers), &own.Object); err != nil {
-		return crd.Replacement{}, err
+// concerned returns these MCPServers, or the objects of any other kind in their namespaces.
+func (s *surveyor) concerned(r replacedDefinition, servers []*v1beta1.MCPServer) ([]metav1.Object, error) {
+	var objects []metav1.Object
+	if r.kind == v1beta1.MCPServerKind {
+		for _, server := range servers {
+			objects = append(objects, server)
+		}
+		return objects, nil
 	}
-	found, err := client.Named("", "customresourcedefinitions.apiextensions.k8s.io", definitionName)
-	if err != nil || len(found) == 0 {
-		return crd.Replacement{}, err
+	for _, namespace := range namespacesOf(servers) {
+		found, err := s.client.All(r.resource, namespace)
+		if err != nil {
+			return objects, err
+		}
+		objects = append(objects, found...)
 	}
-	return crd.Replace(found[0], own), nil
+	return objects, nil
 }
 
-func whatOursLacks(r crd.Replacement) string {
+// replacedDefinition is a definition in the cluster that one of ours would replace.
+type replacedDefinition struct {
+	crd.Replacement
+	name, kind string
+	// resource is that of the objects, in the version in which they are stored.
+	resource schema.GroupVersionResource
+}
+
+// replacedDefinitions compares definitions with those in the cluster. One that the cluster lacks replaces nothing. With an error
+// it returns those compared before.
+func replacedDefinitions(client *cluster.Client, definitions []crd.Definition) ([]replacedDefinition, error) {
+	var replaced []replacedDefinition
+	for _, definition := range definitions {
+		own, err := definition.Object()
+		if err != nil {
+			return replaced, err
+		}
+		found, err := client.Named("", "customresourcedefinitions.apiextensions.k8s.io", definition.Name)
+		if apierrors.IsNotFound(err) || err == nil && len(found) == 0 {
+			continue
+		}
+		if err != nil {
+			return replaced, fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", definition.Name, err)
+		}
+		kind, _, _ := unstructured.NestedString(own.Object, "spec", "names", "kind")
+		replaced = append(replaced, replacedDefinition{
+			Replacement: crd.Replace(found[0], own), name: definition.Name, kind: kind, resource: crd.Stored(own),
+		})
+	}
+	return replaced, nil
+}
+
+func (r *replacedDefinition) whatOursLacks() string {
 	return fmt.Sprintf("the CustomResourceDefinition %s in the cluster has what Freehold's lacks: %s. "+
-		"If Freehold's replaced it, the API server would drop these fields from every MCPServer", definitionName, strings.Join(r.Narrowed, ", "))
+		"If Freehold's replaced it, the API server would drop these fields from every %s", r.name, strings.Join(r.Narrowed, ", "), r.kind)
+}
+
+func (r *replacedDefinition) unlisted(err error) error {
+	return fmt.Errorf("cannot list the objects of the CustomResourceDefinition %s: %w", r.name, err)
 }
 
 // noteOrphans warns of list items that would belong to nobody any more.
-func (p *plugin) noteOrphans(r crd.Replacement, servers []*v1beta1.MCPServer) {
-	for _, server := range servers {
-		if managers := r.Orphans(server); len(managers) > 0 {
-			p.warn("%s of the MCPServer %s/%s is applied by %s. Freehold's definition tells the items of the list apart by other keys. "+
-				"After it is installed, have the same MCPServer applied once more, unchanged: otherwise an item that is removed later stays",
-				strings.Join(r.Rekeyed, ", "), server.Namespace, server.Name, strings.Join(managers, ", "))
+func (p *plugin) noteOrphans(r replacedDefinition, objects []metav1.Object) {
+	for _, object := range objects {
+		if managers := r.Orphans(object); len(managers) > 0 {
+			p.warn("%s of the %s %s/%s is applied by %s. Freehold's definition tells the items of the list apart by other keys. "+
+				"After it is installed, have the same %s applied once more, unchanged: otherwise an item that is removed later stays",
+				strings.Join(r.Rekeyed, ", "), r.kind, object.GetNamespace(), object.GetName(), strings.Join(managers, ", "), r.kind)
 		}
 	}
 }

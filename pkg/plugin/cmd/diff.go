@@ -44,6 +44,9 @@ server answers to a dry run, in the name of the operator's field manager and wit
 
 While the operator runs and nothing is contested there is no difference. The exit code is 1 when there is one.
 
+What the MCPServer refers to is read in your name. While a reference cannot be used, the operator writes neither the proxy's
+Deployment nor what that reads; it is said which reference, and why, and everything else is shown.
+
 The dry run needs the right to patch the children. Where the admission policy freehold-field-managers is installed, it
 has to be made in the operator's name: --try-as=` + operatorUser + `.`,
 		Example: examples(`
@@ -84,6 +87,7 @@ func (o *diffOptions) run(argument string) error {
 	if err != nil {
 		return err
 	}
+	o.found = len(plan.Held) > 0 && !plan.Unread
 	for i := range plan.Intents {
 		intent := &plan.Intents[i]
 		if intent.Live == nil && slices.Contains(children.Unreadable, intent.Object) {

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -17,31 +19,47 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
+type explainOptions struct {
+	surveyor
+	output string
+}
+
 func (p *plugin) explain() *cobra.Command {
-	var output string
+	o := &explainOptions{surveyor: surveyor{plugin: p}}
 	cmd := &cobra.Command{
-		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH]",
+		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH | KIND/NAME | KIND/NAME:PATH]",
 		Short: "Tell which of Freehold's writers owns which field of which child",
 		Long: `Tell which of Freehold's writers may own which field of which object. Each of them is a field manager with a fixed claim;
-what is told is that data, and no cluster is asked. The plugin is one of them: while it hands an MCPServer back to
+what is told is that data. The plugin is one of them: while it hands MCPServers back to
 ToolHive, it owns under its own name what the operator's writers own otherwise.
 
 With mcpserver/NAME the objects have the names that they have for that MCPServer. With a KIND only its writers are told,
-and with KIND:PATH those to whose claims the field belongs; the exit code is 1 when it belongs to none.`,
+and with KIND:PATH those to whose claims the field belongs; the exit code is 1 when it belongs to none. No cluster is asked.
+
+With KIND/NAME a child of an MCPServer is looked up in the cluster, and it is told as well which of its fields come from what its
+MCPServer refers to, such as an MCPOIDCConfig: fields that the operator would write otherwise without that reference. With
+KIND/NAME:PATH only the field is told, and those above and below it.`,
 		Example: examples(`
 kubectl freehold explain
 kubectl freehold explain mcpserver/web -o wide
-kubectl freehold explain deployment:.spec.replicas`),
+kubectl freehold explain deployment:.spec.replicas
+
+# Which configuration does this volume of the proxy come from?
+kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-ca-bundle-collector"]'`),
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, nothing
 			}
+			if kind, _, slash := strings.Cut(toComplete, "/"); slash {
+				return p.names(kind, kind+"/", toComplete), nothing
+			}
 			return beginningWith(explainedKinds(), toComplete), nothing
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return p.runExplain(output, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows the paths of the claims.")
+	o.addFlags(cmd)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows the paths of the claims.")
 	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
 	return cmd
 }
@@ -49,6 +67,8 @@ kubectl freehold explain deployment:.spec.replicas`),
 // explained is what explain tells, for programs as well. Names and meanings of its fields stay; more may come.
 type explained struct {
 	Writers []explainedWriter `json:"writers"`
+	// References are what fields of an object that was named come from, beside the MCPServer.
+	References []explainedReference `json:"references,omitempty"`
 }
 
 type explainedWriter struct {
@@ -95,39 +115,92 @@ func claimants() []claimant {
 	return all
 }
 
-func (p *plugin) runExplain(output string, args []string) error {
-	kind, path, server := "", "", ""
-	if len(args) > 0 {
-		kind, path, _ = strings.Cut(args[0], ":")
-		kind, server, _ = strings.Cut(kind, "/")
-		if server != "" && !strings.HasPrefix(strings.ToLower(kind), "mcpserver") {
-			return usage("%s: give mcpserver/NAME, KIND or KIND:PATH", args[0])
-		}
+// ofServer reports whether objects of a kind belong to one MCPServer: it itself and its children.
+func ofServer(kind schema.GroupKind) bool {
+	return kind == managers.MCPServer || inventory.Of(kind) != nil
+}
+
+func (o *explainOptions) run(args []string) error {
+	asked, err := explainedOf(args)
+	if err != nil {
+		return err
 	}
 	answer := explained{Writers: []explainedWriter{}}
 	for _, w := range claimants() {
-		if server == "" && kind != "" && !means(kind, w.Writer) {
+		if !asked.about(w) {
 			continue
 		}
 		e := explainedWriter{
-			Object: objectOf(w.Writer, server), Subresource: w.Subresource, Writer: w.Name, Summary: w.Summary, While: w.while,
+			Object: objectOf(w.Writer, asked.server), Subresource: w.Subresource, Writer: w.Name, Summary: w.Summary, While: w.while,
 			Within: texts(w.Claim.Within), Except: texts(w.Claim.Except),
 		}
-		if path == "" || atOrBelow(path, e.Within) && !atOrBelow(path, e.Except) {
+		if asked.object.Name != "" {
+			e.Object = asked.object.String()
+		}
+		if asked.path == "" || atOrBelow(asked.path, e.Within) && !atOrBelow(asked.path, e.Except) {
 			answer.Writers = append(answer.Writers, e)
 		}
 	}
-	if kind != "" && server == "" && !slices.ContainsFunc(claimants(), func(w claimant) bool { return means(kind, w.Writer) }) {
-		return usage("Freehold writes nothing of kind %s; it writes %s", kind, strings.Join(explainedKinds(), ", "))
+	if asked.object.Name != "" {
+		if answer.References, err = o.references(asked.object, asked.path); err != nil {
+			return err
+		}
 	}
-	if err := p.showExplained(output, answer); err != nil {
+	if err := o.showExplained(o.output, answer); err != nil {
 		return err
 	}
 	if len(answer.Writers) == 0 {
-		p.warn("no writer of Freehold claims %s", args[0])
+		o.warn("no writer of Freehold claims %s", args[0])
 		return errFound
 	}
 	return nil
+}
+
+// explainedArgument is what is to be explained: everything, the children of one MCPServer, a kind, or a child.
+type explainedArgument struct {
+	server, kind, path string
+	// object is the child, in the namespace that the user means; without a name for none.
+	object apply.ObjectRef
+}
+
+func explainedOf(args []string) (a explainedArgument, err error) {
+	if len(args) == 0 {
+		return a, nil
+	}
+	var name string
+	a.kind, a.path, _ = strings.Cut(args[0], ":")
+	a.kind, name, _ = strings.Cut(a.kind, "/")
+	if name != "" && strings.HasPrefix(strings.ToLower(a.kind), "mcpserver") {
+		a.server = name
+		return a, nil
+	}
+	if a.kind == "" {
+		return a, nil
+	}
+	all := claimants()
+	known := slices.IndexFunc(all, func(w claimant) bool { return means(a.kind, w.Writer) })
+	if known < 0 {
+		return a, usage("Freehold writes nothing of kind %s; it writes %s", a.kind, strings.Join(explainedKinds(), ", "))
+	}
+	if name != "" && !ofServer(all[known].Kind) {
+		return a, usage("%s: an object that MCPServers refer to comes from none of them; give %s alone", args[0], a.kind)
+	}
+	if name != "" {
+		a.object.Kind, a.object.Name = all[known].Kind, name
+	}
+	return a, nil
+}
+
+// about reports whether a writer writes what was asked for.
+func (a *explainedArgument) about(w claimant) bool {
+	if a.server != "" {
+		return ofServer(w.Kind)
+	}
+	if a.kind == "" {
+		return true
+	}
+	child := inventory.Match(a.object.Kind, a.object.Name)
+	return means(a.kind, w.Writer) && (child == nil || w.while != "" || w.Name == child.Writer || w.Name == child.Replicas)
 }
 
 func (p *plugin) showExplained(output string, answer explained) error {
@@ -164,7 +237,10 @@ func (p *plugin) showExplained(output string, answer explained) error {
 			rows = append(rows, []string{"", w.Writer, "but not " + path})
 		}
 	}
-	return printers.Table(p.Out, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows)
+	if err := printers.Table(p.Out, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows); err != nil {
+		return err
+	}
+	return showReferences(p.Out, palette, answer.References)
 }
 
 // means tells whether a word names the kind of what a writer writes, as kubectl would take it.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -40,6 +41,9 @@ func (p *plugin) handback() *cobra.Command {
 ToolHive's managers: the gate on the backend's pods opens for ToolHive's runners, the backend's Services are the
 StatefulSet's again, the runner's Role has the rights that ToolHive gives it, and what ToolHive does not know goes.
 
+What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of Freehold's that
+refers to it; with -A all of it. Its finalizer and its status become those of ToolHive's operator.
+
 Both operators have to be stopped meanwhile, which is looked for first. So is a spec.proxyReadTimeout such as 2d, in any
 MCPServer: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown and checked before you are
 asked. It is done object by object, each guarded against changes in between; if it is interrupted, run it again.
@@ -58,10 +62,13 @@ kubectl freehold handback -A --yes`),
 	return cmd
 }
 
-// handed is what is to be handed back of one MCPServer.
+// handed is what is to be handed back of one MCPServer, or of one object that MCPServers refer to.
 type handed struct {
-	server  *v1beta1.MCPServer
-	returns []takeover.Return
+	// object as kubectl takes it, and its namespace.
+	object, namespace string
+	// generation of an MCPServer; 0 for another object.
+	generation int64
+	returns    []takeover.Return
 }
 
 func (o *handbackOptions) run(args []string) (err error) {
@@ -78,13 +85,22 @@ func (o *handbackOptions) run(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	free, err := o.mayBegin(servers)
+	configs, err := o.configsOf(servers)
+	if err != nil {
+		return err
+	}
+	free, err := o.mayBegin(servers, configs)
 	if err != nil {
 		return err
 	}
 	plans, err := o.plan(servers)
 	if err != nil {
 		return err
+	}
+	for _, config := range configs {
+		plans = append(plans, handed{
+			object: takeover.RefOf(config).String(), namespace: config.GetNamespace(), returns: takeover.HandbackAlone(config),
+		})
 	}
 	hindered, err := o.show(plans)
 	switch {
@@ -106,46 +122,73 @@ func (o *handbackOptions) run(args []string) (err error) {
 	for _, p := range plans {
 		for i := range p.returns {
 			if err := o.giveBack(&p.returns[i]); err != nil {
-				return fmt.Errorf("MCPServer %s is handed back in part; run it again: %w", p.server.Name, err)
+				return fmt.Errorf("%s is handed back in part; run it again: %w", p.object, err)
 			}
 		}
-		fmt.Fprintf(o.Out, "mcpserver/%s (namespace %s) is handed back.\n", p.server.Name, p.server.Namespace)
+		fmt.Fprintf(o.Out, "%s (namespace %s) is handed back.\n", p.object, p.namespace)
 	}
 	fmt.Fprintln(o.Out, "Now start ToolHive's operator. Until then the proxies serve as they are, and an edit has no effect.")
 	return nil
 }
 
-// mayBegin tells whether nobody writes the MCPServers now, and ToolHive may afterwards. What is in the way is shown.
-func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer) (bool, error) {
+// configsOf returns what MCPServers refer to that goes back with them: all with all, else what no MCPServer refers to that stays
+// Freehold's.
+func (o *handbackOptions) configsOf(servers []*v1beta1.MCPServer) ([]*unstructured.Unstructured, error) {
+	found, err := o.configs(o.all)
+	held := slices.DeleteFunc(found, func(config *unstructured.Unstructured) bool { return len(takeover.HandbackAlone(config)) == 0 })
+	if err != nil || o.all {
+		return held, err
+	}
+	staying, err := o.client.Servers(o.client.Namespace)
+	if apierrors.IsForbidden(err) {
+		o.warn("%v; what MCPServers refer to stays Freehold's", err)
+		return nil, nil
+	}
+	staying = slices.DeleteFunc(staying, func(server *v1beta1.MCPServer) bool {
+		named := slices.ContainsFunc(servers, func(s *v1beta1.MCPServer) bool { return s.UID == server.UID })
+		return named || ownership.ApplyEntry(server, managers.Finalizer, "") == nil
+	})
+	return slices.DeleteFunc(held, func(config *unstructured.Unstructured) bool {
+		refers := func(server *v1beta1.MCPServer) bool { return cluster.RefersTo(server, config) }
+		if !slices.ContainsFunc(servers, refers) {
+			return true
+		}
+		i := slices.IndexFunc(staying, refers)
+		if i >= 0 {
+			o.warn("%s stays Freehold's, as MCPServer %s does, which refers to it", takeover.RefOf(config), staying[i].Name)
+		}
+		return i >= 0
+	}), err
+}
+
+// mayBegin tells whether nobody writes the MCPServers and what goes back with them now, and ToolHive may afterwards. What is in the
+// way is shown.
+func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
 	palette, err := o.palette()
 	if err != nil {
 		return false, err
 	}
-	free := true
+	free, namespaces := true, namespacesOf(servers)
 	for _, product := range []cluster.Product{cluster.Freehold, cluster.ToolHive} {
-		running, err := o.running(product, servers)
+		running, err := o.running(product, append(namespaces, namespacesOf(configs)...))
 		if err != nil {
 			return false, err
 		}
 		printers.Operators(o.Out, palette, running)
 		free = free && len(running) == 0
 	}
-	seen := map[string]bool{}
-	for _, server := range servers {
-		if seen[server.Namespace] {
-			continue
-		}
-		seen[server.Namespace] = true
-		fenced, err := o.client.RunnersFenced(server.Namespace)
-		switch {
-		case apierrors.IsForbidden(err):
-			o.warn("%v", err)
-		case err != nil:
-			return false, err
-		case fenced:
-			free = false
-			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, freehold-runners, keeps ToolHive's proxyrunners from writing in namespace %s.", server.Namespace)))
-			fmt.Fprintln(o.Out, "To remove it: kubectl delete validatingadmissionpolicybinding freehold-runners    # or leave the namespace out of it")
+	for _, namespace := range namespaces {
+		for _, fence := range []cluster.Fence{cluster.RunnersFence, cluster.OperatorFence} {
+			fenced, err := o.fenced(fence, namespace)
+			if err != nil {
+				return false, err
+			}
+			if fenced {
+				free = false
+				fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
+				fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
+					shell.Command("kubectl", "delete", "validatingadmissionpolicybinding", fence.Name))
+			}
 		}
 	}
 	readable, err := o.readable(palette, servers)
@@ -196,7 +239,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 			return nil, fmt.Errorf("you may not read %s, so MCPServer %s cannot be handed back", children.Unreadable[0], server.Name)
 		}
 		if returns := takeover.Handback(live, children.Owned); len(returns) > 0 {
-			plans = append(plans, handed{server, returns})
+			plans = append(plans, handed{"mcpserver/" + server.Name, server.Namespace, server.Generation, returns})
 		}
 		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
@@ -216,7 +259,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 	}
 	schema := writers.Schema()
 	for _, p := range plans {
-		answer := printers.Handback{Namespace: p.server.Namespace, Name: p.server.Name, Generation: p.server.Generation}
+		answer := printers.Handback{Object: p.object, Namespace: p.namespace, Generation: p.generation}
 		for i := range p.returns {
 			r := &p.returns[i]
 			after, contested, err := r.Result(schema)

@@ -5,15 +5,19 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // surveyor works out what the operator wants of MCPServers. For that it needs to know how the operator is set up.
@@ -22,8 +26,8 @@ type surveyor struct {
 	operator string
 	args     []string
 
-	client  *cluster.Client
-	options *render.Options
+	client   *cluster.Client
+	settings *cluster.Settings
 }
 
 // addFlags adds the flags that say where the operator is.
@@ -45,24 +49,50 @@ func (s *surveyor) connect() (err error) {
 // survey works out what the operator wants of an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
 func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
-	if err := s.knowOptions(); err != nil {
+	if err := s.knowSettings(); err != nil {
 		return nil, nil, err
 	}
-	in, children, err := s.client.Look(server, *s.options)
+	in, children, err := s.client.Look(server, s.settings.Options)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.warnUnreadable(children)
 	plan, err := desired.New(in)
+	if err == nil {
+		s.noteHeld(server, plan)
+	}
 	return plan, children, err
 }
 
-// knowOptions reads the operator's settings, once.
-func (s *surveyor) knowOptions() error {
-	if s.options != nil {
+// noteHeld tells of references that keep the proxy from being written, so that a plan has nothing about it.
+func (s *surveyor) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
+	if len(plan.Held) == 0 {
+		return
+	}
+	s.warn("%s", heldProxy(server, plan.Unread))
+	for _, problem := range plan.Held {
+		s.warn("%s: %s", problem.Reason, problem.Message)
+	}
+	if !plan.Unread {
+		s.warn("%s", plan.Enforced)
+	}
+}
+
+// heldProxy says what follows for the proxy from references that cannot be used; or, if unread, that the user may not read.
+func heldProxy(server *v1beta1.MCPServer, unread bool) string {
+	proxy := inventory.Proxy.Ref(server.Namespace, server.Name)
+	if unread {
+		return fmt.Sprintf("what the operator writes of %s, and of what it reads, is not known", proxy)
+	}
+	return fmt.Sprintf("%s, and what it reads, is not written while a reference cannot be used", proxy)
+}
+
+// knowSettings reads the operator's settings, once.
+func (s *surveyor) knowSettings() error {
+	if s.settings != nil {
 		return nil
 	}
-	options, err := s.client.OperatorOptions(s.operator, s.args)
+	settings, err := s.client.OperatorSettings(s.operator, s.args)
 	switch {
 	case errors.Is(err, cluster.ErrNoOperator):
 		if len(s.args) == 0 {
@@ -71,7 +101,7 @@ func (s *surveyor) knowOptions() error {
 	case err != nil:
 		return err
 	}
-	s.options = &options
+	s.settings = &settings
 	return nil
 }
 
@@ -83,19 +113,37 @@ func checkNames(names []string, all bool) error {
 	return nil
 }
 
-// chosen checks the flags of a verb that looks at MCPServers, connects, and reads those that are named.
-func (s *surveyor) chosen(output string, names []string, all bool) (palette printers.Palette, servers []*v1beta1.MCPServer, err error) {
+// prepare checks the flags of a verb that looks at objects, and connects.
+func (s *surveyor) prepare(output string, names []string, all bool) (palette printers.Palette, err error) {
 	if palette, err = s.palette(); err != nil {
-		return palette, nil, err
+		return palette, err
 	}
 	if err := errors.Join(checkFormat(output), checkNames(names, all)); err != nil {
-		return palette, nil, err
+		return palette, err
 	}
-	if err := s.connect(); err != nil {
-		return palette, nil, err
+	return palette, s.connect()
+}
+
+// namespacesOf are the namespaces of some objects, sorted, each once.
+func namespacesOf[O metav1.Object](objects []O) []string {
+	namespaces := sets.New[string]()
+	for _, object := range objects {
+		namespaces.Insert(object.GetNamespace())
 	}
-	servers, err = s.named(names, all)
-	return palette, servers, err
+	return sets.List(namespaces)
+}
+
+// configs are what MCPServers refer to, of the namespace or of the cluster.
+func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
+	namespace := s.client.Namespace
+	if all {
+		namespace = ""
+	}
+	found, forbidden, err := s.client.Configs(namespace)
+	if len(forbidden) > 0 {
+		s.warn("you may not list %s; these are left out", strings.Join(forbidden, ", "))
+	}
+	return found, err
 }
 
 // named are the MCPServers of these names; all of the namespace, or of the cluster, if there is none.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -68,16 +69,22 @@ func (o *takeoverOptions) run(args []string) error {
 	if !o.preview {
 		return usage("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
 	}
-	palette, servers, err := o.chosen(o.output, args, o.all)
+	palette, err := o.prepare(o.output, args, o.all)
 	if err != nil {
 		return err
 	}
-	if err := o.knowOptions(); err != nil {
+	servers, err := o.named(args, o.all)
+	if err != nil {
 		return err
 	}
-	o.noteDefinition(servers)
+	if err := o.knowSettings(); err != nil {
+		return err
+	}
+	if err := o.noteDefinitions(servers); err != nil {
+		return err
+	}
 	answer := printers.Takeovers{Operators: []cluster.Running{}, Servers: []printers.ServerTakeover{}}
-	if answer.Operators, err = o.running(cluster.ToolHive, servers); err != nil {
+	if answer.Operators, err = o.writing(namespacesOf(servers)); err != nil {
 		return err
 	}
 	for _, server := range servers {
@@ -93,8 +100,39 @@ func (o *takeoverOptions) run(args []string) error {
 	return err
 }
 
-// running are the operators of a product that look after one of the MCPServers.
-func (s *surveyor) running(product cluster.Product, servers []*v1beta1.MCPServer) ([]cluster.Running, error) {
+// writing are ToolHive's operators that look after one of the namespaces and that no admission policy keeps from writing there.
+func (s *surveyor) writing(namespaces []string) ([]cluster.Running, error) {
+	operators, err := s.running(cluster.ToolHive, namespaces)
+	if err != nil || len(operators) == 0 {
+		return operators, err
+	}
+	var open []string
+	for _, namespace := range namespaces {
+		fenced, err := s.fenced(cluster.OperatorFence, namespace)
+		if err != nil {
+			return nil, err
+		}
+		if !fenced {
+			open = append(open, namespace)
+		}
+	}
+	return slices.DeleteFunc(operators, func(operator cluster.Running) bool {
+		return !slices.ContainsFunc(open, operator.Watches)
+	}), nil
+}
+
+// fenced reports whether a fence holds in a namespace. If the user may not see that, there is a warning, and none counts.
+func (s *surveyor) fenced(fence cluster.Fence, namespace string) (bool, error) {
+	holds, err := s.client.Fenced(fence, namespace)
+	if apierrors.IsForbidden(err) {
+		s.warn("%v", err)
+		return false, nil
+	}
+	return holds, err
+}
+
+// running are the operators of a product that look after one of the namespaces.
+func (s *surveyor) running(product cluster.Product, namespaces []string) ([]cluster.Running, error) {
 	found, unseen, err := s.client.Running(product, s.Clock.Now())
 	if err != nil {
 		return nil, err
@@ -104,7 +142,7 @@ func (s *surveyor) running(product cluster.Product, servers []*v1beta1.MCPServer
 	}
 	operators := []cluster.Running{}
 	for _, running := range found {
-		if slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return running.Watches(server.Namespace) }) {
+		if slices.ContainsFunc(namespaces, running.Watches) {
 			operators = append(operators, running)
 		}
 	}
@@ -120,7 +158,7 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	block := func(object, reason, message string) {
 		found.Blockers = append(found.Blockers, printers.Blocker{Object: object, Reason: reason, Message: message})
 	}
-	in, children, err := o.client.Look(server, *o.options)
+	in, children, err := o.client.Look(server, o.settings.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +181,23 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	}
 	plan, err := takeover.New(in)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		follows := " ToolHive's objects stay as they are."
+		if in.References.Unread() {
+			follows = " So it is not known whether it can be taken over."
+		}
 		for _, problem := range invalid.Problems {
-			block("", problem.Reason, problem.Message+" ToolHive's objects stay as they are.")
+			block("", problem.Reason, problem.Message+follows)
 		}
 		return found, nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, problem := range plan.Held {
+		block(inventory.Proxy.Ref(server.Namespace, server.Name).String(), problem.Reason, problem.Message)
+	}
+	if len(plan.Held) > 0 {
+		found.Notices = append(found.Notices, "The takeover was begun and goes on: "+heldProxy(server, in.References.Unread())+".")
 	}
 	for _, notice := range plan.Notices {
 		found.Notices = append(found.Notices, notice.Reason+": "+notice.Message)

@@ -163,7 +163,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 		if entries = append(entries, s); slices.Contains(before, s) {
 			continue
 		}
-		given, err := givenUp(plan.Intents, s)
+		given, err := givenUp(plan, s)
 		if err != nil {
 			return err
 		}
@@ -173,10 +173,10 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 }
 
 // givenUp tells what the writers own of the fields that an entry stands for.
-func givenUp(intents []desired.Intent, s request.Selector) ([]string, error) {
+func givenUp(plan *desired.Plan, s request.Selector) ([]string, error) {
 	var effects []string
 	kept := false
-	for _, intent := range intents {
+	for _, intent := range plan.Intents {
 		if intent.Live == nil {
 			continue
 		}
@@ -198,6 +198,8 @@ func givenUp(intents []desired.Intent, s request.Selector) ([]string, error) {
 		return effects, nil
 	case kept:
 		return nil, fmt.Errorf("%s cannot be given up: more depends on it than its value", s)
+	case len(plan.Held) > 0:
+		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see kubectl freehold diff", s)
 	default:
 		return nil, fmt.Errorf("%s: the operator owns no such field; see kubectl freehold owners", s)
 	}

@@ -6,6 +6,7 @@ package desired
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -14,11 +15,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/takeover"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // Contested is a field that the operator wants to have another value than somebody else has given it.
@@ -65,26 +66,65 @@ func ContestedAt(
 	return all
 }
 
-// heldStatus is what others hold of an MCPServer's status and the operator does not: it shares what it wants to be the
-// same. What the operator would write there cannot be told from outside, so Ours is missing. There is nothing of a status
-// that the operator does not write.
+// heldStatus is what others hold of an MCPServer's status and the operator does not.
 func (p *Planner) heldStatus() ([]Contested, error) {
-	server := p.Server
-	if ownership.ApplyEntry(server, managers.Status, "status") == nil {
+	if ownership.ApplyEntry(p.Server, managers.Status, "status") == nil {
 		return nil, nil
 	}
-	object := p.Ref(managers.MCPServer, server.Name)
-	held, err := apply.HeldByOthers(p.writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}], apply.Request{
-		Object: object, Live: server, Inherit: &apply.Inheritance{From: takeover.FromToolHive},
-	})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.Server)
 	if err != nil {
 		return nil, err
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
-	fields := ownership.Paths(server, func(path fieldpath.Path) bool {
-		return slices.ContainsFunc(held, func(f apply.FieldConflict) bool { return f.Path == path.String() })
-	})
-	return ContestedAt(object, managers.Status, "status", &unstructured.Unstructured{Object: content}, nil, fields), err
+	w, _ := managers.Registry().Writer(managers.Status, managers.MCPServer, "status")
+	return held(&unstructured.Unstructured{Object: content}, p.Ref(managers.MCPServer, p.Server.Name), w, takeover.FromToolHive)
+}
+
+// HeldConfig returns what others hold of an object that MCPServers refer to, and the operator does not, though it keeps the object.
+func HeldConfig(object *unstructured.Unstructured) (all []Contested, err error) {
+	ref := takeover.RefOf(object)
+	if ownership.ApplyEntry(object, takeover.MainWriter(ref), "") == nil {
+		return nil, nil
+	}
+	for _, w := range managers.Registry().Writers() {
+		if w.Kind != ref.Kind {
+			continue
+		}
+		fields, err := held(object, ref, w, func(ownership.Owner) bool { return false })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, fields...)
+	}
+	return all, nil
+}
+
+// held is what others, but for some, hold of a writer's claim and the writer does not: it shares what it wants to be the same. What
+// it would write of a status cannot be told from outside, so Ours is missing.
+func held(object *unstructured.Unstructured, ref apply.ObjectRef, w fieldmanager.Writer, but func(ownership.Owner) bool) ([]Contested, error) {
+	others := func(_ *metav1.ManagedFieldsEntry, o ownership.Owner) bool {
+		return !o.Applies(w.Name, w.Subresource) && !but(o)
+	}
+	set, err := ownership.HeldBy(object, others, w.Claim.Covers)
+	if err != nil {
+		return nil, err
+	}
+	if set, err = ownership.Alone(object, set, w.Name, w.Subresource); err != nil {
+		return nil, err
+	}
+	var fields []fieldpath.Path
+	set.Iterate(func(path fieldpath.Path) { fields = append(fields, path.Copy()) })
+	return ContestedAt(ref, w.Name, w.Subresource, object, nil, fields), nil
+}
+
+// ConditionsOf returns the conditions of an object; none where they cannot be read.
+func ConditionsOf(object *unstructured.Unstructured) []metav1.Condition {
+	var of struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &of) // Then there are none.
+	return of.Status.Conditions
 }
 
 // Same tells that the object is so, and that nothing is applied.

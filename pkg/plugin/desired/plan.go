@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,8 @@ type Input struct {
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
 	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
 	AuthzConfigMap *corev1.ConfigMap
+	// References are what the MCPServer refers to, and the ConfigMaps that this names.
+	References render.References
 	// Options of the operator.
 	Options render.Options
 	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
@@ -64,6 +67,13 @@ type Plan struct {
 	Intents []Intent
 	// Unwanted are children that exist and that the MCPServer does not ask for any more. They are deleted.
 	Unwanted []apply.ObjectRef
+	// Held are the problems with references that keep the proxy's Deployment, and the ConfigMaps that it reads, out of Intents: the
+	// operator does not write them before all of these are mended. Unread reports that some are problems of the user's alone, who may
+	// not read what is referred to; then it is not known what the operator does.
+	Held   []render.Problem
+	Unread bool
+	// Enforced says which configuration the proxy goes on with while there are any.
+	Enforced string
 	// HeldStatus are the fields of the MCPServer's status that others hold.
 	HeldStatus []Contested
 }
@@ -83,16 +93,19 @@ func New(in Input) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPlanner(in)
+	p, err := NewPlanner(in, result)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{}
+	plan := &Plan{Held: result.Held, Unread: in.References.Unread()}
+	if len(result.Held) > 0 {
+		plan.Enforced = writers.Enforced(p.proxyAnnotations())
+	}
 	if plan.HeldStatus, err = p.heldStatus(); err != nil {
 		return nil, err
 	}
 	for _, absent := range result.Absent {
-		if object := p.Ref(absent.Kind, absent.Name); in.Child(object) != nil {
+		if object := p.Ref(absent.Kind, absent.Name); in.Child(object) != nil && !p.Keeps(absent) {
 			plan.Unwanted = append(plan.Unwanted, object)
 		}
 	}
@@ -113,6 +126,12 @@ func New(in Input) (*Plan, error) {
 		if intent.Live == nil && intent.Object.Kind == managers.Deployment && !p.backendReady() {
 			intent.Waits = "it is made once the backend is ready"
 		}
+		switch {
+		case intent.Live != nil && p.Stays(rendered):
+			intent.Waits = "it stays as the proxy that runs needs it, until that is written"
+		case rendered.IsOfProxy() && waitsForTurn(in.Server):
+			intent.Waits = "it is written when the MCPServer's turn comes, see its condition " + v1beta1.ConditionApplied
+		}
 		plan.Intents = append(plan.Intents, intent)
 	}
 	for _, child := range []*inventory.Child{inventory.Backend, inventory.Proxy} {
@@ -120,7 +139,7 @@ func New(in Input) (*Plan, error) {
 		if intent.Live = in.Child(intent.Object); intent.Live == nil {
 			continue
 		}
-		if intent.Planned, err = p.Scale(result, intent.Object, intent.Live, nil); err != nil {
+		if intent.Planned, err = p.Scale(intent.Object, intent.Live, nil); err != nil {
 			return nil, err
 		}
 		intent.Contested = ContestedIn(intent.Planned)
@@ -141,7 +160,7 @@ func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructure
 // Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.
 func Render(in Input) (*render.Result, error) {
 	rendering := render.Input{
-		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, BackendProcess: in.Process,
+		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, References: in.References, BackendProcess: in.Process,
 	}
 	proxy := in.Child(inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name))
 	if proxy != nil && in.Process == "" {
@@ -154,14 +173,15 @@ func Render(in Input) (*render.Result, error) {
 // Planner plans what the operator's writers do for an MCPServer.
 type Planner struct {
 	Input
+	result  *render.Result
 	writers writers.Set
 	yield   *request.Request
 }
 
-// NewPlanner returns a planner for the MCPServer of an input.
-func NewPlanner(in Input) (*Planner, error) {
+// NewPlanner returns a planner for the MCPServer of an input, of which the result was rendered.
+func NewPlanner(in Input, result *render.Result) (*Planner, error) {
 	all, err := writers.Planners()
-	return &Planner{Input: in, writers: all, yield: request.New(in.Server.Annotations[v1beta1.AnnotationYield])}, err
+	return &Planner{Input: in, result: result, writers: all, yield: request.New(in.Server.Annotations[v1beta1.AnnotationYield])}, err
 }
 
 // Ref names an object in the namespace of the MCPServer.
@@ -180,8 +200,11 @@ func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, c
 	if complete != nil {
 		complete(&req)
 	}
-	// What the API server has answered with is no older than the generation that a child tells of.
-	req.Source, req.SourceCurrent = apply.Source{UID: p.Server.UID, Generation: p.Server.Generation}, true
+	// What the API server has answered with is no older than what a child tells of.
+	req.Source = apply.Source{
+		UID: p.Server.UID, Generation: p.Server.Generation, References: writers.References(intent.Child, p.result.References),
+	}
+	req.SourceCurrent, req.ReferencesCurrent = true, true
 	writer, ok := p.writers[writers.Key{Manager: intent.Writer, Kind: intent.Kind}]
 	if !ok {
 		return nil, errors.New("there is no writer " + intent.Writer)
@@ -191,7 +214,7 @@ func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, c
 
 // Scale plans what is done about the number of replicas of a workload that is there.
 func (p *Planner) Scale(
-	result *render.Result, object apply.ObjectRef, live *unstructured.Unstructured, complete func(*apply.Request),
+	object apply.ObjectRef, live *unstructured.Unstructured, complete func(*apply.Request),
 ) (*apply.Planned, error) {
 	writer := inventory.Of(object.Kind).Replicas
 	number, found, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
@@ -199,7 +222,7 @@ func (p *Planner) Scale(
 		number = 1 // the API server's default
 	}
 	ours := slices.ContainsFunc(ownership.Owners(live, render.ReplicasPath), func(o ownership.Owner) bool { return o.Applies(writer, "") })
-	scale := result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours) //nolint:gosec // The API server has an int32.
+	scale := p.result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours) //nolint:gosec // The API server has an int32.
 	intent := &render.Intent{Writer: writer, Kind: object.Kind, Name: object.Name, Config: scale.Config}
 	return p.Plan(intent, live, func(req *apply.Request) {
 		if complete != nil {
@@ -213,6 +236,51 @@ func (p *Planner) Scale(
 			req.Yield = render.IsReplicas
 		}
 	})
+}
+
+// waitsForTurn reports whether the operator has said that the proxy waits for its turn to be replaced.
+func waitsForTurn(server *v1beta1.MCPServer) bool {
+	applied := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionApplied)
+	return applied != nil && applied.Reason == v1beta1.ReasonWaitingForTurn
+}
+
+// Stays reports whether an intent is not written on what there is already, because the proxy goes on as it is and would not find the
+// object any more.
+func (p *Planner) Stays(intent *render.Intent) bool {
+	return p.proxyStays() && intent.MovesWithProxy() &&
+		render.EndpointMoves(p.Server, p.template(inventory.Proxy), p.template(inventory.Backend))
+}
+
+// Keeps reports whether an object that the MCPServer does not ask for any more is not deleted, because a proxy that goes on as it is
+// uses it.
+func (p *Planner) Keeps(absent render.ObjectRef) bool {
+	return p.proxyStays() && absent.Kind == managers.ServiceKind
+}
+
+// proxyStays reports whether the proxy goes on as it is: references hold it, or it waits for its turn to be replaced.
+func (p *Planner) proxyStays() bool { return len(p.result.Held) > 0 || waitsForTurn(p.Server) }
+
+// template is that of the pods of a workload as it is; nil when there is none.
+func (p *Planner) template(child *inventory.Child) *corev1.PodTemplateSpec {
+	live := p.Child(child.Ref(p.Server.Namespace, p.Server.Name))
+	if live == nil {
+		return nil
+	}
+	content, _, _ := unstructured.NestedMap(live.Object, "spec", "template")
+	template := &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, template); err != nil {
+		return nil // An API server sends none such.
+	}
+	return template
+}
+
+// proxyAnnotations are those of the proxy's Deployment, if it exists.
+func (p *Planner) proxyAnnotations() (annotations map[string]string, exists bool) {
+	live := p.Child(inventory.Proxy.Ref(p.Server.Namespace, p.Server.Name))
+	if live == nil {
+		return nil, false
+	}
+	return live.GetAnnotations(), true
 }
 
 func (p *Planner) backendReady() bool {

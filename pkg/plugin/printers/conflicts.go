@@ -18,6 +18,22 @@ import (
 type Conflicts struct {
 	// Servers are the MCPServers with conflicts.
 	Servers []ServerConflicts `json:"servers"`
+	// Configs are the objects with conflicts that MCPServers refer to.
+	Configs []ConfigConflicts `json:"configs,omitempty"`
+}
+
+// ConfigConflicts are the conflicts about one object that MCPServers refer to.
+type ConfigConflicts struct {
+	Namespace string `json:"namespace"`
+	// Object as kubectl takes it, such as mcpoidcconfig.toolhive.stacklok.dev/corp.
+	Object string `json:"object"`
+	// Told is what the operator tells of it, in the condition FieldsOwned of the object; nil when it does not.
+	Told *Told `json:"told,omitempty"`
+	// Fields that are contested.
+	Fields []ContestedField `json:"fields"`
+	// End says how the conflict ends, and Clear is the command that it takes; empty for none.
+	End   string `json:"end"`
+	Clear string `json:"clear,omitempty"`
 }
 
 // ServerConflicts are the conflicts about one MCPServer's children.
@@ -90,27 +106,39 @@ func (m Manager) label() string {
 
 // Print shows the conflicts for humans. Wide shows whole values and the operator's writers.
 func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
-	if len(c.Servers) == 0 {
+	if len(c.Servers)+len(c.Configs) == 0 {
 		_, err := fmt.Fprintln(to, "No conflicts.")
 		return err
 	}
-	for i, server := range c.Servers {
-		if i > 0 {
-			fmt.Fprintln(to)
+	separator := ""
+	head := func(object, namespace string, told *Told, untold string) {
+		if told != nil {
+			untold = ": told " + Age(told.Since, now) + " ago"
 		}
-		told := "the operator has not told of it yet"
-		if server.Told != nil {
-			told = "told " + Age(server.Told.Since, now) + " ago"
-		}
-		fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", server.Name, server.Namespace))+": "+told)
+		fmt.Fprint(to, separator)
+		fmt.Fprintln(to, palette.Bold(fmt.Sprintf("%s (namespace %s)", object, namespace))+untold)
+		separator = "\n"
+	}
+	for _, server := range c.Servers {
+		head("mcpserver/"+server.Name, server.Namespace, server.Told, ": the operator has not told of it yet")
 		if len(server.Fields) == 0 {
 			line(to, "%s", server.Told.Message)
 			continue
 		}
-		if err := server.table(to, palette, now, wide); err != nil {
+		if err := contested(server.Fields).table(to, palette, now, wide); err != nil {
 			return err
 		}
 		settlements(to, server.Take, server.Yield)
+	}
+	for _, config := range c.Configs {
+		head(config.Object, config.Namespace, config.Told, "")
+		if err := contested(config.Fields).table(to, palette, now, wide); err != nil {
+			return err
+		}
+		line(to, "%s.", config.End)
+		if config.Clear != "" {
+			fmt.Fprintf(to, "To clear it:           %s\n", config.Clear)
+		}
 	}
 	return nil
 }
@@ -123,13 +151,16 @@ func settlements(to io.Writer, take, yield string) {
 	}
 }
 
-func (s ServerConflicts) table(to io.Writer, palette Palette, now time.Time, wide bool) error {
+// contested are fields of which a table tells.
+type contested []ContestedField
+
+func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool) error {
 	heads := []string{"OBJECT", "FIELD", "HELD BY", "SINCE", "THEIRS", "OURS"}
 	if wide {
 		heads = append(heads, "WRITER")
 	}
 	var rows [][]string
-	for _, f := range s.Fields {
+	for _, f := range c {
 		var by, since []string
 		for _, m := range f.Owners {
 			by = append(by, m.label())

@@ -194,7 +194,7 @@ func (s ServerTakeover) print(to io.Writer, palette Palette, now time.Time, wide
 		line(to, "  %s", notice)
 	}
 	if len(s.Contested) > 0 {
-		if err := (ServerConflicts{Fields: s.Contested}).table(to, palette, now, wide); err != nil {
+		if err := contested(s.Contested).table(to, palette, now, wide); err != nil {
 			return err
 		}
 		settlements(to, s.Take, s.Yield)
@@ -300,10 +300,11 @@ func ownerName(reference any) string {
 	return fmt.Sprintf("%v %v", fields["kind"], fields["name"])
 }
 
-// Handback is what a handback of one MCPServer to ToolHive would change.
+// Handback is what a handback of one MCPServer, or of one object that MCPServers refer to, would change.
 type Handback struct {
-	Namespace, Name string
-	// Generation of the MCPServer.
+	// Object as kubectl takes it, and its namespace.
+	Object, Namespace string
+	// Generation of an MCPServer; 0 for another object.
 	Generation int64
 	// Objects that pass to ToolHive's managers, in order.
 	Objects []ObjectTakeover
@@ -315,9 +316,13 @@ type Handback struct {
 
 // Print shows it for humans.
 func (h Handback) Print(to io.Writer, palette Palette) error {
-	fmt.Fprintln(to, palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", h.Name, h.Namespace))+":")
+	fmt.Fprintln(to, palette.Bold(fmt.Sprintf("%s (namespace %s)", h.Object, h.Namespace))+":")
 	for _, b := range h.Blockers {
 		fmt.Fprintln(to, palette.Removed(fmt.Sprintf("  %s: %s: %s", b.Object, b.Reason, b.Message)))
+	}
+	if h.Generation == 0 {
+		_, err := fmt.Fprintln(to, "  Its finalizer and its status stay, and become ToolHive's.")
+		return err
 	}
 	backend := "no pod restarts"
 	if h.BackendRestarts {

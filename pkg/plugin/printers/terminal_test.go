@@ -57,7 +57,7 @@ func everything(t *testing.T, text string, palette printers.Palette) map[string]
 		"conflicts": func(to io.Writer) error {
 			return printers.Conflicts{Servers: []printers.ServerConflicts{
 				{Namespace: text, Name: text, Fields: contested}, {Namespace: text, Name: text, Told: &printers.Told{Reason: text, Message: text}},
-			}}.Print(to, palette, noon, true)
+			}, Configs: []printers.ConfigConflicts{{Namespace: text, Object: text, Fields: contested, End: text, Clear: "kubectl"}}}.Print(to, palette, noon, true)
 		},
 		"takeover": func(to io.Writer) error {
 			return printers.Takeovers{Operators: running, Servers: []printers.ServerTakeover{{
@@ -68,7 +68,7 @@ func everything(t *testing.T, text string, palette printers.Palette) map[string]
 		},
 		"handback": func(to io.Writer) error {
 			return printers.Handback{
-				Namespace: text, Name: text, Objects: append(changes, printers.ObjectTakeover{Object: text, Action: printers.ActionNone}),
+				Namespace: text, Object: text, Generation: 2, Objects: append(changes, printers.ObjectTakeover{Object: text, Action: printers.ActionNone}),
 				Blockers: []printers.Blocker{{Object: text, Reason: text, Message: text}},
 			}.Print(to, palette)
 		},

@@ -85,6 +85,8 @@ type Plan struct {
 	GateClosed bool
 	// Notices are what the operator would tell about the spec.
 	Notices []render.Problem
+	// Held are the problems with references that keep the proxy of a takeover that was begun, and what it reads, out of Objects.
+	Held []render.Problem
 }
 
 // New works out what a takeover would change. The error is a *render.InvalidError when the operator would leave the
@@ -99,11 +101,14 @@ func New(in desired.Input) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	planner, err := desired.NewPlanner(in)
+	if len(result.Held) > 0 && !takeover.Begun(in.Server) {
+		return nil, &render.InvalidError{Problems: result.Held}
+	}
+	planner, err := desired.NewPlanner(in, result)
 	if err != nil {
 		return nil, err
 	}
-	plan.Notices = result.Notices
+	plan.Notices, plan.Held = result.Notices, result.Held
 	if result.SharedSessions && losesSessions(in) {
 		plan.Notices = append(plan.Notices, render.Problem{
 			Condition: v1beta1.ConditionSessionStorageWarning, Reason: v1beta1.ReasonSessionsNotKept,
@@ -122,6 +127,8 @@ func New(in desired.Input) (*Plan, error) {
 			if object.Ref.Kind == managers.Deployment {
 				object.When = WhenBackendReady
 			}
+		} else if planner.Stays(intent) {
+			object.When = WhenProxyWritten
 		}
 		if err := object.plan(planner, intent, result); err != nil {
 			return nil, err
@@ -130,7 +137,7 @@ func New(in desired.Input) (*Plan, error) {
 	}
 	for _, absent := range result.Absent {
 		ref := planner.Ref(absent.Kind, absent.Name)
-		if live := in.Child(ref); live != nil {
+		if live := in.Child(ref); live != nil && !planner.Keeps(absent) {
 			plan.Objects = append(plan.Objects, Object{Ref: ref, Live: live, When: takeover.AtOnce})
 		}
 	}
@@ -171,7 +178,7 @@ func (o *Object) plan(planner *desired.Planner, intent *render.Intent, result *r
 		return err
 	}
 	err = o.step(func(taken bool) (*apply.Planned, error) {
-		return planner.Scale(result, o.Ref, o.Merged, func(req *apply.Request) { o.take(req, taken) })
+		return planner.Scale(o.Ref, o.Merged, func(req *apply.Request) { o.take(req, taken) })
 	})
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	if free := replicas.String(); owned(o.Live, free) && !owned(o.Merged, free) && !slices.Contains(o.Free, free) {
@@ -233,9 +240,10 @@ func gateOf(set *unstructured.Unstructured) int64 {
 const (
 	WhenBackendReady takeover.Moment = "once the backend is ready"
 	WhenUnused       takeover.Moment = "once no pod and no ReplicaSet uses it"
+	WhenProxyWritten takeover.Moment = "once the proxy is written, which needs it as it is"
 )
 
 // moments in their order.
 var moments = []takeover.Moment{
-	takeover.AtOnce, WhenBackendReady, takeover.AfterBackend, takeover.AfterProxies, takeover.AfterRole, WhenUnused,
+	takeover.AtOnce, WhenBackendReady, takeover.AfterBackend, takeover.AfterProxies, takeover.AfterRole, WhenProxyWritten, WhenUnused,
 }

@@ -4,6 +4,7 @@
 package takeover_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/render"
+	basetakeover "github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // TestLostSessionsAreForetold: a takeover that changes the proxyrunner's image may end sessions in Redis.
@@ -57,5 +59,60 @@ func TestLostSessionsAreForetold(t *testing.T) {
 		if got := slices.ContainsFunc(plan.Notices, func(p render.Problem) bool { return p.Reason == v1beta1.ReasonSessionsNotKept }); got != c.want {
 			t.Errorf("%s: foretold %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestHeldReferences: what has a reference that cannot be used is not taken over, unless that was begun. Then the rest is, and what the
+// proxy uses stays with it.
+func TestHeldReferences(t *testing.T) {
+	in := desired.Input{
+		Server: &v1beta1.MCPServer{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "web", UID: "server", Generation: 2},
+			Spec: v1beta1.MCPServerSpec{
+				Image: "example.com/web:1", Transport: v1beta1.TransportSSE, ProxyPort: 8080, MCPPort: 9000,
+				OIDCConfigRef: &v1beta1.MCPOIDCConfigReference{Name: "corp", Audience: "tools"},
+			},
+		},
+		Child: func(ref apply.ObjectRef) *unstructured.Unstructured {
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(ref.Kind.WithVersion("v1"))
+			live.SetName(ref.Name)
+			live.SetUID("child")
+			switch {
+			case ref.Kind == managers.Deployment:
+				live.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+					"name": render.ProxyContainer, "ports": []any{map[string]any{"containerPort": int64(7777)}},
+				}}}}}
+				return live
+			case ref.Kind == managers.ServiceKind && ref.Name == "mcp-web-proxy":
+				return live
+			}
+			return nil
+		},
+	}
+	_, err := takeover.New(in)
+	if invalid, ok := errors.AsType[*render.InvalidError](err); !ok || invalid.Problems[0].Reason != v1beta1.ReasonOIDCConfigRefNotFound {
+		t.Fatalf("before it begins: %v", err)
+	}
+	in.Server.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonTakingOver}}
+	plan, err := takeover.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Held) != 1 || plan.Held[0].Reason != v1beta1.ReasonOIDCConfigRefNotFound {
+		t.Errorf("held: %+v", plan.Held)
+	}
+	moments := map[string]basetakeover.Moment{}
+	for _, object := range plan.Objects {
+		moments[object.Ref.String()] = object.When
+	}
+	if _, found := moments["deployment.apps/web"]; found {
+		t.Error("the proxy is written")
+	}
+	if got := moments["service/mcp-web-proxy"]; got != takeover.WhenProxyWritten {
+		t.Errorf("the proxy's Service is written %s", got)
+	}
+	if got := moments["statefulset.apps/web"]; got != basetakeover.AfterProxies {
+		t.Errorf("the backend, which there is none of yet, is made %s", got)
 	}
 }

@@ -1,0 +1,103 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/takeover"
+)
+
+// References reads what an MCPServer refers to, and the ConfigMaps that this names. What does not exist is left out. A kind that the
+// API server does not serve, or of which the user may not read an object, is Unavailable.
+func (c *Client) References(server *v1beta1.MCPServer) (render.References, error) {
+	var failure error
+	in := render.Collect(&server.Spec, func(kind, name string) (any, *render.Unavailable) {
+		found, unavailable, err := c.config(kind, server.Namespace, name)
+		if failure == nil {
+			failure = err
+		}
+		return found, unavailable
+	})
+	if failure == nil {
+		in.AddBundles(func(name string) (found *corev1.ConfigMap, ok bool) {
+			found, failure = c.configMap(server.Namespace, name)
+			return found, failure == nil
+		})
+	}
+	return in, failure
+}
+
+// config reads an object of a kind that MCPServers refer to; nil when it does not exist.
+func (c *Client) config(kind, namespace, name string) (any, *render.Unavailable, error) {
+	row := managers.ConfigOf(v1beta1.Kind(kind))
+	resource := row.GroupVersionResource()
+	found, err := toolhivescheme.Scheme.New(row.GroupVersionKind)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch err := c.read(resource, namespace, name, found); {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		unavailable := render.Unserved(kind)
+		return nil, &unavailable, nil
+	case apierrors.IsNotFound(err):
+		return nil, nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, &render.Unavailable{Cause: fmt.Sprintf("you may not get %s in the namespace %s", resource.GroupResource(), namespace)}, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("%s %s cannot be read: %w", kind, name, err)
+	}
+	return found, nil, nil
+}
+
+// Config returns the object that the user names as KIND/NAME, of a kind that MCPServers refer to.
+func (c *Client) Config(argument string) (*unstructured.Unstructured, error) {
+	found, err := c.Named("", argument)
+	if err != nil {
+		return nil, err
+	}
+	named := takeover.RefOf(found[0])
+	if managers.ConfigOf(named.Kind) == nil {
+		return nil, fmt.Errorf("%s is neither an MCPServer nor of a kind that MCPServers refer to", argument)
+	}
+	return c.Get(named) // in the version in which Freehold writes it
+}
+
+// Configs returns the objects of a namespace of the kinds that MCPServers refer to; of all namespaces with an empty one. Forbidden
+// are the resources that the user may not list. A kind that the API server does not serve has no objects.
+func (c *Client) Configs(namespace string) (found []*unstructured.Unstructured, forbidden []string, err error) {
+	for _, row := range managers.Configs() {
+		list, err := c.listed(versions[row.GroupKind()], namespace, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			forbidden = append(forbidden, row.Resource)
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	return found, forbidden, nil
+}
+
+// RefersTo reports whether an MCPServer refers to an object.
+func RefersTo(server *v1beta1.MCPServer, object *unstructured.Unstructured) bool {
+	return server.Namespace == object.GetNamespace() &&
+		slices.Contains(configs.Of(&server.Spec), configs.Named{Kind: object.GetKind(), Name: object.GetName()})
+}
