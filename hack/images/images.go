@@ -26,15 +26,18 @@ const (
 	Client = "freehold.invalid/mcp-client:1"
 )
 
-// ProxyRunner is ToolHive's, as it is published, of the release that binaries.ToolHiveEnv names.
-var ProxyRunner = proxyRunner()
+// ProxyRunner and VirtualMCP are ToolHive's, as they are published, of the release that binaries.ToolHiveEnv names.
+var (
+	ProxyRunner = toolhive("proxyrunner", binaries.ProxyRunner)
+	VirtualMCP  = toolhive("vmcp", binaries.VirtualMCP)
+)
 
-func proxyRunner() string {
-	version, err := binaries.Version(binaries.ProxyRunner)
+func toolhive(name string, tool binaries.Tool) string {
+	version, err := binaries.Version(tool)
 	if err != nil {
 		panic(err) // The environment names a release that there is none of.
 	}
-	return "freehold.invalid/proxyrunner:" + version
+	return "freehold.invalid/" + name + ":" + version
 }
 
 // ForMCP lists the images for MCPServers and their clients. A node brings Pause itself.
@@ -56,6 +59,7 @@ const versionEnv = "MCP_SERVER_VERSION="
 var contents = map[string]content{
 	Pause:       {program: "pause", module: "hack", pkg: "./images/pause"},
 	ProxyRunner: {program: "thv-proxyrunner", tool: binaries.ProxyRunner},
+	VirtualMCP:  {program: "vmcp", tool: binaries.VirtualMCP},
 	Server:      {program: "mcp-server", module: "hack/images/mcp", pkg: "./server", env: []string{versionEnv + "1"}},
 	NextServer:  {program: "mcp-server", module: "hack/images/mcp", pkg: "./server", env: []string{versionEnv + "2"}},
 	Client:      {program: "mcp-client", module: "hack/images/mcp", pkg: "./client"},

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,7 +115,40 @@ func TestNodeRunsPods(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	hears(t, n)
 	nothingLeft(t, n)
+}
+
+// hears listens in the network of the node, and checks that what connects there is heard here.
+func hears(t *testing.T, n *Node) {
+	t.Helper()
+	listener, err := n.Listen(t.Context(), net.JoinHostPort(IP, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	said := make(chan string, 1)
+	go func() {
+		accepted, err := listener.Accept()
+		if err != nil {
+			said <- err.Error()
+			return
+		}
+		defer accepted.Close()
+		heard, err := io.ReadAll(accepted)
+		said <- fmt.Sprintf("%s %v", heard, err)
+	}()
+	connection, err := n.DialContext(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(connection, "hello")
+	if err := errors.Join(err, connection.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if heard := <-said; heard != "hello <nil>" {
+		t.Errorf("heard %q", heard)
+	}
 }
 
 // nothingLeft stops the node and looks for what is left of it.

@@ -36,6 +36,9 @@ const (
 	ServiceAccount = "freehold"
 )
 
+// definitionKind is the kind of what defines kinds.
+const definitionKind = "CustomResourceDefinition"
+
 // installer is the field manager of what is installed.
 const installer = "installer"
 
@@ -45,9 +48,8 @@ const pollInterval = 100 * time.Millisecond
 // notLocal are kinds of deploy/install.yaml that make the operator's own pods. Here it is a process.
 var notLocal = []string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}
 
-// Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves
-// MCPServers. It can be repeated. It leaves a definition of MCPServers alone that has fields which Freehold's lacks, and writes that
-// to progress.
+// Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves the kinds that it
+// defines. It can be repeated. It leaves a definition alone that has fields which Freehold's lacks, and writes that to progress.
 func Install(ctx context.Context, config *rest.Config, progress io.Writer) error {
 	objects, err := Decode([]byte(deploy.Install))
 	if err != nil {
@@ -90,7 +92,7 @@ func withoutNarrowing(
 
 // narrowed returns the fields that the definition in the cluster has and this one lacks; none for any other object.
 func narrowed(ctx context.Context, definitions dynamic.ResourceInterface, object *unstructured.Unstructured) ([]string, error) {
-	if object.GetKind() != "CustomResourceDefinition" {
+	if object.GetKind() != definitionKind {
 		return nil, nil
 	}
 	live, err := definitions.Get(ctx, object.GetName(), metav1.GetOptions{})
@@ -144,7 +146,8 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 }
 
 // Apply applies objects in their order and without force, those without a namespace in the given one. It waits for kinds
-// that the API server does not serve yet, since a definition takes a moment to become one.
+// that the API server does not serve yet, since a definition takes a moment to become one, and returns when the API server serves
+// MCPServers and the kinds that the objects define.
 func Apply(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -173,12 +176,19 @@ func Apply(ctx context.Context, config *rest.Config, namespace string, objects [
 			return fmt.Errorf("cannot apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	return servesMCPServers(ctx, mapper)
-}
-
-func servesMCPServers(ctx context.Context, mapper *restmapper.DeferredDiscoveryRESTMapper) error {
-	_, err := mappingOf(ctx, mapper, schema.GroupVersionKind{Group: "toolhive.stacklok.dev", Version: "v1beta1", Kind: "MCPServer"})
-	return err
+	defined := []schema.GroupVersionKind{{Group: "toolhive.stacklok.dev", Version: "v1beta1", Kind: "MCPServer"}}
+	for _, object := range objects {
+		if object.GetKind() == definitionKind {
+			kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+			defined = append(defined, crd.Stored(object).GroupVersion().WithKind(kind))
+		}
+	}
+	for _, kind := range defined {
+		if _, err := mappingOf(ctx, mapper, kind); err != nil {
+			return fmt.Errorf("the API server does not serve %s: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 func mappingOf(

@@ -110,6 +110,7 @@ func environment(o Options) []string {
 		"HOME=" + o.Dir,
 		"POD_NAMESPACE=" + Namespace,
 		"TOOLHIVE_RUNNER_IMAGE=" + runner,
+		"VMCP_IMAGE=" + images.VirtualMCP,
 		"TOOLHIVE_PROXY_HOST=0.0.0.0",
 		"TOOLHIVE_USE_CONFIGMAP=true",
 		"UNSTRUCTURED_LOGS=false",

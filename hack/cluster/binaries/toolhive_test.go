@@ -22,7 +22,7 @@ func TestReleasesAreChosenByTheEnvironment(t *testing.T) {
 		releases []string
 		others   []string
 	}{
-		ToolHiveEnv:   {[]Tool{ProxyRunner, ToolHiveOperator}, ToolHiveReleases(), []string{"v0.44.0", "v0.47.0", "v0.62.0"}},
+		ToolHiveEnv:   {[]Tool{ProxyRunner, ToolHiveOperator, VirtualMCP}, ToolHiveReleases(), []string{"v0.44.0", "v0.47.0", "v0.62.0"}},
 		KubernetesEnv: {[]Tool{KubeAPIServer, KubeControllerManager, KubeScheduler}, KubernetesReleases(), []string{"v1.34.4"}},
 	} {
 		usual := test.releases[0]

@@ -38,8 +38,12 @@ const (
 	ProxyRunner Tool = "thv-proxyrunner"
 )
 
-// ToolHiveOperator is ToolHive's own operator, whose place Freehold takes.
-const ToolHiveOperator Tool = "thv-operator"
+// ToolHiveOperator is ToolHive's own operator, whose place Freehold takes for MCPServers, and VirtualMCP is the server that it
+// runs for each VirtualMCPServer.
+const (
+	ToolHiveOperator Tool = "thv-operator"
+	VirtualMCP       Tool = "vmcp"
+)
 
 // EarlierControllerManager is the kube-controller-manager of the minor version of Kubernetes before that of all other
 // programs. It may be older than the API server by that much, and its controllers are what differs between versions for
@@ -59,7 +63,7 @@ func OfNode() []Tool {
 
 // everything lists all programs that there are.
 func everything() []Tool {
-	return slices.Concat(All(), OfNode(), []Tool{EarlierControllerManager, ToolHiveOperator})
+	return slices.Concat(All(), OfNode(), []Tool{EarlierControllerManager, ToolHiveOperator, VirtualMCP})
 }
 
 //go:embed modules/kwok.mod
@@ -115,7 +119,7 @@ func recipeFor(tool Tool) (recipe, error) {
 		return recipe{module: kwokModule, pkg: "sigs.k8s.io/kwok/cmd/kwok", versionOf: "sigs.k8s.io/kwok"}, nil
 	case CoreDNS:
 		return recipe{module: corednsModule, pkg: ".", versionOf: "github.com/coredns/coredns"}, nil
-	case ProxyRunner, ToolHiveOperator:
+	case ProxyRunner, ToolHiveOperator, VirtualMCP:
 		module, err := toolhiveReleases.module()
 		return recipe{module: module, pkg: toolhiveReleases.versionOf + "/cmd/" + string(tool), versionOf: toolhiveReleases.versionOf}, err
 	default:

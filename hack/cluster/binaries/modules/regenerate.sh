@@ -109,7 +109,8 @@ toolhive() {
   printf 'module github.com/freehold-dev/freehold/hack/cluster/binaries/toolhive\n\ngo 1.26.0\n' >go.mod
   go get -tool \
     "github.com/stacklok/toolhive/cmd/thv-proxyrunner@$toolhive" \
-    "github.com/stacklok/toolhive/cmd/thv-operator@$toolhive"
+    "github.com/stacklok/toolhive/cmd/thv-operator@$toolhive" \
+    "github.com/stacklok/toolhive/cmd/vmcp@$toolhive"
   keep toolhive
 }
 
@@ -133,6 +134,7 @@ toolhive_substituted() {
     echo "tool ("
     echo "	github.com/stacklok/toolhive/cmd/thv-operator"
     echo "	github.com/stacklok/toolhive/cmd/thv-proxyrunner"
+    echo "	github.com/stacklok/toolhive/cmd/vmcp"
     echo ")"
     echo
     echo "require github.com/stacklok/toolhive $toolhive"

@@ -5,6 +5,7 @@ go 1.27.0
 tool (
 	github.com/stacklok/toolhive/cmd/thv-operator
 	github.com/stacklok/toolhive/cmd/thv-proxyrunner
+	github.com/stacklok/toolhive/cmd/vmcp
 )
 
 require (
@@ -218,6 +219,7 @@ require (
 	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.1 // indirect
+	go.starlark.net v0.0.0-20260908191801-89a6a09411d5 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect

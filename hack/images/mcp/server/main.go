@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -62,7 +63,7 @@ func run(ctx context.Context) error {
 	return serve(ctx, net.JoinHostPort("", port), handler)
 }
 
-// newServer returns a server with two tools.
+// newServer returns a server with three tools.
 func newServer() (*mcp.Server, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -84,6 +85,16 @@ func newServer() (*mcp.Server, error) {
 		&mcp.Tool{Name: "identity", Description: "Says the name of the pod and the version of the image.", Annotations: annotations},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return say(hostname + " " + version), nil, nil
+		})
+	mcp.AddTool(server,
+		&mcp.Tool{Name: "headers", Description: "Says the headers of the request, as JSON.", Annotations: annotations},
+		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			header := http.Header{} // Over stdio a request has none.
+			if r.Extra != nil && r.Extra.Header != nil {
+				header = r.Extra.Header
+			}
+			text, err := json.Marshal(header)
+			return say(string(text)), nil, err
 		})
 	return server, nil
 }

@@ -4,6 +4,9 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 
@@ -35,6 +38,7 @@ func TestTools(t *testing.T) {
 	}{
 		"echo":     {map[string]any{"text": "hi"}, "hi"},
 		"identity": {map[string]any{}, hostname + " 7"},
+		"headers":  {map[string]any{}, "{}"},
 	} {
 		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: tc.arguments})
 		if err != nil || len(result.Content) != 1 {
@@ -44,6 +48,38 @@ func TestTools(t *testing.T) {
 		if text, ok := result.Content[0].(*mcp.TextContent); !ok || text.Text != tc.want {
 			t.Errorf("%s says %+v, want %s", tool, result.Content[0], tc.want)
 		}
+	}
+}
+
+// marked adds a header to every request.
+type marked struct{}
+
+func (marked) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Mark", "here")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestHeadersOfARequest(t *testing.T) {
+	server, err := newServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer listening.Close()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: listening.URL, HTTPClient: &http.Client{Transport: marked{}}, DisableStandaloneSSE: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "headers"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header http.Header
+	if err := json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &header); err != nil || header.Get("X-Mark") != "here" {
+		t.Errorf("it says %+v, %v", header, err)
 	}
 }
 
