@@ -5,11 +5,55 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/hack/operator"
 )
+
+// InstallPolicies installs the admission policies of manifests, and their bindings, for the namespace alone and under names of
+// its own, until the test ends. It returns what those names are. The API server asks them some time later.
+func (ns *Namespace) InstallPolicies(t *testing.T, manifests ...[]byte) (own func(name string) string) {
+	t.Helper()
+	own = func(name string) string { return name + "-" + ns.Name }
+	here := map[string]any{corev1.LabelMetadataName: ns.Name}
+	var objects []*unstructured.Unstructured
+	for _, manifest := range manifests {
+		found, err := operator.Decode(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, found...)
+	}
+	admission := ns.Core.AdmissionregistrationV1()
+	for _, object := range objects {
+		object.SetName(own(object.GetName()))
+		remove := admission.ValidatingAdmissionPolicies().Delete
+		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			remove = admission.ValidatingAdmissionPolicyBindings().Delete
+			if err := errors.Join(
+				unstructured.SetNestedField(object.Object, object.GetName(), "spec", "policyName"),
+				unstructured.SetNestedMap(object.Object, here, "spec", "matchResources", "namespaceSelector", "matchLabels"),
+			); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() {
+			if err := remove(context.WithoutCancel(t.Context()), object.GetName(), metav1.DeleteOptions{}); err != nil {
+				t.Errorf("%s %s stays: %v", object.GetKind(), object.GetName(), err)
+			}
+		})
+	}
+	if err := operator.Apply(t.Context(), ns.Config, ns.Name, objects); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
 
 // Deny creates an admission policy for requests in the namespace, which is in force some time later. It ends with the test,
 // or when the test lifts it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,12 @@ type Expectation struct {
 	Reason    string
 	// Message has texts that the message contains.
 	Message []string
+}
+
+// Saying returns the expectation that the message contains more texts.
+func (e Expectation) Saying(message ...string) Expectation {
+	e.Message = slices.Concat(e.Message, message)
+	return e
 }
 
 // Missing returns what the status of an MCPServer lacks to be up to date and as expected; nil when it is.

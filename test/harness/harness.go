@@ -125,11 +125,10 @@ func (e *Env) Close() error {
 	return err
 }
 
-// createNamespace creates a namespace, and deletes it when the test ends.
-func (e *Env) createNamespace(t *testing.T) string {
+// createNamespace creates a namespace, and deletes it when the test ends. The API server completes a generateName.
+func (e *Env) createNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 	t.Helper()
-	namespace, err := e.Core.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	namespace, err := e.Core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

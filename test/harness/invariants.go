@@ -57,15 +57,29 @@ func (v Violation) String() string {
 
 // Filter wants the events that Check needs.
 func (Invariants) Filter() audit.Filter {
-	return audit.Any(audit.User(OperatorUser), deletesNamespace, writesServer)
+	return audit.Any(audit.User(OperatorUser), deletesNamespace, writesServer, deletesConfig)
 }
 
 func deletesNamespace(e *audit.Event) bool {
 	return e.Verb == "delete" && e.Group == "" && e.Resource == "namespaces"
 }
 
-func writesServer(e *audit.Event) bool {
-	return e.IsWrite() && e.Group == managers.MCPServer.Group && e.Resource == "mcpservers"
+// writesServer tells of a write of an MCPServer, or of what one may refer to, of ToolHive's kinds.
+func writesServer(e *audit.Event) bool { return e.IsWrite() && e.Group == managers.MCPServer.Group }
+
+func deletesConfig(e *audit.Event) bool {
+	_, config := configOf(e)
+	return config && e.Verb == "delete"
+}
+
+// configOf returns the kind of the config that a request is about; ok is false for anything else.
+func configOf(e *audit.Event) (kind schema.GroupKind, ok bool) {
+	for _, config := range managers.Configs() {
+		if config.Group == e.Group && config.Resource == e.Resource {
+			return config.GroupKind(), true
+		}
+	}
+	return kind, false
 }
 
 // Check returns the violations, in the order in which they were received. The events are those that Filter wants.
@@ -82,6 +96,9 @@ func (i Invariants) Check(events []*audit.Event) []Violation {
 			}
 			if writesServer(e) {
 				reads.edited(e.Namespace)
+			}
+			if deletesConfig(e) {
+				reads.deleted(e.Namespace)
 			}
 			continue
 		}
@@ -115,6 +132,8 @@ func (i Invariants) judge(e *audit.Event, reads *reads, ending map[string]bool) 
 			return "neither a read of what the API server offers nor a request for a resource"
 		}
 		return ""
+	case e.Verb == "get" && isReference(e) && i.excepted(Confirmations, e):
+		return ""
 	}
 	why := reads.judge(e)
 	if why != "" && i.excepted(BrokenConnections, e) {
@@ -145,9 +164,15 @@ func (i Invariants) judgeWrite(e *audit.Event) string {
 		return ""
 	}
 	kind, ok := kindOf(e)
+	config, isConfig := configOf(e)
+	if isConfig {
+		kind = config
+	}
 	switch {
-	case !ok:
+	case !ok && !isConfig:
 		return "a write of a kind that Freehold does not own"
+	case isConfig && e.Verb == "delete":
+		return "a delete of what users own"
 	case e.Verb == "delete":
 		return judgeDelete(e)
 	case e.Verb != "patch":
@@ -231,6 +256,12 @@ func judgeOwnershipEdit(e *audit.Event) string {
 		return "an edit of managedFields without a resourceVersion"
 	}
 	return ""
+}
+
+// isReference reports whether a request is about something that MCPServers may refer to.
+func isReference(e *audit.Event) bool {
+	_, config := configOf(e)
+	return config || e.Group == "" && e.Resource == "configmaps"
 }
 
 func (i Invariants) excepted(what Expected, e *audit.Event) bool {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -153,6 +154,11 @@ func TestInvariants(t *testing.T) {
 				request(deployment, after(14), asks("watch", fill)),
 				request(deployment, after(18), asks("watch", fill)),
 			},
+		},
+		"a kind that is not served, and its definition": {
+			events: append(slices.Repeat([]*audit.Event{
+				request(on(toolhive.GroupName, "mcpserverentries", ""), asks("list", "resourceVersion=0"), code(404)),
+			}, mostUnserved), request(on("apiextensions.k8s.io", "customresourcedefinitions", "mcpserverentries."+toolhive.GroupName), asks("watch", ""))),
 		},
 		"an informer that is listed": {
 			events: []*audit.Event{
@@ -333,6 +339,15 @@ func TestInvariants(t *testing.T) {
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 			request(configMap, asks("watch", "fieldSelector=metadata.name%3Da&"+fill)),
 		}, wrong: []string{"2th time"}},
+		"a kind that is not served over and over": {
+			events: slices.Repeat([]*audit.Event{
+				request(on(toolhive.GroupName, "mcpserverentries", ""), asks("list", "resourceVersion=0"), code(404)),
+			}, mostUnserved+1), wrong: []string{"9th list of a kind that is not served"},
+		},
+		"a watch of a definition of others": {
+			events: []*audit.Event{request(on("apiextensions.k8s.io", "customresourcedefinitions", "widgets.example.com"), asks("watch", ""))},
+			wrong:  []string{"neither owns nor observes"},
+		},
 		"a 403 elsewhere": {
 			exceptions: []Exception{{What: Forbidden, Namespace: "other", From: start}},
 			events:     []*audit.Event{request(deployment, applies(managers.Proxy, swap), code(403))},

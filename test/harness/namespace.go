@@ -56,11 +56,30 @@ type Namespace struct {
 // Namespace creates a namespace, and deletes it when the test ends.
 func (e *Env) Namespace(t *testing.T) *Namespace {
 	t.Helper()
+	return e.namespace(t, metav1.ObjectMeta{GenerateName: "test-"})
+}
+
+// NamespaceNamed is Namespace with a name, for a test whose objects have that name in them. It waits until an earlier one is
+// gone.
+func (e *Env) NamespaceNamed(t *testing.T, name string) *Namespace {
+	t.Helper()
+	Eventually(t, "no namespace "+name, func(ctx context.Context) error {
+		_, err := e.Core.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it is there"), err)
+	})
+	return e.namespace(t, metav1.ObjectMeta{Name: name})
+}
+
+func (e *Env) namespace(t *testing.T, meta metav1.ObjectMeta) *Namespace {
+	t.Helper()
 	client, err := dynamic.NewForConfig(e.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := e.createNamespace(t)
+	name := e.createNamespace(t, meta)
 	return &Namespace{Env: e, Name: name, Servers: e.Servers.ToolhiveV1beta1().MCPServers(name), dynamic: client}
 }
 

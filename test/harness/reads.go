@@ -12,12 +12,31 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// observed are the resources that operators watch and do not own.
-var observed = map[schema.GroupResource]bool{{Resource: "pods"}: true, {Group: "apps", Resource: "replicasets"}: true}
+// observed are the resources that operators watch and do not own: configs are among them, of which they own a part.
+var observed = func() map[schema.GroupResource]bool {
+	all := map[schema.GroupResource]bool{{Resource: "pods"}: true, {Group: "apps", Resource: "replicasets"}: true}
+	for _, config := range managers.Configs() {
+		all[schema.GroupResource{Group: config.Group, Resource: config.Resource}] = true
+	}
+	for referrer := range referrers {
+		all[referrer] = true
+	}
+	return all
+}()
+
+// referrers are the resources that may refer to a config. Each is listed before a config that is being deleted is let go.
+var referrers = map[schema.GroupResource]bool{
+	{Group: toolhive.GroupName, Resource: "mcpservers"}: true, {Group: toolhive.GroupName, Resource: "virtualmcpservers"}: true,
+	{Group: toolhive.GroupName, Resource: "mcpremoteproxies"}: true, {Group: toolhive.GroupName, Resource: "mcpserverentries"}: true,
+}
+
+// mostListed is how often an operator may list a kind for one deletion of a config: a list may show what has come since.
+const mostListed = 2
 
 // reads judges the reads of operators: an informer is filled once for each operator that watches its namespace.
 type reads struct {
@@ -30,8 +49,13 @@ type reads struct {
 	// continued counts, by informer, the watches that go on from where one ended. Each may turn out to begin at a
 	// version that the API server has forgotten, and then the informer is filled anew.
 	continued map[string]int
-	// edits counts the writes of MCPServers by others, by namespace.
+	// unserved counts, by informer, the lists of a kind that the API server does not serve.
+	unserved map[string]int
+	// edits counts the writes of MCPServers, and of what they refer to, by others, by namespace.
 	edits map[string]int
+	// deletions counts the deletions of configs by others, by namespace, and listed the lists of what may refer to them.
+	deletions map[string]int
+	listed    map[childID]int
 	// single has the reads of one child each, and writes how often the operator has written to it, or tried.
 	single map[childID][]*audit.Event
 	writes map[childID]int
@@ -52,20 +76,40 @@ const mostMissed = 4
 // the write was sent, or have no label while its MCPServer is taken over or deleted.
 const mostReadAgain = 2
 
+// mostUnserved is how often an operator may list a kind that the API server does not serve: once, and after its definition has been
+// installed or deleted a few times more, until the API server has caught up.
+const mostUnserved = 8
+
 func newReads(runs []Run) *reads {
 	return &reads{
 		runs: runs, filled: map[string]int{}, begun: map[string]time.Time{}, givenUp: map[string]int{},
-		continued: map[string]int{}, edits: map[string]int{},
+		continued: map[string]int{}, unserved: map[string]int{}, edits: map[string]int{},
+		deletions: map[string]int{}, listed: map[childID]int{},
 		single: map[childID][]*audit.Event{}, writes: map[childID]int{}, missed: map[childID]int{},
 	}
 }
 
-// edited tells of a write of an MCPServer by somebody else. It may be the cause of a new watch of a ConfigMap.
+// edited tells of a write of an MCPServer, or of what it refers to, by another client. It may cause a new watch of a ConfigMap.
 func (r *reads) edited(namespace string) { r.edits[namespace]++ }
+
+// deleted tells of the deletion of a config by somebody else.
+func (r *reads) deleted(namespace string) { r.deletions[namespace]++ }
+
+// counts tells whether a list is one of what may refer to a config that is being deleted.
+func (r *reads) counts(e *audit.Event) bool {
+	if !referrers[schema.GroupResource{Group: e.Group, Resource: e.Resource}] || e.Namespace == "" {
+		return false
+	}
+	r.listed[childOf(e)]++
+	return r.listed[childOf(e)] <= mostListed*r.deletions[e.Namespace]*len(r.running(e))
+}
 
 // judge tells why a read should not have been; it returns "" when it is all right.
 func (r *reads) judge(e *audit.Event) string {
 	if e.Group == "coordination.k8s.io" && e.Resource == "leases" && e.Verb == "get" {
+		return ""
+	}
+	if watchesDefinition(e) {
 		return ""
 	}
 	if _, owned := kindOf(e); !owned && !observed[schema.GroupResource{Group: e.Group, Resource: e.Resource}] {
@@ -96,12 +140,18 @@ func (r *reads) judge(e *audit.Event) string {
 	if e.Verb == "watch" && version != "" && version != "0" {
 		r.continued[informer]++
 	}
+	if e.Verb == "list" && e.Code == http.StatusNotFound {
+		if r.unserved[informer]++; r.unserved[informer] > mostUnserved*len(r.running(e)) {
+			return fmt.Sprintf("the %dth list of a kind that is not served", r.unserved[informer])
+		}
+	}
 	if !e.Succeeded() {
 		return "" // It will be repeated, and filled nothing.
 	}
 	// What is none of these is a watch that goes on from where one ended. That may be at any time: the API server ends
 	// the watch of a client that does not keep up.
 	switch {
+	case e.Verb == "list" && version == "" && r.counts(e):
 	case e.Verb == "list" && version != "0":
 		return "a list that is not the beginning of an informer"
 	case e.Verb == "list", query.Get("sendInitialEvents") == "true":
@@ -122,6 +172,13 @@ func (r *reads) judge(e *audit.Event) string {
 		return "a watch that fills no informer and continues none"
 	}
 	return ""
+}
+
+// watchesDefinition tells whether a request is to find out when a kind is served that the operator observes.
+func watchesDefinition(e *audit.Event) bool {
+	resource, group, _ := strings.Cut(e.Name, ".")
+	return e.Verb == "watch" && e.Group == "apiextensions.k8s.io" && e.Resource == "customresourcedefinitions" &&
+		observed[schema.GroupResource{Group: group, Resource: resource}]
 }
 
 // wrote tells of a write of a child by the operator.

@@ -54,6 +54,8 @@ const (
 	Forbidden Expected = "Forbidden"
 	// BrokenConnections is that operators lose their connections and fill their informers again.
 	BrokenConnections Expected = "BrokenConnections"
+	// Confirmations is that operators read what MCPServers refer to, where a child tells of a newer state of it than they know.
+	Confirmations Expected = "Confirmations"
 )
 
 // Exception is a time at which something is to be expected that Invariants do not allow.
