@@ -1,0 +1,190 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
+)
+
+// Fault is something that goes wrong in a cluster.
+type Fault string
+
+// The faults.
+const (
+	// FaultKill kills a process of the operator, which is started again at once.
+	FaultKill Fault = "kill"
+	// FaultTwin starts another process of the operator while one is at work, as after a lost lease. The earlier one is killed
+	// some steps later.
+	FaultTwin Fault = "twin"
+	// FaultCut ends a watch; the client begins it again where it was.
+	FaultCut Fault = "cut"
+	// FaultExpire ends a watch, and the client has to list anew.
+	FaultExpire Fault = "expire"
+	// FaultCompact forgets earlier versions.
+	FaultCompact Fault = "compact"
+	// FaultDelay holds the events of one watch back for some steps.
+	FaultDelay Fault = "delay"
+	// FaultRefuse refuses a request.
+	FaultRefuse Fault = "refuse"
+	// FaultLose carries a request out, and its answer is lost.
+	FaultLose Fault = "lose"
+	// FaultClock lets time pass while there is something to do.
+	FaultClock Fault = "clock"
+)
+
+// Faults are all of them.
+func Faults() []Fault {
+	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
+}
+
+// refusals are the answers of an API server in trouble.
+var refusals = []error{
+	apierrors.NewTooManyRequests("the server is busy", 1),
+	apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
+	&apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request timed out",
+	}},
+	apierrors.NewServiceUnavailable("the server is going"),
+	apierrors.NewTimeoutError("the server did not answer in time", 0),
+	apierrors.NewForbidden(schema.GroupResource{Resource: "anything"}, "", errors.New("a webhook denied the request")),
+	apierrors.NewGenericServerResponse(http.StatusBadGateway, "", schema.GroupResource{}, "", "", 0, true),
+}
+
+// chaos is what goes wrong in a history.
+type chaos struct {
+	// left is how many more faults there are.
+	left int
+	// of says which.
+	of []Fault
+	// tally counts them.
+	tally map[Fault]int
+	// delayed are the watches that are held back, until a step.
+	delayed map[*apiserver.Watch]int
+	// succeeded is the process that has a successor, until a step.
+	succeeded *Operator
+	until     int
+}
+
+// Trouble lets faults happen from now on, one in so many steps, until there have been n.
+func (s *Simulation) Trouble(n int, of ...Fault) {
+	s.chaos = &chaos{left: n, of: of, tally: map[Fault]int{}, delayed: map[*apiserver.Watch]int{}}
+}
+
+// mischief is one step in which something may go wrong. It is what the scheduler does with the choices that there are.
+func (s *Simulation) mischief(all []choice) []choice {
+	c := s.chaos
+	if c == nil {
+		return all
+	}
+	if c.succeeded != nil && s.Steps > c.until {
+		s.note("kills " + c.succeeded.name + ", which has a successor")
+		s.Kill(c.succeeded)
+		c.succeeded = nil
+		all = s.choices()
+	}
+	for w, until := range c.delayed {
+		if s.Steps > until {
+			delete(c.delayed, w)
+		}
+	}
+	if c.left > 0 && s.random.IntN(oneIn) == 0 {
+		s.fault(c.of[s.random.IntN(len(c.of))], all)
+		all = s.choices()
+	}
+	if len(c.delayed) == 0 {
+		return all
+	}
+	prompt := slices.DeleteFunc(slices.Clone(all), func(next choice) bool { return next.watch != nil && c.delayed[next.watch] > 0 })
+	if len(prompt) == 0 {
+		return all // Nothing else is left to do.
+	}
+	return prompt
+}
+
+// oneIn is the number of steps in which there is one fault, on average.
+const oneIn = 12
+
+// fault makes something go wrong, if it can now.
+func (s *Simulation) fault(kind Fault, all []choice) {
+	c := s.chaos
+	alive := slices.DeleteFunc(slices.Clone(s.operators), func(o *Operator) bool { return o.dead })
+	var calls []choice
+	for _, next := range all {
+		if next.call != nil && next.call.answer == nil {
+			calls = append(calls, next)
+		}
+	}
+	watches := s.Server.Watches()
+	what := ""
+	switch kind {
+	case FaultKill:
+		victim := alive[s.random.IntN(len(alive))]
+		what = victim.name
+		s.Kill(victim)
+		if len(alive) == 1 {
+			s.Start()
+		} else {
+			c.succeeded = nil // One of the two is left, and stays.
+		}
+	case FaultTwin:
+		if len(alive) > 1 {
+			return
+		}
+		c.succeeded, c.until = alive[0], s.Steps+20+s.random.IntN(100)
+		what = s.Start().name
+	case FaultCut, FaultExpire, FaultDelay:
+		if len(watches) == 0 {
+			return
+		}
+		w := watches[s.random.IntN(len(watches))]
+		what = w.Client + " " + w.Kind.Resource
+		switch kind {
+		case FaultCut:
+			w.Cut()
+		case FaultExpire:
+			w.Expire()
+		default:
+			c.delayed[w] = s.Steps + 10 + s.random.IntN(100)
+		}
+	case FaultCompact:
+		s.Server.Compact()
+	case FaultRefuse, FaultLose:
+		if len(calls) == 0 {
+			return
+		}
+		victim := calls[s.random.IntN(len(calls))]
+		what = victim.name
+		if kind == FaultRefuse {
+			refusal := apiserver.Refuse(refusals[s.random.IntN(len(refusals))])
+			victim.call.refusal = &refusal
+		} else {
+			victim.call.lost = true
+		}
+		s.release(victim.call)
+	case FaultClock:
+		s.wait1()
+	}
+	s.note(strings.TrimSpace(fmt.Sprintf("FAULT %s %s", kind, what)))
+	c.left--
+	c.tally[kind]++
+}
+
+// Tally returns how often each fault has happened.
+func (s *Simulation) Tally() map[Fault]int {
+	if s.chaos == nil {
+		return nil
+	}
+	return maps.Clone(s.chaos.tally)
+}

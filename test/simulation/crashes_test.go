@@ -1,0 +1,143 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/internal/history"
+)
+
+var seed = flag.Uint64("seed", 1, "decides in which order things happen")
+
+// outcome is how a history ended.
+type outcome struct {
+	state    history.State
+	rolls    map[string]int
+	spare    int
+	requests int
+	steps    int
+	trace    []string
+	faults   map[Fault]int
+}
+
+// play plays a scenario, with crashes of the operator.
+func play(t *testing.T, sc scenario, seed uint64, crashes ...crash) (end outcome) {
+	t.Helper()
+	return playWith(t, sc, seed, func(s *Simulation) { s.crashes = crashes })
+}
+
+// playWith plays a scenario. Disturb is called before users act.
+func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation)) (end outcome) {
+	t.Helper()
+	Run(t, seed, func(s *Simulation) {
+		s.Record = true
+		s.oracle.mayTake = func(manager string) bool { return slices.Contains(sc.mayTake, manager) }
+		s.Start()
+		if sc.before != nil {
+			sc.before(s)
+		}
+		s.Settle()
+		s.requests, s.sinceCrash, s.Trace = 0, 0, nil
+		s.oracle.rolls = map[string]int{}
+		disturb(s)
+		sc.act(s)
+		s.Settle()
+		end = outcome{s.state(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.Trace, s.Tally()}
+		s.oracle.report()
+	})
+	return end
+}
+
+// eachScenario plays each scenario once without any trouble, and runs a test with it and with how it ended.
+func eachScenario(t *testing.T, test func(t *testing.T, sc scenario, reference outcome)) {
+	t.Helper()
+	for _, sc := range append(scenarios(), takeovers()...) {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, sc, play(t, sc, *seed))
+		})
+	}
+}
+
+// TestOrders: in whatever order requests are carried out and events are seen, a scenario ends alike.
+func TestOrders(t *testing.T) {
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		for n := range uint64(10) {
+			compare(t, fmt.Sprintf("seed %d", *seed+1+n), reference, play(t, sc, *seed+1+n))
+		}
+	})
+}
+
+// TestRepeated: a seed repeats a history.
+func TestRepeated(t *testing.T) {
+	for _, sc := range scenarios() {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(play(t, sc, *seed).trace, play(t, sc, *seed).trace); diff != "" {
+				t.Errorf("another history (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCrashes kills the operator at every request that writes: before it is carried out, before it is answered, and after it.
+func TestCrashes(t *testing.T) {
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		for at := 1; at <= reference.requests; at++ {
+			for _, phase := range []Phase{Before, Committed, Answered} {
+				end := play(t, sc, *seed, crash{at, phase})
+				compare(t, fmt.Sprintf("killed at request %d, %s", at, phase), reference, end)
+			}
+		}
+		t.Logf("%d requests", reference.requests)
+	})
+}
+
+// TestTwoCrashes kills the operator at a request, and its successor at one of its first requests.
+func TestTwoCrashes(t *testing.T) {
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		for at := 1; at <= reference.requests; at++ {
+			for again := 1; again <= 2; again++ {
+				phase := Phase((at + again + int(*seed)) % 3)
+				end := play(t, sc, *seed, crash{at, phase}, crash{again, Committed})
+				compare(t, fmt.Sprintf("killed at request %d, %s, and at request %d after that", at, phase, again), reference, end)
+			}
+		}
+	})
+}
+
+// TestTwoOperators has two processes at work all the time, which leader election would keep from happening for long: they
+// come to rest, and to the same end.
+func TestTwoOperators(t *testing.T) {
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		for n := range uint64(5) {
+			end := playWith(t, sc, *seed+n, func(s *Simulation) { s.Start() })
+			end.rolls = nil // One may be behind in seeing the pods that a proxy is attached to, and undo what the other did.
+			compare(t, fmt.Sprintf("seed %d", *seed+n), reference, end)
+		}
+	})
+}
+
+func compare(t *testing.T, what string, want, got outcome) {
+	t.Helper()
+	if diff := differs(want.state, got.state); diff != "" {
+		t.Errorf("%s: ends otherwise (-reference +this):\n%s", what, diff)
+	}
+	for _, workload := range slices.Sorted(maps.Keys(got.rolls)) {
+		if got.rolls[workload] > want.rolls[workload]+want.spare {
+			t.Errorf("%s: %s was rolled out %d times, not %d", what, workload, got.rolls[workload], want.rolls[workload])
+		}
+	}
+}

@@ -1,0 +1,391 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/internal/history"
+	"github.com/freehold-dev/freehold/pkg/controller"
+)
+
+const (
+	// calm is for how long nothing is written once a simulated cluster has come to rest. It is longer than the longest back-off
+	// of the operator.
+	calm = 11 * time.Minute
+	// stepTime is how long each step takes, so that back-offs end while others work.
+	stepTime = 10 * time.Millisecond
+	// endless is how many steps a history may have before it counts as one that does not end.
+	endless = 20_000
+)
+
+// Log is where operators log. A test that looks for what went wrong in a history may set another one.
+var Log = logr.Discard()
+
+// errGone is what the requests of a process that has been killed get.
+var errGone = errors.New("the connection was closed")
+
+// Simulation is one history of a cluster: of an API server, the controllers of Kubernetes, and operators. It runs in a synctest
+// bubble, and nothing happens in it by itself: Step chooses what happens next.
+type Simulation struct {
+	// Server is the API server.
+	Server *apiserver.Server
+	// Steps counts what has happened.
+	Steps int
+	// Trace has what has happened, if Record is set.
+	Trace  []string
+	Record bool
+	// Namespace is where users act.
+	Namespace string
+
+	t         *testing.T
+	random    *rand.Rand
+	workloads *workloads
+	oracle    *oracle
+	// crashes are those that are still to come; each counts requests from the one before.
+	crashes []crash
+	// chaos is what goes wrong; nil for nothing.
+	chaos *chaos
+	// history is what records the acts of users; nil for nothing. Recorded is the state after the last one.
+	history  *history.History
+	recorded history.State
+
+	mu sync.Mutex
+	// calls are the requests that wait, to be carried out or to be answered.
+	calls     []*call
+	operators []*Operator
+	// requests counts those of operators that write.
+	requests int
+	// sinceCrash counts them from the last crash.
+	sinceCrash int
+}
+
+// crash says when an operator is killed: at the n-th request that writes, counted from 1 over all operators.
+type crash struct {
+	at    int
+	phase Phase
+}
+
+// Phase is how far a request has come.
+type Phase int
+
+const (
+	// Before is a request that is not carried out.
+	Before Phase = iota
+	// Committed is a request that is carried out, and not answered.
+	Committed
+	// Answered is a request that is answered, while the next one is not carried out.
+	Answered
+)
+
+// String names the phase.
+func (p Phase) String() string { return []string{"before", "committed", "answered"}[p] }
+
+// call is a request that waits for the scheduler.
+type call struct {
+	operator *Operator
+	request  *apiserver.Request
+	// number is that of a write, from 1.
+	number int
+	// answer is set once it is carried out.
+	answer *apiserver.Answer
+	// refusal, if set, is the answer, and the request is not carried out.
+	refusal *apiserver.Answer
+	// lost is set when the answer is lost.
+	lost bool
+	// verdict is sent to when the request may go on; false breaks it off.
+	verdict chan bool
+}
+
+func (c *call) String() string {
+	what := "serves "
+	if c.answer != nil {
+		what = "answers "
+	}
+	return what + c.operator.name + ": " + c.request.String()
+}
+
+// Operator is one process of the operator.
+type Operator struct {
+	name  string
+	stop  context.CancelFunc
+	ended chan error
+	dead  bool
+}
+
+// Run runs one history. The seed decides in which order things happen.
+func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
+	t.Helper()
+	kinds, err := allKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server, err := apiserver.New(kinds...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Simulation{
+			Server: server, Namespace: "shop", t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds),
+		}
+		s.oracle = newOracle(s)
+		server.Committed = s.oracle.committed
+		defer func() {
+			for _, o := range s.operators {
+				s.Kill(o)
+			}
+		}()
+		defer func() {
+			if t.Failed() {
+				t.Log("The history of this failure:\n" + strings.Join(s.Trace, "\n"))
+			}
+		}()
+		history(s)
+	})
+}
+
+var allKinds = sync.OnceValues(func() ([]*apiserver.Kind, error) {
+	core, err := builtins()
+	if err != nil {
+		return nil, err
+	}
+	custom, err := customs()
+	return slices.Concat(core, custom), err
+})
+
+// Start starts a process of the operator.
+func (s *Simulation) Start() *Operator {
+	s.t.Helper()
+	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
+	config := s.Server.Connect(o.name, func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+		return s.intercept(o, r, serve)
+	}, true)
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	servers, err := versioned.NewForConfig(config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := controller.New(controller.Config{Core: core, Servers: servers, Workers: 1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(s.t.Context(), Log))
+	o.stop = stop
+	s.mu.Lock()
+	s.operators = append(s.operators, o)
+	s.mu.Unlock()
+	go func() { o.ended <- c.Run(ctx) }()
+	return o
+}
+
+// Kill ends a process at once: what it has sent and what has not been carried out is lost.
+func (s *Simulation) Kill(o *Operator) {
+	s.t.Helper()
+	s.mu.Lock()
+	if o.dead {
+		s.mu.Unlock()
+		return
+	}
+	o.dead = true
+	calls := s.calls
+	s.calls = nil
+	for _, c := range calls {
+		if c.operator == o {
+			c.verdict <- false
+		} else {
+			s.calls = append(s.calls, c)
+		}
+	}
+	s.mu.Unlock()
+	o.stop()
+	<-o.ended //nolint:errcheck // it was killed
+}
+
+// intercept is between an operator and the API server.
+func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
+	if !s.wait(c) {
+		return apiserver.Answer{Broken: errGone}
+	}
+	if c.refusal != nil {
+		return *c.refusal
+	}
+	answer := serve()
+	if c.lost {
+		return apiserver.Answer{Broken: errGone}
+	}
+	if r.Writes() {
+		c.answer = &answer
+		if !s.wait(c) {
+			return apiserver.Answer{Broken: errGone}
+		}
+	}
+	return answer
+}
+
+// wait queues a request, and returns whether it may go on.
+func (s *Simulation) wait(c *call) bool {
+	s.mu.Lock()
+	if c.operator.dead {
+		s.mu.Unlock()
+		return false
+	}
+	s.calls = append(s.calls, c)
+	s.mu.Unlock()
+	return <-c.verdict
+}
+
+// choice is what may happen next.
+type choice struct {
+	name string
+	do   func()
+	// call and watch are what the choice is about; nil for something else.
+	call  *call
+	watch *apiserver.Watch
+}
+
+// choices returns all that may happen next, in an order that is the same in each run.
+func (s *Simulation) choices() []choice {
+	synctest.Wait()
+	s.mu.Lock()
+	calls := slices.Clone(s.calls)
+	s.mu.Unlock()
+	var all []choice
+	for _, c := range calls {
+		all = append(all, choice{name: c.String(), do: func() { s.carryOut(c) }, call: c})
+	}
+	for _, w := range s.Server.Watches() {
+		if event, namespace, name := w.Next(); event != "" {
+			all = append(all, choice{name: fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name), do: w.Deliver, watch: w})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b choice) int { return strings.Compare(a.name, b.name) })
+	for _, task := range s.workloads.waiting() {
+		all = append(all, choice{name: task.name, do: func() {
+			if err := task.do(); err != nil {
+				s.t.Fatalf("%s: %v", task.name, err)
+			}
+		}})
+	}
+	return all
+}
+
+// carryOut lets a request go on, unless it is the one at which its operator is killed.
+func (s *Simulation) carryOut(c *call) {
+	if c.answer == nil && c.request.Writes() {
+		s.requests++
+		s.sinceCrash++
+		c.number = s.sinceCrash
+	}
+	if len(s.crashes) == 0 || c.number != s.crashes[0].at {
+		s.release(c)
+		return
+	}
+	switch phase := s.crashes[0].phase; {
+	case phase == Before && c.answer == nil, phase == Committed && c.answer != nil:
+		s.killAndRestart(c.operator)
+	case phase == Answered && c.answer != nil:
+		s.release(c)
+		synctest.Wait()
+		s.killAndRestart(c.operator)
+	default:
+		s.release(c)
+	}
+}
+
+// killAndRestart replaces a process.
+func (s *Simulation) killAndRestart(o *Operator) {
+	s.crashes, s.sinceCrash = s.crashes[1:], 0
+	s.note("kills " + o.name)
+	s.Kill(o)
+	s.Start()
+}
+
+// release lets a request go on.
+func (s *Simulation) release(c *call) {
+	s.mu.Lock()
+	s.calls = slices.DeleteFunc(s.calls, func(other *call) bool { return other == c })
+	s.mu.Unlock()
+	c.verdict <- true
+}
+
+func (s *Simulation) note(what string) {
+	if s.Record {
+		s.Trace = append(s.Trace, what)
+	}
+}
+
+// Step lets one thing happen. It returns false if there is nothing to happen but that time passes.
+func (s *Simulation) Step() bool {
+	all := s.mischief(s.choices())
+	if len(all) == 0 {
+		return false
+	}
+	next := all[s.random.IntN(len(all))]
+	s.note(next.name)
+	s.Steps++
+	next.do()
+	time.Sleep(stepTime)
+	return true
+}
+
+// Settle lets things happen until the cluster has come to rest.
+func (s *Simulation) Settle() {
+	s.t.Helper()
+	began := s.Steps
+	for quiet := time.Duration(0); quiet < calm; {
+		version := s.Server.Version()
+		for s.Step() {
+			if s.Steps-began > endless {
+				s.t.Fatalf("no rest after %d steps; the last were:\n%s", endless, strings.Join(s.last(30), "\n"))
+			}
+		}
+		if s.Server.Version() != version {
+			quiet = 0
+		}
+		if s.chaos != nil && s.chaos.succeeded != nil {
+			s.chaos.until = 0 // The earlier process has nothing to do any more, and ends.
+			quiet = 0
+		}
+		pause := max(time.Second, quiet/4)
+		time.Sleep(pause)
+		quiet += pause
+	}
+}
+
+// wait1 lets a second pass.
+func (s *Simulation) wait1() { time.Sleep(time.Second) }
+
+func (s *Simulation) last(n int) []string { return s.Trace[max(0, len(s.Trace)-n):] }
+
+// Create creates an object as a user.
+func (s *Simulation) Create(group, kind string, obj runtime.Object) {
+	s.t.Helper()
+	const manager = "kubectl-create"
+	k, sent := s.Server.KindOf(group, kind), obj.DeepCopyObject()
+	access(obj).SetNamespace(s.Namespace)
+	if err := s.Server.Create(k, obj, manager); err != nil {
+		s.t.Fatalf("cannot create %s %s: %v", kind, access(obj).GetName(), err)
+	}
+	s.acted(func() history.Act { return actOf(k, "create", access(sent).GetName(), manager, sent) })
+}

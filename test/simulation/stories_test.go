@@ -1,0 +1,316 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+var stories = flag.Int("stories", 200, "how many stories TestStories tells")
+
+// story is a cluster in which users, other controllers and other operators do what comes to their mind.
+type story struct {
+	*Simulation
+	random *rand.Rand
+	// last are earlier versions of objects, which a backup may bring back.
+	last map[string]runtime.Object
+}
+
+// acts are what may happen in a story. Each does nothing where it is not possible.
+var acts = []struct {
+	name string
+	do   func(s *story)
+}{
+	{"create", func(s *story) {
+		if name := s.anyName(); !s.exists(toolhive, "MCPServer", name) {
+			s.createServer(name, s.spec())
+		}
+	}},
+	{"edit", func(s *story) { s.onServer(func(name string) { s.editSpec(name, s.spec()) }) }},
+	{"edit", func(s *story) { s.onServer(func(name string) { s.editSpec(name, s.spec()) }) }},
+	{"delete", func(s *story) { s.onServer(func(name string) { s.delete(toolhive, "MCPServer", name) }) }},
+	{"restart", func(s *story) {
+		s.onServer(func(name string) {
+			s.annotate(name, v1beta1.AnnotationRestartedAt, fmt.Sprintf("2000-01-01T00:%02d:00Z", s.random.IntN(60)))
+		})
+	}},
+	{"strategy", func(s *story) {
+		s.onServer(func(name string) {
+			s.annotate(name, v1beta1.AnnotationBackendUpdateStrategy, pick(s.random, "OnDelete", "RollingUpdate"))
+		})
+	}},
+	{"yield", func(s *story) {
+		s.onServer(func(name string) {
+			s.annotate(name, v1beta1.AnnotationYield, pick(s.random, "", "deployments/"+name+":spec.replicas", "statefulsets/"+name+":spec.replicas"))
+		})
+	}},
+	{"create config", func(s *story) {
+		if !s.exists(toolhive, "MCPOIDCConfig", "corp") {
+			s.Create(toolhive, "MCPOIDCConfig", object("MCPOIDCConfig", "corp", issuer("https://idp.example.com")))
+		}
+	}},
+	{"edit config", func(s *story) {
+		if s.exists(toolhive, "MCPOIDCConfig", "corp") {
+			s.edit(toolhive, "MCPOIDCConfig", "corp", func(content fields) {
+				content["spec"] = issuer(fmt.Sprintf("https://idp-%d.example.com", s.random.IntN(3)))
+			})
+		}
+	}},
+	{"delete config", func(s *story) {
+		if s.exists(toolhive, "MCPOIDCConfig", "corp") {
+			s.delete(toolhive, "MCPOIDCConfig", "corp")
+		}
+	}},
+	{"foreign image", func(s *story) {
+		s.onWorkload(func(kind, name string) {
+			s.editAs("helm", "apps", kind, name, func(content fields) { setImage(content, "example.com/other") })
+		})
+	}},
+	{"foreign scale", func(s *story) {
+		s.onWorkload(func(kind, name string) { s.scale(kind, name, int64(s.random.IntN(3))) })
+	}},
+	{"foreign label", func(s *story) {
+		s.onChild(func(kind, group, name string) {
+			s.editAs("tool", group, kind, name, func(content fields) {
+				labels, _ := content["metadata"].(fields)["labels"].(fields)
+				if labels == nil {
+					labels = fields{}
+				}
+				labels["team"] = fmt.Sprint(s.random.IntN(3))
+				content["metadata"].(fields)["labels"] = labels
+			})
+		})
+	}},
+	{"delete child", func(s *story) { s.onChild(func(kind, group, name string) { s.delete(group, kind, name) }) }},
+	{"strip managedFields", func(s *story) {
+		s.onChild(func(kind, group, name string) { s.strip(kind, group, name) })
+	}},
+	{"restore", func(s *story) {
+		s.onChild(func(kind, group, name string) { s.restore(kind, group, name) })
+	}},
+	{"forced apply", func(s *story) {
+		s.onWorkload(func(kind, name string) { s.applyImage("gitops", kind, name, true) })
+	}},
+	{"impostor", func(s *story) {
+		s.onWorkload(func(kind, name string) {
+			s.applyImage(pick(s.random, managers.Proxy, managers.Backend), kind, name, true)
+		})
+	}},
+	{"stale object", func(s *story) {
+		s.onChild(func(kind, group, name string) { s.writeStale(kind, group, name) })
+	}},
+	{"strip owners", func(s *story) {
+		s.onChild(func(kind, group, name string) {
+			s.editAs("tool", group, kind, name, func(content fields) { delete(content["metadata"].(fields), "ownerReferences") })
+		})
+	}},
+	{"second operator", func(s *story) {
+		if s.alive() < 2 {
+			s.Start()
+		}
+	}},
+	{"restart operator", func(s *story) {
+		s.Kill(s.operators[len(s.operators)-1])
+		s.Start()
+	}},
+}
+
+func (s *Simulation) alive() (n int) {
+	for _, o := range s.operators {
+		if !o.dead {
+			n++
+		}
+	}
+	return n
+}
+
+func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
+
+func (s *story) anyName() string { return pick(s.random, "web", "api") }
+
+// onServer does something to an MCPServer, if there is one.
+func (s *story) onServer(do func(name string)) {
+	if name := s.anyName(); s.exists(toolhive, "MCPServer", name) {
+		do(name)
+	}
+}
+
+func (s *story) onWorkload(do func(kind, name string)) {
+	kind, name := pick(s.random, "Deployment", "StatefulSet"), s.anyName()
+	if s.exists("apps", kind, name) {
+		do(kind, name)
+	}
+}
+
+// onChild does something to any child, and keeps a copy of how it was.
+func (s *story) onChild(do func(kind, group, name string)) {
+	k := s.workloads.collected[s.random.IntN(len(s.workloads.collected))]
+	if k.Group == toolhive || k.Kind == "Pod" || k.Kind == "ReplicaSet" {
+		return
+	}
+	all := s.Server.List(k)
+	if len(all) == 0 {
+		return
+	}
+	obj := all[s.random.IntN(len(all))]
+	if access(obj).GetDeletionTimestamp() != nil {
+		return
+	}
+	key := k.Kind + "/" + access(obj).GetName()
+	do(k.Kind, k.Group, access(obj).GetName())
+	s.last[key] = obj
+}
+
+// strip removes the managedFields of an object, as tools do that copy objects.
+func (s *story) strip(kind, group, name string) {
+	k := s.Server.KindOf(group, kind)
+	obj, _ := s.Server.Get(k, s.Namespace, name)
+	stripped := obj.DeepCopyObject()
+	access(stripped).SetManagedFields(nil)
+	s.Server.Put(k, stripped)
+}
+
+// restore brings back an earlier version of an object, as a backup does: everything but what identifies it.
+func (s *story) restore(kind, group, name string) {
+	k := s.Server.KindOf(group, kind)
+	obj, _ := s.Server.Get(k, s.Namespace, name)
+	earlier := s.last[kind+"/"+name]
+	if earlier == nil || access(earlier).GetUID() != access(obj).GetUID() {
+		return
+	}
+	s.Server.Put(k, earlier.DeepCopyObject())
+}
+
+// writeStale writes an earlier version of an object over it, as a client does that has kept one and sends it whole.
+func (s *story) writeStale(kind, group, name string) {
+	earlier := s.last[kind+"/"+name]
+	if earlier == nil || kind == "ConfigMap" { // Ours cannot be changed.
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(earlier)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.editAs("tool", group, kind, name, func(live fields) {
+		for _, part := range []string{"spec", "rules", "subjects"} {
+			if value, ok := content[part]; ok {
+				live[part] = value
+			}
+		}
+	})
+}
+
+// applyImage applies an image and nothing else, as an applier does that does not know of Freehold, or takes its name.
+func (s *story) applyImage(manager, kind, name string, force bool) {
+	s.t.Helper()
+	clients, err := kubernetes.NewForConfig(s.Server.Connect(manager, nil, false))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	live, _ := s.Server.Get(s.Server.KindOf("apps", kind), "shop", name)
+	pods := corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().WithContainers(
+		corev1ac.Container().WithName(templateOf(live).Spec.Containers[0].Name).WithImage("example.com/" + manager)))
+	options := metav1.ApplyOptions{FieldManager: manager, Force: force}
+	if kind == "Deployment" {
+		_, err = clients.AppsV1().Deployments("shop").Apply(s.t.Context(), appsv1ac.Deployment(name, "shop").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(pods)), options)
+	} else {
+		_, err = clients.AppsV1().StatefulSets("shop").Apply(s.t.Context(), appsv1ac.StatefulSet(name, "shop").WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(pods)), options)
+	}
+	if err != nil && !apierrors.IsInvalid(err) { // An impostor gives up what the kind cannot be without.
+		s.t.Fatalf("%s cannot apply: %v", manager, err)
+	}
+}
+
+// spec returns some fields of an MCPServer's spec.
+func (s *story) spec() fields {
+	some := fields{}
+	all := fields{
+		"image": "example.com/web:" + pick(s.random, "1", "2", "3"), "transport": pick(s.random, "streamable-http", "sse", "stdio"),
+		"proxyPort": pick[int64](s.random, 8081, 9090), "mcpPort": pick[int64](s.random, 8080, 9091),
+		"args": pick[any](s.random, nil, []any{"--debug"}), "env": pick[any](s.random, nil, []any{fields{"name": "A", "value": "1"}}),
+		"replicas": pick[any](s.random, nil, int64(1), int64(2)), "backendReplicas": pick[any](s.random, nil, int64(1), int64(2)),
+		"oidcConfigRef": pick[any](s.random, nil, fields{"name": "corp", "audience": "web"}),
+	}
+	keys := make([]string, 0, len(all))
+	for key := range all {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for range 2 {
+		key := keys[s.random.IntN(len(keys))]
+		some[key] = all[key]
+	}
+	return some
+}
+
+// telling is one story.
+type telling struct {
+	steps, acts int
+	faults      map[Fault]int
+}
+
+// tell tells a story: acts at any time, in trouble. In the end the cluster comes to rest, an operator that starts anew finds
+// nothing to write, and nothing that was promised has been broken.
+func tell(t *testing.T, seed uint64) (end telling) {
+	t.Helper()
+	Run(t, seed, func(sim *Simulation) {
+		s := &story{Simulation: sim, random: rand.New(rand.NewPCG(seed, 1)), last: map[string]runtime.Object{}}
+		s.Record = true
+		// A number of replicas of a server with transport stdio is set back whoever set it.
+		s.oracle.mayTake = func(manager string) bool { return manager == "scaler" }
+		s.oracle.mayRestore = true
+		s.Start()
+		s.createServer("web", nil)
+		s.Trouble(faultsPerHistory, Faults()...)
+		for range 4 + s.random.IntN(12) {
+			act := acts[s.random.IntN(len(acts))]
+			s.note("ACT " + act.name)
+			act.do(s)
+			end.acts++
+			for range s.random.IntN(80) {
+				if !s.Step() {
+					s.wait1()
+				}
+			}
+		}
+		s.Settle()
+		before, version := s.state(), s.Server.Version()
+		for _, o := range s.operators {
+			s.Kill(o)
+		}
+		s.note("ACT a new operator")
+		s.Start()
+		s.Settle()
+		s.oracle.report()
+		if s.Server.Version() != version {
+			t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))
+		}
+		end.steps, end.faults = s.Steps, s.Tally()
+	})
+	return end
+}
+
+// TestStories tells some stories.
+func TestStories(t *testing.T) {
+	for n := range uint64(*stories) {
+		t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
+			t.Parallel()
+			tell(t, *seed+n)
+		})
+	}
+}

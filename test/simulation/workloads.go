@@ -1,0 +1,360 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
+)
+
+// The names under which the controllers of Kubernetes write.
+const (
+	controllerManager = "kube-controller-manager"
+	kubelet           = "kubelet"
+)
+
+// task is one thing that a controller of Kubernetes has to do. Its name tells it apart from the others.
+type task struct {
+	name string
+	do   func() error
+}
+
+// workloads are the controllers of Deployments, ReplicaSets and StatefulSets, the garbage collector, and a kubelet whose
+// containers run and are ready at once. They do what real ones do in steps that are as small as theirs, and in no order of
+// their own: each task may be the next one.
+type workloads struct {
+	server                               *apiserver.Server
+	deployments, replicaSets, sets, pods *apiserver.Kind
+	collected                            []*apiserver.Kind
+	broken                               func(pod *corev1.Pod) bool
+	containers                           int
+	seen                                 uint64
+	tasks                                []task
+}
+
+func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads {
+	return &workloads{
+		server: server, collected: kinds,
+		deployments: server.KindOf("apps", "Deployment"), replicaSets: server.KindOf("apps", "ReplicaSet"),
+		sets: server.KindOf("apps", "StatefulSet"), pods: server.KindOf("", "Pod"),
+	}
+}
+
+// waiting returns what is to be done, in an order that is the same in each run.
+func (w *workloads) waiting() []task {
+	if version := w.server.Version(); version != w.seen {
+		w.seen, w.tasks = version, nil
+		pods := map[types.UID][]*corev1.Pod{}
+		for _, obj := range w.server.List(w.pods) {
+			pod := obj.(*corev1.Pod)
+			w.tendPod(pod)
+			if owner := metav1.GetControllerOf(pod); owner != nil {
+				pods[owner.UID] = append(pods[owner.UID], pod)
+			}
+		}
+		replicaSets := map[types.UID][]*appsv1.ReplicaSet{}
+		for _, obj := range w.server.List(w.replicaSets) {
+			set := obj.(*appsv1.ReplicaSet)
+			w.tendReplicaSet(set, pods[set.UID])
+			if owner := metav1.GetControllerOf(set); owner != nil {
+				replicaSets[owner.UID] = append(replicaSets[owner.UID], set)
+			}
+		}
+		for _, obj := range w.server.List(w.deployments) {
+			deployment := obj.(*appsv1.Deployment)
+			w.tendDeployment(deployment, replicaSets[deployment.UID])
+		}
+		for _, obj := range w.server.List(w.sets) {
+			set := obj.(*appsv1.StatefulSet)
+			w.tendStatefulSet(set, pods[set.UID])
+		}
+		w.collect()
+	}
+	return w.tasks
+}
+
+func (w *workloads) add(do func() error, name string, args ...any) {
+	w.tasks = append(w.tasks, task{fmt.Sprintf(name, args...), do})
+}
+
+// edit adds the task to change an object.
+func (w *workloads) edit(k *apiserver.Kind, obj metav1.Object, subresource, manager string, change func(runtime.Object)) {
+	w.add(func() error {
+		return w.server.Edit(k, obj.GetNamespace(), obj.GetName(), subresource, manager, change)
+	}, "%s updates %s %s/%s", manager, k.Kind, obj.GetName(), subresource)
+}
+
+// remove adds the task to delete an object.
+func (w *workloads) remove(k *apiserver.Kind, obj metav1.Object, manager string, grace *int64) {
+	uid := obj.GetUID()
+	w.add(func() error {
+		return w.server.Delete(k, obj.GetNamespace(), obj.GetName(), manager, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: grace,
+		})
+	}, "%s deletes %s %s", manager, k.Kind, obj.GetName())
+}
+
+// tendPod is a kubelet's work.
+func (w *workloads) tendPod(pod *corev1.Pod) {
+	ready := w.broken == nil || !w.broken(pod)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		w.remove(w.pods, pod, kubelet, new(int64))
+	case pod.Status.Phase != corev1.PodRunning || isReady(pod) != ready:
+		w.edit(w.pods, pod, "status", kubelet, func(obj runtime.Object) { w.run(obj.(*corev1.Pod), ready) })
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// run starts the containers of a pod.
+func (w *workloads) run(pod *corev1.Pod, ready bool) {
+	state, now := corev1.ConditionTrue, metav1.NewTime(time.Now().Truncate(time.Second))
+	if !ready {
+		state = corev1.ConditionFalse
+	}
+	before := pod.Status.ContainerStatuses
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: state, LastTransitionTime: now},
+	}}
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		w.containers++
+		id := fmt.Sprintf("containerd://%d", w.containers)
+		if i < len(before) {
+			id = before[i].ContainerID
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, ImageID: container.Image + "@sha256:0", ContainerID: id,
+			Ready: ready, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+}
+
+// tendReplicaSet makes and removes pods, and counts them.
+func (w *workloads) tendReplicaSet(set *appsv1.ReplicaSet, pods []*corev1.Pod) {
+	if set.DeletionTimestamp != nil {
+		return
+	}
+	alive := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	ready := count(alive, isReady)
+	want := int(*set.Spec.Replicas)
+	switch {
+	case len(alive) < want:
+		w.add(func() error {
+			pod := podOf(&set.Spec.Template, set, "ReplicaSet")
+			pod.Name = fmt.Sprintf("%s-%d", set.Name, w.server.Version())
+			return w.server.Create(w.pods, pod, controllerManager)
+		}, "%s creates a pod of %s", controllerManager, set.Name)
+	case len(alive) > want:
+		// The real one removes those first that are not ready.
+		slices.SortStableFunc(alive, func(a, b *corev1.Pod) int { return btoi(isReady(a)) - btoi(isReady(b)) })
+		w.remove(w.pods, alive[0], controllerManager, nil)
+	}
+	next := appsv1.ReplicaSetStatus{
+		Replicas: int32(len(alive)), FullyLabeledReplicas: int32(len(alive)), ReadyReplicas: ready, AvailableReplicas: ready,
+		ObservedGeneration: set.Generation, Conditions: set.Status.Conditions, TerminatingReplicas: new(int32(len(pods) - len(alive))),
+	}
+	w.report(w.replicaSets, set, set.Status, next, func(obj runtime.Object) { obj.(*appsv1.ReplicaSet).Status = next })
+}
+
+// report adds the task to write a status that is not what it should be.
+func (w *workloads) report(k *apiserver.Kind, obj metav1.Object, now, next any, change func(runtime.Object)) {
+	if text(now) != text(next) {
+		w.edit(k, obj, "status", controllerManager, change)
+	}
+}
+
+// tendDeployment moves the pods from one ReplicaSet to the next, without an interruption.
+func (w *workloads) tendDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) {
+	if d.DeletionTimestamp != nil {
+		return
+	}
+	revision := hashOf(&d.Spec.Template)
+	name := d.Name + "-" + revision
+	var current *appsv1.ReplicaSet
+	var others []*appsv1.ReplicaSet
+	for _, set := range sets {
+		if set.Name == name {
+			current = set
+		} else {
+			others = append(others, set)
+		}
+	}
+	want, number := *d.Spec.Replicas, 1
+	for _, set := range others {
+		number = max(number, numberOf(set)+1)
+	}
+	if current == nil {
+		if _, taken := w.server.Get(w.replicaSets, d.Namespace, name); taken {
+			return // It is that of an earlier Deployment, and goes soon.
+		}
+		w.add(func() error {
+			made := replicaSetOf(d, name, revision)
+			made.Annotations = map[string]string{revisionAnnotation: strconv.Itoa(number)}
+			return w.server.Create(w.replicaSets, made, controllerManager)
+		},
+			"%s creates ReplicaSet %s", controllerManager, name)
+		return
+	}
+	if number > numberOf(current) { // The Deployment is back at an earlier template.
+		w.edit(w.replicaSets, current, "", controllerManager, func(obj runtime.Object) {
+			metav1.SetMetaDataAnnotation(&obj.(*appsv1.ReplicaSet).ObjectMeta, revisionAnnotation, strconv.Itoa(number))
+		})
+		return
+	}
+	scale := func(set *appsv1.ReplicaSet, replicas int32) {
+		if *set.Spec.Replicas != replicas {
+			w.edit(w.replicaSets, set, "", controllerManager, func(obj runtime.Object) { obj.(*appsv1.ReplicaSet).Spec.Replicas = &replicas })
+		}
+	}
+	scale(current, want)
+	next := appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, UpdatedReplicas: current.Status.Replicas, Conditions: slices.Clone(d.Status.Conditions),
+		CollisionCount: d.Status.CollisionCount, TerminatingReplicas: new(int32),
+	}
+	for _, set := range sets {
+		if terminating := set.Status.TerminatingReplicas; terminating != nil {
+			*next.TerminatingReplicas += *terminating
+		}
+		next.Replicas += set.Status.Replicas
+		next.ReadyReplicas += set.Status.ReadyReplicas
+		next.AvailableReplicas += set.Status.AvailableReplicas
+	}
+	for _, set := range others {
+		if current.Status.ReadyReplicas >= want || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+			scale(set, 0)
+		}
+	}
+	next.UnavailableReplicas = max(0, next.Replicas-next.AvailableReplicas)
+	done := next.UpdatedReplicas == want && next.Replicas == want && next.AvailableReplicas == want
+	next.Conditions = conditionsOf(d.Status.Conditions, name, next.AvailableReplicas >= want, done)
+	ofCurrent := current.Annotations[revisionAnnotation]
+	now, after := []any{d.Status, d.Annotations[revisionAnnotation]}, []any{next, ofCurrent}
+	w.report(w.deployments, d, now, after, func(obj runtime.Object) {
+		deployment := obj.(*appsv1.Deployment)
+		deployment.Status = next
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, revisionAnnotation, ofCurrent)
+	})
+}
+
+// revisionAnnotation has the number of a ReplicaSet among those of its Deployment, and that of the present one on the Deployment.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+func numberOf(set *appsv1.ReplicaSet) (number int) {
+	_, _ = fmt.Sscan(set.Annotations[revisionAnnotation], &number)
+	return number
+}
+
+// conditionsOf returns the conditions of a Deployment, which name its present ReplicaSet.
+func conditionsOf(before []appsv1.DeploymentCondition, replicaSet string, available, done bool) (conditions []appsv1.DeploymentCondition) {
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	set := func(kind appsv1.DeploymentConditionType, is bool, reason, message string) {
+		c := appsv1.DeploymentCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
+		if is {
+			c.Status = corev1.ConditionTrue
+		}
+		for _, old := range before {
+			if old.Type == kind && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+				c = old
+			}
+		}
+		conditions = append(conditions, c)
+	}
+	if available {
+		set(appsv1.DeploymentAvailable, true, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+	} else {
+		set(appsv1.DeploymentAvailable, false, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+	}
+	if done {
+		set(appsv1.DeploymentProgressing, true, "NewReplicaSetAvailable", fmt.Sprintf("ReplicaSet %q has successfully progressed.", replicaSet))
+	} else {
+		set(appsv1.DeploymentProgressing, true, "ReplicaSetUpdated", fmt.Sprintf("ReplicaSet %q is progressing.", replicaSet))
+	}
+	return conditions
+}
+
+func replicaSetOf(d *appsv1.Deployment, name, revision string) *appsv1.ReplicaSet {
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: d.Namespace, Labels: withLabel(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey, revision),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		},
+		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32), Selector: d.Spec.Selector.DeepCopy(), Template: *d.Spec.Template.DeepCopy()},
+	}
+	set.Spec.Selector.MatchLabels = withLabel(set.Spec.Selector.MatchLabels, appsv1.DefaultDeploymentUniqueLabelKey, revision)
+	set.Spec.Template.Labels = set.Labels
+	return set
+}
+
+// podOf makes a pod of a template.
+func podOf(template *corev1.PodTemplateSpec, owner metav1.Object, kind string) *corev1.Pod {
+	template = template.DeepCopy()
+	template.Spec.NodeName = "node" // The scheduler is not simulated.
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.GetNamespace(), Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))},
+		},
+		Spec: template.Spec,
+	}
+}
+
+func withLabel(labels map[string]string, key, value string) map[string]string {
+	all := map[string]string{key: value}
+	for k, v := range labels {
+		if k != key {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+// hashOf tells templates apart, in the alphabet of real revisions.
+func hashOf(template *corev1.PodTemplateSpec) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text(template)))
+	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+}
+
+func text(v any) string {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // API objects are always JSON
+	}
+	return string(encoded)
+}
+
+func count(pods []*corev1.Pod, is func(*corev1.Pod) bool) (n int32) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && is(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
