@@ -93,7 +93,7 @@ var settlements = map[string]settlement{
 			lastly: standings{value: unchanged, owners: []string{argo + " Apply"}, news: []string{"FieldManagerConflict", "FieldsReleased"}},
 		},
 		command: toYield, condition: v1beta1.ConditionFieldsYielded,
-		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-service: 200"},
+		trail: []string{"apply by freehold-service: 200", "edit by freehold-ownership: 200"},
 	},
 }
 

@@ -180,6 +180,58 @@ func TestMissingRight(t *testing.T) {
 	s.AwaitStatus(t, "web", harness.Fine...)
 }
 
+// TestMissingRightToRefer takes the right to list MCPToolConfigs from an operator, and gives it back. An MCPServer that refers to one
+// is told so, and what refers to none, or to something else, works. No restart is needed.
+func TestMissingRightToRefer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	account := s.newNarrow(t, "narrow-operator")
+	full := namespacedRole(t).Rules
+	s.grant(t, account, withoutResource(t, full, "mcptoolconfigs"))
+	s.Operator(t, harness.Watching(s.Name), account.kubeconfig(t, env))
+	s.Create(t, harness.HTTPServer("plain"))
+	s.Create(t, harness.HTTPServer("filtered", func(server *v1beta1.MCPServer) {
+		server.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "tools"}
+	}))
+	_, err := s.Env.Servers.ToolhiveV1beta1().MCPToolConfigs(s.Name).Create(t.Context(), &v1beta1.MCPToolConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "tools"}, Spec: v1beta1.MCPToolConfigSpec{ToolsFilter: []string{"only-this"}},
+	}, metav1.CreateOptions{FieldManager: harness.Author})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitStatus(t, "plain", harness.Fine...)
+	tools := harness.Expectation{Condition: v1beta1.ConditionToolConfigRefValidated, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonToolConfigRefError}
+	s.AwaitStatus(t, "filtered", tools.Saying("not allowed to list MCPToolConfigs", "apply the manifests", "No proxy is made"))
+
+	roles := s.Core.RbacV1().Roles(s.Name)
+	role, err := roles.Get(t.Context(), account.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = full
+	if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tools.Status, tools.Reason = metav1.ConditionTrue, v1beta1.ReasonToolConfigRefValid
+	s.AwaitStatus(t, "filtered", append(slices.Clone(harness.Fine), tools)...)
+}
+
+// withoutResource are rules that leave nothing of a resource.
+func withoutResource(t *testing.T, rules []rbacv1.PolicyRule, resource string) (less []rbacv1.PolicyRule) {
+	t.Helper()
+	taken := false
+	for _, rule := range rules {
+		if at := slices.Index(rule.Resources, resource); at >= 0 {
+			rule.Resources, taken = slices.Delete(slices.Clone(rule.Resources), at, at+1), true
+		}
+		less = append(less, rule)
+	}
+	if !taken {
+		t.Fatalf("the rules have nothing about %s: %v", resource, rules)
+	}
+	return less
+}
+
 // withoutWriting are rules that leave of a core resource the reading alone.
 func withoutWriting(t *testing.T, rules []rbacv1.PolicyRule, resource string) []rbacv1.PolicyRule {
 	t.Helper()

@@ -141,7 +141,7 @@ func TestStaleLeftovers(t *testing.T) {
 			t.Errorf("%s was not left behind", component)
 		}
 		for key, source := range sourcesOf(component, object) {
-			if want := (apply.Source{UID: again.UID, Generation: 1}); source != want {
+			if want := (apply.Source{UID: again.UID, Generation: 1}); source.String() != want.String() {
 				t.Errorf("%s tells by %s that it is from %v, not %v", component, key, source, want)
 			}
 		}

@@ -24,12 +24,12 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// specs are the specs that MCPServers had, by the generation.
-type specs map[apply.Source]v1beta1.MCPServerSpec
+// specs are the specs that MCPServers had, by the text of the generation.
+type specs map[string]v1beta1.MCPServerSpec
 
 // add takes up an MCPServer as the API server answered an edit with it.
 func (s specs) add(server *v1beta1.MCPServer) {
-	s[apply.Source{UID: server.UID, Generation: server.Generation}] = server.Spec
+	s[apply.Source{UID: server.UID, Generation: server.Generation}.String()] = server.Spec
 }
 
 // version is an object as it once was.
@@ -137,6 +137,8 @@ func regressions(versions []version, known specs) []string {
 		key string
 	}
 	last := map[track]apply.Source{}
+	// owed are the workloads whose replicas are still to be given up, for the source is told first.
+	owed := map[types.UID]func(){}
 	var wrong []string
 	for _, v := range versions {
 		tell := func(format string, args ...any) {
@@ -158,7 +160,7 @@ func regressions(versions []version, known specs) []string {
 			text, found := v.object.GetAnnotations()[key]
 			_, before := last[track{v.object.GetUID(), key}]
 			source, ok := apply.ParseSource(text)
-			spec, exists := known[source]
+			spec, exists := known[text]
 			switch {
 			case !found && key == v1beta1.AnnotationReplicasSource && !before:
 				if ownsReplicas(v) {
@@ -173,14 +175,23 @@ func regressions(versions []version, known specs) []string {
 			why := differences(v, spec)
 			if key == v1beta1.AnnotationReplicasSource {
 				why = replicasDifference(v, spec)
+				delete(owed, v.object.GetUID())
 			}
-			if why != "" {
+			if why == replicasOwned {
+				owed[v.object.GetUID()] = func() { tell("%s is %s, but %s, and stay so", key, text, why) }
+			} else if why != "" {
 				tell("%s is %s, but %s", key, text, why)
 			}
 		}
 	}
+	for _, tell := range owed {
+		tell()
+	}
 	return wrong
 }
+
+// replicasOwned tells of replicas that are owned, where the spec names none.
+const replicasOwned = "the replicas are owned, where the spec names none"
 
 // differences tells what of an object's content is not that of the spec, but for the replicas.
 func differences(v version, spec v1beta1.MCPServerSpec) string {
@@ -219,7 +230,7 @@ func replicasDifference(v version, spec v1beta1.MCPServerSpec) string {
 	}
 	switch {
 	case want == nil && ownsReplicas(v):
-		return "the replicas are owned, where the spec names none"
+		return replicasOwned
 	case want != nil && (got == nil || *got != *want):
 		return fmt.Sprintf("the replicas are not %d", *want)
 	}

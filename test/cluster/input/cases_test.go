@@ -196,57 +196,59 @@ func limiting(period string) harness.Change {
 	}
 }
 
-func unsupported(condition, reason, field, kind string) harness.Expectation {
-	return harness.Expectation{Condition: condition, Status: metav1.ConditionFalse, Reason: reason, Message: []string{"spec." + field, kind, `"shared"`, "not support"}}
+func notFound(condition, reason, field, kind string) harness.Expectation {
+	return harness.Expectation{Condition: condition, Status: metav1.ConditionFalse, Reason: reason, Message: []string{
+		"spec." + field, kind, `"shared"`, "does not exist",
+	}}
 }
 
-// unsupportedReferences name custom resources that Freehold does not read.
-var unsupportedReferences = []badInput{
+// missingReferences name custom resources that do not exist.
+var missingReferences = []badInput{
 	{
-		name: "oidc-ref", expect: unsupported(v1beta1.ConditionOIDCConfigRefValidated,
-			"OIDCConfigRefNotSupported", "oidcConfigRef", "MCPOIDCConfig"),
+		name: "oidc-ref", held: true, expect: notFound(v1beta1.ConditionOIDCConfigRefValidated,
+			"OIDCConfigRefNotFound", "oidcConfigRef", "MCPOIDCConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "shared", Audience: "mcp"}
 		},
 	},
 	{
-		name: "authz-ref", expect: unsupported(v1beta1.ConditionAuthzConfigRefValidated,
-			"AuthzConfigRefNotSupported", "authzConfigRef", "MCPAuthzConfig"),
+		name: "authz-ref", held: true, expect: notFound(v1beta1.ConditionAuthzConfigRefValidated,
+			"AuthzConfigRefNotFound", "authzConfigRef", "MCPAuthzConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "shared"}
 		},
 	},
 	{
-		name: "external-auth-ref", expect: unsupported(v1beta1.ConditionExternalAuthConfigValidated,
-			"ExternalAuthConfigRefNotSupported", "externalAuthConfigRef", "MCPExternalAuthConfig"),
+		name: "external-auth-ref", held: true, expect: notFound(v1beta1.ConditionExternalAuthConfigValidated,
+			"ExternalAuthConfigNotFound", "externalAuthConfigRef", "MCPExternalAuthConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.ExternalAuthConfigRef = &v1beta1.ExternalAuthConfigRef{Name: "shared"}
 		},
 	},
 	{
-		name: "auth-server-ref", expect: unsupported(v1beta1.ConditionAuthServerRefValidated,
-			"AuthServerRefNotSupported", "authServerRef", "MCPExternalAuthConfig"),
+		name: "auth-server-ref", held: true, expect: notFound(v1beta1.ConditionAuthServerRefValidated,
+			"AuthServerRefNotFound", "authServerRef", "MCPExternalAuthConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.AuthServerRef = &v1beta1.AuthServerRef{Kind: "MCPExternalAuthConfig", Name: "shared"}
 		},
 	},
 	{
-		name: "webhook-ref", expect: unsupported(v1beta1.ConditionWebhookConfigValidated,
-			"WebhookConfigRefNotSupported", "webhookConfigRef", "MCPWebhookConfig"),
+		name: "webhook-ref", held: true, expect: notFound(v1beta1.ConditionWebhookConfigValidated,
+			"WebhookConfigNotFound", "webhookConfigRef", "MCPWebhookConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "shared"}
 		},
 	},
 	{
-		name: "telemetry-ref", expect: unsupported(v1beta1.ConditionTelemetryConfigRefValidated,
-			"TelemetryConfigRefNotSupported", "telemetryConfigRef", "MCPTelemetryConfig"),
+		name: "telemetry-ref", held: true, expect: notFound(v1beta1.ConditionTelemetryConfigRefValidated,
+			"TelemetryConfigRefNotFound", "telemetryConfigRef", "MCPTelemetryConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.TelemetryConfigRef = &v1beta1.MCPTelemetryConfigReference{Name: "shared"}
 		},
 	},
 	{
-		name: "tool-ref", expect: unsupported(v1beta1.ConditionToolConfigRefValidated,
-			"ToolConfigRefNotSupported", "toolConfigRef", "MCPToolConfig"),
+		name: "tool-ref", held: true, expect: notFound(v1beta1.ConditionToolConfigRefValidated,
+			"ToolConfigRefNotFound", "toolConfigRef", "MCPToolConfig"),
 		spoil: func(server *v1beta1.MCPServer) {
 			server.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "shared"}
 		},

@@ -6,6 +6,7 @@ package input
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,17 +68,21 @@ func TestReferencedConfigMap(t *testing.T) {
 			s.Operate(t)
 			server := s.Create(t, harness.HTTPServer("needy", r.refer))
 
-			s.AwaitStatus(t, server.Name, r.missing)
+			s.AwaitStatus(t, server.Name, r.missing.Saying("No proxy is made"))
 			s.AwaitOneWarning(t, server.Name, r.missing)
-			s.CheckUnchanged(t, server.Name, nil)
+			s.AwaitComponents(t, server.Name, slices.DeleteFunc(harness.HTTPComponents(), func(component harness.Component) bool {
+				return component == harness.RunConfig || component == harness.Proxy
+			}))
+			s.AwaitRest(t)
+			held := s.ChildVersions(t)[server.Name]
 
 			s.store(t, map[string]string{"other": r.good})
 			s.AwaitStatus(t, server.Name, r.keyless)
-			s.CheckUnchanged(t, server.Name, nil)
+			s.CheckUnchanged(t, server.Name, held)
 
 			s.store(t, map[string]string{r.key: r.bad})
 			s.AwaitStatus(t, server.Name, r.invalid)
-			s.CheckUnchanged(t, server.Name, nil)
+			s.CheckUnchanged(t, server.Name, held)
 
 			s.store(t, map[string]string{r.key: r.good})
 			s.AwaitStatus(t, server.Name, harness.Fine...)
@@ -95,13 +100,13 @@ func TestReferencedConfigMap(t *testing.T) {
 			}
 
 			s.store(t, map[string]string{r.key: r.bad})
-			s.AwaitStatus(t, server.Name, r.invalid)
+			s.AwaitStatus(t, server.Name, r.invalid.Saying("keeps the configuration that it has"))
 			s.CheckUnchanged(t, server.Name, good)
 
 			if err := s.Core.CoreV1().ConfigMaps(s.Name).Delete(t.Context(), userConfigMap, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			s.AwaitStatus(t, server.Name, r.missing)
+			s.AwaitStatus(t, server.Name, r.missing.Saying("keeps the configuration that it has"))
 			s.CheckUnchanged(t, server.Name, good)
 
 			s.store(t, map[string]string{r.key: r.better})

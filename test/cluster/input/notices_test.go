@@ -83,9 +83,9 @@ var oddities = []oddity{
 		backend: []string{"A=1"}, silent: true,
 	},
 	{
-		name: "group", harmless: true, silent: true,
+		name: "group", harmless: true,
 		change: func(server *v1beta1.MCPServer) { server.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "shared"} },
-		expect: harness.Expectation{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionUnknown, Reason: "GroupRefNotChecked", Message: []string{`"shared"`}},
+		expect: harness.Expectation{Condition: v1beta1.ConditionGroupRefValidated, Status: metav1.ConditionFalse, Reason: "GroupRefNotFound", Message: []string{`"shared"`}},
 	},
 	{
 		name: "permission-profile", harmless: true,

@@ -205,9 +205,9 @@ var fieldEdits = []fieldEdit{
 		writes: harness.WriteCount{}, silent: true,
 	},
 	{
-		name:   "group", // is a condition, and no part of any child
+		name:   "group", // is a condition, and no part of any child; there is no such group
 		change: func(s *v1beta1.MCPServer) { s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "group"} },
-		writes: harness.WriteCount{},
+		writes: harness.Once("event"),
 	},
 }
 

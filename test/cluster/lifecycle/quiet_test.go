@@ -101,7 +101,7 @@ func checkVersions(t *testing.T, ns *harness.Namespace, before map[string]string
 }
 
 // checkInformers looks at what an operator has read since the mark: each of its informers was filled by one stream of
-// events, which may have ended and gone on. There is one for MCPServers and each kind of child, of ConfigMaps one for each of
+// events, which may have ended and gone on. There is one for MCPServers, each kind that they refer to and each kind of child, of ConfigMaps one for each of
 // the labels that they are selected by, one for the pods of proxies and one for those of backends with stdio, and one for each
 // ConfigMap that an MCPServer refers to.
 func checkInformers(t *testing.T, ns *harness.Namespace, since audit.Mark) {
@@ -119,7 +119,8 @@ func checkInformers(t *testing.T, ns *harness.Namespace, since audit.Mark) {
 	want := map[string]int{}
 	for _, resource := range []string{
 		"mcpservers", "pods", "deployments", "replicasets", "statefulsets", "services", "configmaps", "serviceaccounts", "roles",
-		"rolebindings", "configmaps fleet-policy",
+		"rolebindings", "configmaps fleet-policy", "mcpoidcconfigs", "mcpauthzconfigs", "mcpexternalauthconfigs", "mcptoolconfigs",
+		"mcptelemetryconfigs", "mcpwebhookconfigs", "mcpgroups",
 	} {
 		want["watch "+resource] = 1
 	}

@@ -32,6 +32,7 @@ var forged = struct{ labels, annotations map[string]string }{
 		v1beta1.AnnotationRunConfigChecksum: "forged",
 		v1beta1.AnnotationRestartedAt:       "2001-02-03T04:05:06Z",
 		v1beta1.AnnotationSource:            "forged/999999",
+		v1beta1.AnnotationReferences:        "mcpoidcconfig/idp=forged/999999@999999",
 	},
 }
 
@@ -201,6 +202,9 @@ func (s *stage) checkOverrides(t *testing.T, name string) {
 		source, ok := apply.ParseSource(object.GetAnnotations()[v1beta1.AnnotationSource])
 		if !ok || source.UID != server.UID || source.Generation > server.Generation {
 			t.Errorf("%s says that it was written from %+v", object.GetName(), object.GetAnnotations())
+		}
+		if references, found := object.GetAnnotations()[v1beta1.AnnotationReferences]; found {
+			t.Errorf("%s says that it was written from %q, and the MCPServer refers to nothing", object.GetName(), references)
 		}
 	}
 	s.checkOwner(t, harness.Proxy, name, managers.Proxy,

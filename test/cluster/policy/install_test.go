@@ -39,9 +39,15 @@ func installPolicy(t *testing.T, ns *harness.Namespace, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := operator.Decode(text)
+	return installPolicyOf(t, ns, text)
+}
+
+// installPolicyOf is installPolicy for a manifest.
+func installPolicyOf(t *testing.T, ns *harness.Namespace, manifest []byte) string {
+	t.Helper()
+	objects, err := operator.Decode(manifest)
 	if err != nil || len(objects) != 2 {
-		t.Fatalf("%s.yaml has %d objects: %v", file, len(objects), err)
+		t.Fatalf("the manifest has %d objects: %v", len(objects), err)
 	}
 	var of admissionregistrationv1.ValidatingAdmissionPolicy
 	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
