@@ -26,7 +26,6 @@ import (
 	"github.com/freehold-dev/freehold/deploy/policy"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/images"
-	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -253,47 +252,15 @@ func installPolicies(t *testing.T, ns *harness.Namespace, server string) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var objects []*unstructured.Unstructured
+	var manifests [][]byte
 	for _, file := range files {
 		text, err := policy.Manifests.ReadFile(file.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := operator.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, found...)
+		manifests = append(manifests, text)
 	}
-	own := func(name string) string { return name + "-" + ns.Name }
-	here := map[string]any{corev1.LabelMetadataName: ns.Name}
-	for _, object := range objects {
-		object.SetName(own(object.GetName()))
-		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
-			if err := errors.Join(
-				unstructured.SetNestedField(object.Object, object.GetName(), "spec", "policyName"),
-				unstructured.SetNestedMap(object.Object, here, "spec", "matchResources", "namespaceSelector", "matchLabels"),
-			); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	client := ns.Core.AdmissionregistrationV1()
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		for _, object := range objects {
-			remove := client.ValidatingAdmissionPolicies().Delete
-			if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
-				remove = client.ValidatingAdmissionPolicyBindings().Delete
-			}
-			if err := remove(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
-				t.Errorf("%s %s stays: %v", object.GetKind(), object.GetName(), err)
-			}
-		}
-	})
-	if err := operator.Apply(t.Context(), ns.Config, ns.Name, objects); err != nil {
-		t.Fatal(err)
-	}
+	own := ns.InstallPolicies(t, manifests...)
 
 	// With all rights, but under the name of the runner, so that nothing else can refuse it.
 	config := rest.CopyConfig(ns.Config)

@@ -78,7 +78,7 @@ func called(t *testing.T, steps []step) {
 	if !slices.Equal(names, want) {
 		t.Fatalf("the client took the steps %v, want %v", names, want)
 	}
-	if tools := steps[1].Tools; !slices.Equal(tools, []string{"echo", "identity"}) {
+	if tools := steps[1].Tools; !slices.Equal(tools, []string{"echo", "headers", "identity"}) {
 		t.Errorf("the server has the tools %v", tools)
 	}
 	for _, told := range steps[2:] {
