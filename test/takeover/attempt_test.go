@@ -43,7 +43,11 @@ func (w *world) intents(t *testing.T, name string) (*render.Result, error) {
 		t.Fatal(err)
 	}
 	input.BackendProcess = render.ProcessOf(pod)
-	return render.Render(input, render.Options{RunnerImage: images.ProxyRunner})
+	result, err := render.Render(input, render.Options{RunnerImage: images.ProxyRunner})
+	if err == nil && len(result.Held) > 0 {
+		return nil, &render.InvalidError{Problems: result.Held}
+	}
+	return result, err
 }
 
 // attempt gives the writer of an intent what ToolHive owns within the writer's claim, and asks the API server what an

@@ -183,8 +183,10 @@ func aboutTakeover(field string) bool {
 
 // uids and checksums are not the same in any two objects.
 var (
-	uids      = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	sources   = regexp.MustCompile(`<uid>/[0-9]+`)
+	uids    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	sources = regexp.MustCompile(`<uid>/[0-9]+`)
+	// versions are those of what an MCPServer refers to.
+	versions  = regexp.MustCompile(`<generation>@\d+`)
 	checksums = regexp.MustCompile(`[0-9a-f]{64}`)
 	processes = regexp.MustCompile(`("` + regexp.QuoteMeta(v1beta1.AnnotationAttachedTo) + `":)"[^"]*"`)
 	gates     = regexp.MustCompile(`("` + regexp.QuoteMeta(v1beta1.AnnotationGeneration) + `":)"[^"]*"`)
@@ -193,6 +195,7 @@ var (
 // neutral replaces what is not the same in any two objects.
 func neutral(text string) string {
 	text = sources.ReplaceAllString(uids.ReplaceAllString(text, "<uid>"), "<uid>/<generation>")
+	text = versions.ReplaceAllString(text, "<generation>@<version>")
 	text = gates.ReplaceAllString(processes.ReplaceAllString(text, `$1"<process>"`), `$1"<gate>"`)
 	return checksums.ReplaceAllString(text, "<checksum>")
 }

@@ -105,8 +105,9 @@ func fleet() []*member {
 		{
 			server: tested("guarded", http, func(server *v1beta1.MCPServer) {
 				server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "issuer", Audience: "mcp"}
+				server.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "halfway"}
 			}),
-			before: oidcYAML, uncovered: true, unanswered: true,
+			before: oidcYAML + halfwayYAML, uncovered: true, unanswered: true,
 		},
 	}
 }
@@ -233,4 +234,28 @@ spec:
   inline:
     issuer: https://issuer.freehold.invalid
     jwksUrl: https://issuer.freehold.invalid/keys
+`
+
+// halfwayYAML is a webhook with a client certificate and no key, which ToolHive calls without either, and Freehold refuses.
+const halfwayYAML = `---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: halfway
+stringData:
+  tls.crt: a certificate
+---
+apiVersion: toolhive.stacklok.dev/v1alpha1
+kind: MCPWebhookConfig
+metadata:
+  name: halfway
+spec:
+  validating:
+  - name: halfway
+    url: https://webhook.example.com
+    failurePolicy: ignore
+    tlsConfig:
+      clientCertSecretRef:
+        name: halfway
+        key: tls.crt
 `
