@@ -44,11 +44,13 @@ var typed = []entry{
 	{file: "docs/migration.md", section: "See what will happen", test: "plugin.TestMigration"},
 	{file: "docs/migration.md", section: "Do it", test: "documents.TestMigration"},
 	{file: "docs/migration.md", section: "What restarts", test: "documents.TestMigration"},
+	{file: "docs/migration.md", section: "ToolHive's operator for its other kinds", test: "documents.TestPolicies"},
 	{file: "docs/migration.md", section: "If ToolHive's operator still runs", test: "documents.TestMigration"},
 	{file: "docs/migration.md", section: "The way back", test: "plugin.TestMigration"},
 	{file: "docs/monitoring.md", test: "documents.TestMonitoring"},
 	{file: "docs/ownership.md", test: "documents.TestOwnership"},
 	{file: "docs/policies.md", test: "documents.TestPolicies"},
+	{file: "docs/references.md", test: "documents.TestReferences"},
 	{file: "docs/rollouts.md", test: "documents.TestRollouts"},
 }
 

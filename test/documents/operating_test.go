@@ -67,14 +67,33 @@ func TestRollouts(t *testing.T) {
 	r.AwaitSettled(t, web)
 }
 
-// TestPolicies installs the policies and removes them.
+// TestReferences has a proxy read a Secret anew.
+func TestReferences(t *testing.T) {
+	r := newReader(t)
+	r.Operate(t)
+	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
+	r.AwaitSettled(t, web)
+	restarted := strings.ReplaceAll(v1beta1.AnnotationRestartedAt, ".", `\.`)
+	for _, command := range Of(t) {
+		r.types(t, command)
+		r.kubectl.Run(t, "wait", "deployment", web, "--for=jsonpath={.spec.template.metadata.annotations."+restarted+"}", "--timeout=1m")
+	}
+	r.AwaitSettled(t, web)
+}
+
+// TestPolicies installs the policies and removes them. That for both operators is alone.
 func TestPolicies(t *testing.T) {
 	r := newReader(t)
 	for _, command := range Of(t) {
-		if out := r.types(t, command); strings.Count(out, "validatingadmissionpolicy.") != 3 {
+		want := 3
+		if strings.Contains(command.Text, "beside-toolhive") {
+			want = 1
+		}
+		if out := r.types(t, command); strings.Count(out, "validatingadmissionpolicy.") != want {
 			t.Errorf("%v says\n%s", command, out)
 		}
 	}
+	r.kubectl.Run(t, "delete", "-k", "../../deploy/policy/beside-toolhive")
 }
 
 // TestMonitoring types what is to be looked at after an alert, while there is something to be seen: an MCPServer with a

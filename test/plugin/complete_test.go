@@ -31,6 +31,7 @@ func TestCompletion(t *testing.T) {
 		"release mcpserver/web ":           {"backend-replicas", "replicas"},
 		"yield --dry-run=":                 {"none", "client", "server"},
 		"explain st":                       {"statefulset"},
+		"explain configmap/":               {"configmap/things"},
 		"takeover mcpserver/web mcps":      {"mcpserver/other"},
 		"handback mcpserver/w":             {"mcpserver/web"},
 		"conflicts --namespace=" + ns.Name: {ns.Name},

@@ -153,7 +153,8 @@ func TestRights(t *testing.T) {
 		return nil
 	})
 	must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "--as=viewer")
-	must(t, s.Namespace, cmd.ExitDone, "conflicts", "--as=viewer", known)
+	says(t, "conflicts", must(t, s.Namespace, cmd.ExitDone, "conflicts", "--as=viewer", known).errOut,
+		"note: you may not list mcpoidcconfigs, mcpauthzconfigs, mcpexternalauthconfigs, mcptoolconfigs, mcptelemetryconfigs, mcpwebhookconfigs, mcpgroups; these are left out\n")
 	if got := must(t, s.Namespace, cmd.ExitFailed, "diff", "web", "--as=viewer", known); !strings.Contains(got.errOut, "--try-as=system:serviceaccount:freehold-system:freehold") {
 		t.Errorf("diff says %s", got.errOut)
 	}
@@ -178,14 +179,15 @@ func TestExplain(t *testing.T) {
 		"deployment:.spec.template.spec.containers":                     "freehold-proxy",
 		"deployment:.metadata.annotations.freehold.dev/replicas-source": "freehold-proxy-replicas",
 		"mcpserver:.metadata.annotations.freehold.dev/take":             "kubectl-freehold",
-		"configmap:.data": "freehold-runconfig",
+		"configmap:.data":                   "freehold-runconfig",
+		"mcpoidcconfigs:.status.configHash": "freehold-config-status",
 	} {
 		if got := must(t, ns, cmd.ExitDone, "explain", path, "-o", "json"); !strings.Contains(got.out, `"writer": "`+want+`"`) {
 			t.Errorf("%s: %s", path, got.out)
 		}
 	}
 	// What the plugin holds while it hands back is told apart from what it writes otherwise.
-	for path, want := range map[string]int{"service:.spec.ports": 1, "mcpserver:.metadata.annotations.freehold.dev/take": 0, "deployment:.spec": 1} {
+	for path, want := range map[string]int{"service:.spec.ports": 1, "mcpserver:.metadata.annotations.freehold.dev/take": 0, "deployment:.spec": 1, "mcpgroup:.status.phase": 1} {
 		got := must(t, ns, cmd.ExitDone, "explain", path, "-o", "json").out
 		if n := strings.Count(got, `"while": "handback"`); n != want {
 			t.Errorf("%s: %d writers for the handback alone, want %d: %s", path, n, want, got)
@@ -197,4 +199,5 @@ func TestExplain(t *testing.T) {
 	}
 	must(t, ns, cmd.ExitFound, "explain", "deployment:.status")
 	must(t, ns, cmd.ExitFailed, "explain", "pods")
+	must(t, ns, cmd.ExitFailed, "explain", "mcpoidcconfig/corp:.status")
 }

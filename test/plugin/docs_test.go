@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/documents"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -50,6 +51,11 @@ func TestDocumentation(t *testing.T) {
 func TestMigration(t *testing.T) {
 	s := newScene(t)
 	s.stop(t)
+	// As Freehold's operator holds it, without the minute for which it leaves a new one to ToolHive's.
+	s.kubectl.Do(t, harness.Call{
+		Args:  []string{"apply", "--server-side", "--field-manager=" + managers.ConfigFinalizer, "-f", "-"},
+		Input: strings.Replace(team, `"name":"team"`, `"name":"team","finalizers":["`+v1beta1.FinalizerGroup+`"]`, 1),
+	})
 	for name, image := range map[string]string{"toolhive-system/toolhive-operator": "ghcr.io/stacklok/toolhive/operator:v0.44.0", "freehold-system/freehold": "freehold"} {
 		namespace, deployment, _ := strings.Cut(name, "/")
 		s.kubectl.Shell(t, "kubectl create namespace "+namespace+" --dry-run=client -o yaml | kubectl apply -f -")
@@ -74,6 +80,9 @@ func TestMigration(t *testing.T) {
 		}
 	}
 	s.checkHeld(t, managers.ClassToolHive)
+	if held := s.kubectl.Run(t, "get", "mcpgroup/team", "-o", "yaml", "--show-managed-fields"); !strings.Contains(held, "manager: thv-operator") {
+		t.Errorf("the group is not handed back: %s", held)
+	}
 }
 
 // hindered is what a command is followed by that has found something in the way: ToolHive's operator.

@@ -53,12 +53,21 @@ func TestHandback(t *testing.T) {
 	}
 }
 
-// TestHandbackUnderPolicies hands an MCPServer back where the admission policies of deploy/policy are installed. That which keeps
-// ToolHive's runners from writing is in the way, with the command that removes it. The others let the handback pass.
+// TestHandbackUnderPolicies hands an MCPServer back where the admission policies of deploy/policy are installed. Those which keep
+// ToolHive's runners and its operator from writing are in the way, with the commands that remove them. The others let the
+// handback pass. With the policy for it, a ToolHive's operator that runs is in the way of no takeover.
 func TestHandbackUnderPolicies(t *testing.T) {
 	t.Parallel()
 	s := newSceneOf(t, harness.NewForTest(t), withReplicas()...)
-	s.kubectl.Run(t, "apply", "-k", filepath.Join("..", "..", "deploy", "policy"))
+	policies := filepath.Join("..", "..", "deploy", "policy")
+	s.kubectl.Run(t, "apply", "-k", policies)
+	s.kubectl.Run(t, "create", "deployment", "theirs", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0")
+	must(t, s.Namespace, cmd.ExitFound, "takeover", "--preview", "web", known)
+	s.kubectl.Run(t, "apply", "-k", filepath.Join(policies, "beside-toolhive"))
+	if out := must(t, s.Namespace, cmd.ExitDone, "takeover", "--preview", "web", known).out; strings.Contains(out, "theirs") {
+		t.Errorf("the preview says %s", out)
+	}
+	s.kubectl.Run(t, "delete", "deployment", "theirs")
 	s.await(t, "the policies are asked", func(ctx context.Context) error {
 		_, err := s.kubectl.Try(ctx, harness.Call{Args: []string{"create", "configmap", "probe", "--dry-run=server", "--field-manager=freehold-probe"}})
 		if err == nil || !strings.Contains(err.Error(), "freehold-field-managers") {
@@ -69,11 +78,13 @@ func TestHandbackUnderPolicies(t *testing.T) {
 	s.stop(t)
 	refused := must(t, s.Namespace, cmd.ExitFound, "handback", "web", "--yes").out
 	s.checkHeld(t, managers.ClassFreehold)
-	_, command, found := strings.Cut(refused, "To remove it: ")
-	if !found {
+	commands := strings.Split(refused, "To remove it: ")[1:]
+	if len(commands) != 2 {
 		t.Fatalf("it does not say how to remove what is in the way: %s", refused)
 	}
-	s.kubectl.Shell(t, strings.SplitN(command, "\n", 2)[0])
+	for _, command := range commands {
+		s.kubectl.Shell(t, strings.SplitN(command, "\n", 2)[0])
+	}
 	must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
 	s.checkHeld(t, managers.ClassToolHive)
 }

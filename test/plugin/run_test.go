@@ -101,6 +101,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-01T00:00:00Z"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), strings.Repeat("0", 64)},
 	{regexp.MustCompile(`("?resourceVersion"?: )("|&#34;)\d+("|&#34;)`), `${1}${2}1${3}`},
+	{regexp.MustCompile(`(=[-0-9a-f]{36}/\d+@)\d+`), `${1}1`},
 	{regexp.MustCompile(`("?clusterIP"?: )"?10\.[0-9.]+"?`), `${1}10.0.0.1`},
 	{regexp.MustCompile(`- 10\.\d+\.\d+\.\d+`), "- 10.0.0.1"},
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
@@ -231,6 +232,32 @@ func TestNewerDefinition(t *testing.T) {
 	}
 
 	patch("remove", "/spec/versions/0"+properties+"newer", "null")
+
+	// So it is with the kinds that an MCPServer refers to. One that the cluster lacks does not matter.
+	const other = "customresourcedefinition/mcpoidcconfigs.toolhive.stacklok.dev"
+	ns.Kubectl(t).Run(t, "delete", "customresourcedefinition/mcpwebhookconfigs.toolhive.stacklok.dev")
+	ns.Create(t, harness.Server(web, v1beta1.TransportSSE, func(server *v1beta1.MCPServer) {
+		server.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "hooks"}
+	}))
+	harness.Eventually(t, "the kind is gone", func(context.Context) error {
+		const notServed = "WebhookConfigNotFound: spec.webhookConfigRef names the MCPWebhookConfig \"hooks\", and the API server does not serve that kind"
+		if got := must(t, ns, cmd.ExitFound, "diff", web, known); !strings.Contains(got.errOut, notServed) {
+			return errors.New(got.errOut)
+		}
+		return nil
+	})
+	ns.Kubectl(t).Run(t, "patch", other, "--type=json", "-p",
+		`[{"op":"add","path":"/spec/versions/1`+properties+`newer","value":{"type":"string"}}]`)
+	const otherLacks = "the CustomResourceDefinition mcpoidcconfigs.toolhive.stacklok.dev in the cluster has what Freehold's lacks: spec.newer." +
+		" If Freehold's replaced it, the API server would drop these fields from every MCPOIDCConfig."
+	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, otherLacks) || strings.Contains(got.errOut, "every MCPServer.") {
+		t.Errorf("it says %s", got.errOut)
+	}
+	if got := must(t, ns, cmd.ExitDone, "takeover", "--preview"); !strings.Contains(got.errOut, otherLacks) {
+		t.Errorf("the preview says %s", got.errOut)
+	}
+	ns.Kubectl(t).Run(t, "patch", other, "--type=json", "-p", `[{"op":"remove","path":"/spec/versions/1`+properties+`newer"}]`)
+
 	for _, version := range []string{"0", "1"} {
 		patch("replace", "/spec/versions/"+version+properties+"secrets/x-kubernetes-list-map-keys", `["name"]`)
 	}
@@ -251,4 +278,5 @@ func TestNewerDefinition(t *testing.T) {
 	if got := must(t, ns, cmd.ExitDone, "crd"); got.errOut != "" || got.out != printed {
 		t.Errorf("after it is installed it says %s", got.errOut)
 	}
+	ns.Kubectl(t).Run(t, "get", "mcpwebhookconfigs") // It is installed again.
 }
