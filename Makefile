@@ -11,6 +11,11 @@ OUTPUT ?= _output
 NODE ?= fake
 # The release of ToolHive whose programs make test-toolhive runs: v0.44.0, v0.47.0, or v0.62.0 (a substituted build).
 VERSION ?=
+# How long make simulate plays, and with which seed it begins.
+FOR ?= 10m
+SEED ?= $(shell date +%Y%m%d)
+# How long make fuzz runs each target.
+FUZZTIME ?= 30s
 # How many MCPServers make bench creates.
 N ?= 200
 
@@ -25,11 +30,20 @@ run: ## Run the operator on a local cluster with its own rights, apply the sampl
 
 .PHONY: test
 test: ## Run all tests, those on a real API server included (the first time builds one, about a quarter of an hour)
-	@hack/test.sh unit tools cluster
+	@hack/test.sh unit simulation tools cluster
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go
 	@hack/test.sh unit
+
+.PHONY: test-simulation
+test-simulation: ## Run the operator in a simulated cluster: every order, every crash, random trouble
+	@hack/test.sh simulation
+
+.PHONY: simulate
+simulate: ## Play random histories for FOR (10m), from SEED, and record what was played in docs/reliability.md
+	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestSimulate$$' -v \
+		-for=$(FOR) -seed=$(SEED) -record=$(abspath docs/reliability.md) . | grep --invert-match -E '^ *(=== |--- PASS)'
 
 .PHONY: test-tools
 test-tools: ## Run the tests of the local cluster and of the other tools under hack/
@@ -50,6 +64,10 @@ test-toolhive: ## Run a part of these suites with another release of ToolHive (V
 .PHONY: test-kubernetes
 test-kubernetes: ## Run a part of the suites on the API server of an older Kubernetes (VERSION=v1.34.4, built the first time)
 	@FREEHOLD_KUBERNETES="$(VERSION)" hack/test.sh kubernetes
+
+.PHONY: fuzz
+fuzz: ## Fuzz what parses the text of others, each target for FUZZTIME (FUZZTIME=30s, ARGS=FuzzRepair selects one)
+	@FUZZTIME="$(FUZZTIME)" hack/fuzz.sh $(ARGS)
 
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator

@@ -5,6 +5,7 @@
 # Runs tests and sums them up. Arguments say which, in this order; every one is run even when one before it fails:
 #
 #   unit     the operator's module
+#   simulation  the operator in a simulated cluster, from a seed of the day (FREEHOLD_SEED repeats another one)
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
 #   node     the real node of the local cluster, and the suites in test/node and test/takeover that run on it (Linux and
@@ -58,13 +59,18 @@ build_control_plane() {
 	fi
 }
 
-for part in "${@:?say which tests: unit, tools, cluster, node, toolhive}"; do
+for part in "${@:?say which tests: unit, simulation, tools, cluster, node, toolhive}"; do
 	case "${part}" in
 	unit)
 		if ((${#RACE[@]} == 0)); then
 			echo "No C compiler, or CGO_ENABLED=0: the unit tests run without the race detector."
 		fi
 		run . "${TAGS}" ${RACE[@]+"${RACE[@]}"}
+		;;
+	simulation)
+		seed="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
+		echo "The simulation begins with seed ${seed}."
+		run test/simulation "${TAGS}" -count=1 -short -timeout=20m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-1m}"
 		;;
 	tools)
 		build_control_plane fake
@@ -103,10 +109,11 @@ for part in "${@:?say which tests: unit, tools, cluster, node, toolhive}"; do
 		: "${FREEHOLD_TOOLHIVE:?say which release of ToolHive, such as v0.44.0}"
 		export FREEHOLD_NODE="${FREEHOLD_NODE:-required}"
 		build_control_plane real
-		# What depends on ToolHive's programs: they serve, they are kept from writing, they attach again, they are succeeded.
+		# What depends on ToolHive's programs: they serve, they are kept from writing, they attach again, they do what an
+		# MCPServer refers to, they are succeeded.
 		packages=(./node ./takeover)
 		run test "${TAGS}" -count=1 -p=1 -timeout=45m \
-			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTakeover$|^TestHandback$|^TestBothOperators$'
+			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTokens$|^TestPolicyEdit$|^TestToolConfig$|^TestTokenExchange$|^TestTelemetry$|^TestWebhooks$|^TestTakeover$|^TestHandback$|^TestBothOperators$|^TestVirtualMCPServer$'
 		packages=(./...)
 		;;
 	kubernetes)

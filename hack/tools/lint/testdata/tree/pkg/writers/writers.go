@@ -8,5 +8,5 @@ import (
 
 	_ "github.com/freehold-dev/freehold/apis/toolhive/v9"
 	_ "github.com/freehold-dev/freehold/pkg/render"
-	_ "github.com/freehold-dev/freehold/pkg/status" // want depguard:writers
+	_ "github.com/freehold-dev/freehold/pkg/request" // want depguard:writers
 )
