@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command derived writes into files what follows from the tables in the code: from that of field managers in package managers,
-// and that of children in package inventory. Its arguments are the files. It replaces what is between the lines
+// Command derived writes into files what follows from the tables in the code: from those of field managers and of what MCPServers
+// refer to in package managers, and that of children in package inventory. Its arguments are the files. It replaces what is between the lines
 //
 //	BEGIN NAME
 //	END NAME
@@ -28,6 +28,8 @@ func blocks() map[string]string {
 		"who-writes-what":  writersTable(managers.Registry().Writers()),
 		"children":         childrenTable(children),
 		"rights":           rights(children),
+		"config-rights":    configRights(managers.Configs()),
+		"guarded-configs":  matchingConfigs(managers.Configs()),
 		"guarded-children": matching(children, "CREATE", "UPDATE"),
 		"watched-children": matching(children, "UPDATE"),
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -84,6 +85,36 @@ func TestRules(t *testing.T) {
   resources: [roles]
 `
 	if diff := cmp.Diff(want, matching(rows, "CREATE", "UPDATE")); diff != "" {
+		t.Errorf("rules of a policy (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigRules(t *testing.T) {
+	configs := []managers.Config{{Resource: "b"}, {Resource: "a"}}
+	want := `- apiGroups: [toolhive.stacklok.dev]
+  resources:
+  - a
+  - b
+  verbs: [get, list, watch, patch]
+- apiGroups: [toolhive.stacklok.dev]
+  resources:
+  - a/status
+  - b/status
+  verbs: [patch]
+`
+	if diff := cmp.Diff(want, configRights(configs)); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+	want = `- apiGroups: [toolhive.stacklok.dev]
+  resources:
+  - a
+  - a/status
+  - b
+  - b/status
+  apiVersions: [v1alpha1, v1beta1]
+  operations: [CREATE, UPDATE]
+`
+	if diff := cmp.Diff(want, matchingConfigs(configs)); diff != "" {
 		t.Errorf("rules of a policy (-want +got):\n%s", diff)
 	}
 }

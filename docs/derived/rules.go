@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/toolhive"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -24,6 +26,32 @@ func rights(children []*inventory.Child) string {
 			quoted(of.Group), strings.Join(resources, ", "))
 	}
 	return text.String()
+}
+
+// configRights are the rules of a ClusterRole by which the operator reads what MCPServers refer to, and writes its status and finalizer.
+// It creates and deletes none.
+func configRights(configs []managers.Config) string {
+	return rule(configResources(configs, ""), "verbs: [get, list, watch, patch]") + rule(configResources(configs, "/status"), "verbs: [patch]")
+}
+
+// matchingConfigs are the rules by which an admission policy is asked about writes to what MCPServers refer to.
+func matchingConfigs(configs []managers.Config) string {
+	resources := append(configResources(configs, ""), configResources(configs, "/status")...)
+	slices.Sort(resources)
+	return rule(resources, "apiVersions: [v1alpha1, v1beta1]", "operations: [CREATE, UPDATE]")
+}
+
+func configResources(configs []managers.Config, subresource string) (resources []string) {
+	for _, config := range configs {
+		resources = append(resources, config.Resource+subresource)
+	}
+	slices.Sort(resources)
+	return resources
+}
+
+// rule is a rule about resources of ToolHive's group.
+func rule(resources []string, lines ...string) string {
+	return fmt.Sprintf("- apiGroups: [%s]\n  resources:\n  - %s\n  %s\n", toolhive.GroupName, strings.Join(resources, "\n  - "), strings.Join(lines, "\n  "))
 }
 
 // matching are the rules by which an admission policy is asked about operations on the children.
