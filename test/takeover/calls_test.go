@@ -23,13 +23,13 @@ type caller struct {
 // callers call the MCPServers of a fleet, each with a new session every time.
 //
 // A proxy that ToolHive has made refuses connections from the moment on that it is told to stop, and the nodes go on
-// sending it some until they have heard of it; those that it has not accepted yet are reset, whatever was sent on them.
-// Freehold cannot mend that in pods that it has not made. A connection that is refused has carried no request, so it is
-// safe to try again, and that is what clients do, or the mesh for them. Where it is reset, a client may send a request
-// again that changes nothing, as MCP lets a tool say of itself; the test server's tools do. To a request about a session
-// that ended with its proxy the answer is 404, and a client of MCP has to begin a new one then. So none of these is
-// counted as a call that failed; all are told. Each request has a connection of its own: one that is kept would be reset
-// more often, since a request may cross with its end.
+// sending it some until they have heard of it; those that it has not accepted yet are reset, whatever was sent on them,
+// and those that it has not answered when it ends are closed. Freehold cannot mend that in pods that it has not made. A
+// connection that is refused has carried no request, so it is safe to try again, and that is what clients do, or the mesh
+// for them. Where it is reset or closed, a client may send a request again that changes nothing, as MCP lets a tool say of
+// itself; the test server's tools do. To a request about a session that ended with its proxy the answer is 404, and a
+// client of MCP has to begin a new one then. So none of these is counted as a call that failed; all are told. Each request
+// has a connection of its own: one that is kept would be reset more often, since a request may cross with its end.
 type callers []caller
 
 func (w *world) callAll(t *testing.T, members []*member) (all callers) {
@@ -75,7 +75,7 @@ func (all callers) check(t *testing.T, before map[string]components) {
 				first = fmt.Sprintf(", first at %s: %s: %s", told.Time.Format("15:04:05.000"), told.Step, told.Error)
 			}
 		}
-		t.Logf("calls of %s: %d steps, %d failed, %d connections were refused and tried again, %d reset, %d sessions were lost%s",
+		t.Logf("calls of %s: %d steps, %d failed, %d refused connections and %d requests were tried again, %d sessions were lost%s",
 			name, len(steps), failed, redials, resent, again, first)
 		if before[name].replicas(t, harness.Proxy) > 1 && before[name].replicas(t, harness.Backend) > 1 && failed > 0 {
 			t.Errorf("%s, which has several pods of each, failed in %d steps", name, failed)

@@ -47,7 +47,7 @@ func main() {
 	flag.BoolVar(&o.fresh, "fresh", false, "a new session for each call, instead of one until a step fails")
 	flag.DurationVar(&o.patience, "patience", 0,
 		"how long to go on trying what is safe to try again: to connect where that is refused, since nothing has been sent then; "+
-			"once, a request that changes nothing, where the connection is reset before an answer; "+
+			"to send a request that changes nothing, where the connection ends before an answer; "+
 			"and once, after a request about a session that the server does not know, with a new session, as MCP has it")
 	flag.BoolVar(&o.reconnect, "reconnect", false, "a new connection for each request of a session")
 	flag.Parse()
@@ -71,7 +71,7 @@ type step struct {
 	Milliseconds int64 `json:"ms"`
 	// Redials is how often a connection was refused and tried again.
 	Redials int64 `json:"redials,omitempty"`
-	// Resent is how many requests were sent again whose connection was reset.
+	// Resent is how often a request was sent again whose connection had ended before an answer.
 	Resent int64 `json:"resent,omitempty"`
 	// Again tells why the step did not count, and is taken again with a new session.
 	Again string `json:"again,omitempty"`
@@ -117,8 +117,8 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// redial is how long to wait until a connection is tried again that was refused.
-const redial = 50 * time.Millisecond
+// pause is how long to wait until a connection or a request is tried again.
+const pause = 50 * time.Millisecond
 
 // dial connects, and goes on trying for a while where that is refused.
 func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -133,25 +133,33 @@ func (c *client) dial(ctx context.Context, network, address string) (net.Conn, e
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(redial):
+		case <-time.After(pause):
 		}
 	}
 }
 
 // observer notes which requests are about sessions that the server does not know: MCP has it answer 404. The client's
-// library tells that of some of these answers only. And it sends requests again that are reset and may be repeated: a
-// server that closes its listener resets the connections that it has not accepted yet.
+// library tells that of some of these answers only. And it sends requests again that may be repeated and whose connections
+// end: a server that closes its listener resets the connections that it has not accepted yet, one that ends closes those
+// that it has not answered, and either may happen to the same request more than once.
 type observer struct {
 	client *client
 	next   http.RoundTripper
 }
 
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
 	response, err := o.next.RoundTrip(r)
-	if errors.Is(err, syscall.ECONNRESET) && o.client.patience > 0 && o.client.repeatable.Load() && r.GetBody != nil {
-		again := r.Clone(r.Context())
-		if again.Body, err = r.GetBody(); err != nil {
+	for hungUp(err) && time.Since(began) < o.client.patience && o.client.repeatable.Load() && r.GetBody != nil {
+		select {
+		case <-r.Context().Done():
 			return nil, err
+		case <-time.After(pause):
+		}
+		again := r.Clone(r.Context())
+		var broken error
+		if again.Body, broken = r.GetBody(); broken != nil {
+			return nil, broken
 		}
 		o.client.resent.Add(1)
 		response, err = o.next.RoundTrip(again)
@@ -160,6 +168,11 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.client.unknown.Store(true)
 	}
 	return response, err
+}
+
+// hungUp tells whether a connection was reset or closed before there was an answer.
+func hungUp(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // client holds a session from one call to the next.

@@ -126,8 +126,8 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// failingOnce serves an MCP server with a tool of these annotations, and answers its first call with fail.
-func failingOnce(annotations *mcp.ToolAnnotations, fail func(http.ResponseWriter)) http.Handler {
+// failing serves an MCP server with a tool of these annotations, and answers its first calls with fail, so many times.
+func failing(times int, annotations *mcp.ToolAnnotations, fail func(http.ResponseWriter)) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "echo", Annotations: annotations}, func(context.Context, *mcp.CallToolRequest, struct {
 		Text string `json:"text"`
@@ -135,11 +135,11 @@ func failingOnce(annotations *mcp.ToolAnnotations, fail func(http.ResponseWriter
 	) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hi"}}}, nil, nil
 	})
-	handler, failed := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), false
+	handler, failures := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), 0
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err == nil && !failed && bytes.Contains(body, []byte("tools/call")) {
-			failed = true
+		if err == nil && failures < times && bytes.Contains(body, []byte("tools/call")) {
+			failures++
 			fail(w)
 			return
 		}
@@ -153,7 +153,7 @@ func TestPatience(t *testing.T) {
 	address := closed.Listener.Addr().String()
 	closed.Close()
 	// It forgets a session, once.
-	late := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: failingOnce(nil, func(w http.ResponseWriter) {
+	late := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: failing(1, nil, func(w http.ResponseWriter) {
 		http.Error(w, "session not found", http.StatusNotFound)
 	})}
 	// If it cannot listen, the client fails, which is told.
@@ -200,29 +200,37 @@ func hangs(t *testing.T) string {
 	return server.URL
 }
 
-// TestReset has a server that resets the first connection of a session's first call.
-func TestReset(t *testing.T) {
-	for name, readOnly := range map[string]bool{"a tool that changes nothing": true, "a tool that may change something": false} {
-		t.Run(name, func(t *testing.T) {
-			listening := httptest.NewServer(failingOnce(&mcp.ToolAnnotations{ReadOnlyHint: readOnly}, func(w http.ResponseWriter) {
-				connection, _, err := http.NewResponseController(w).Hijack()
-				if err == nil {
-					// Without lingering, the end of a connection is a reset.
-					err = errors.Join(connection.(*net.TCPConn).SetLinger(0), connection.Close())
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}))
-			t.Cleanup(listening.Close)
-			told, err := steps(t, options{
-				url: listening.URL, transport: "streamable-http", tool: "echo", text: "hi", repeat: 1, timeout: time.Minute,
-				patience: time.Minute, reconnect: true,
-			})
-			last := told[len(told)-1]
-			if failed := err != nil; failed == readOnly || last.Step != "tools/call" || (last.Resent == 1) != readOnly {
-				t.Errorf("it ended with %v after %+v", err, told)
+// TestHangUp has a server that ends connections of a session's first call before it answers.
+func TestHangUp(t *testing.T) {
+	hangUp := func(ends func(*net.TCPConn) error) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				err = ends(connection.(*net.TCPConn))
 			}
-		})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for name, ends := range map[string]func(*net.TCPConn) error{
+		// Without lingering, the end of a connection is a reset.
+		"reset":  func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
+		"closed": (*net.TCPConn).Close,
+	} {
+		for tool, readOnly := range map[string]bool{"changes nothing": true, "may change something": false} {
+			t.Run(name+", a tool that "+tool, func(t *testing.T) {
+				listening := httptest.NewServer(failing(2, &mcp.ToolAnnotations{ReadOnlyHint: readOnly}, hangUp(ends)))
+				t.Cleanup(listening.Close)
+				told, err := steps(t, options{
+					url: listening.URL, transport: "streamable-http", tool: "echo", text: "hi", repeat: 1, timeout: time.Minute,
+					patience: time.Minute, reconnect: true,
+				})
+				last := told[len(told)-1]
+				if failed := err != nil; failed == readOnly || last.Step != "tools/call" || (last.Resent == 2) != readOnly {
+					t.Errorf("it ended with %v after %+v", err, told)
+				}
+			})
+		}
 	}
 }
