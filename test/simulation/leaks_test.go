@@ -6,8 +6,16 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 var (
@@ -15,19 +23,34 @@ var (
 	fleet  = flag.Int("fleet", 10, "how many MCPServers TestLeaks creates each time")
 )
 
-// TestLeaks creates and deletes MCPServers again and again. What an operator keeps of them is gone with them: goroutines, and
-// memory, are after the last cycle what they were after the second.
+// stepsEach is more than it takes to create and to delete an MCPServer.
+const stepsEach = 2_000
+
+// TestLeaks creates and deletes MCPServers again and again. What an operator keeps of them is gone with them: goroutines,
+// memory and series of metrics are after the last cycle what they were after the second.
 func TestLeaks(t *testing.T) {
 	Run(t, *seed, func(s *Simulation) {
-		s.Start()
+		s.Endless = max(endless, *fleet*stepsEach)
+		o := s.Start()
+		metrics.SetSource(o)
+		defer metrics.SetSource(nil)
 		s.Settle()
 		var goroutines int
 		var memory uint64
+		var series []string
 		for cycle := range *cycles {
 			for i := range *fleet {
 				s.createServer(fmt.Sprint("server-", i), fields{"transport": []string{"streamable-http", "stdio"}[i%2]})
 			}
 			s.Settle()
+			for i := range *fleet / 2 {
+				// Their backends are written by two, which is told in metrics until they are gone.
+				s.editAs("helm", "apps", "StatefulSet", fmt.Sprint("server-", 2*i), func(content fields) { setImage(content, "example.com/other") })
+			}
+			s.Settle()
+			if told := allSeries(t); told[metrics.Conflicts] != float64(*fleet/2) {
+				t.Errorf("cycle %d: %v conflicts are told of, not %d", cycle, told[metrics.Conflicts], *fleet/2)
+			}
 			for i := range *fleet {
 				s.delete(toolhive, "MCPServer", fmt.Sprint("server-", i))
 			}
@@ -37,21 +60,62 @@ func TestLeaks(t *testing.T) {
 					t.Errorf("%s %s is left", k.Kind, access(obj).GetName())
 				}
 			}
+			s.oracle.report()
 			s.Server.Compact() // The history is the server's memory, not the operator's.
 			runtime.GC()
 			runtime.GC() // Pools are emptied by the second one.
 			var now runtime.MemStats
 			runtime.ReadMemStats(&now)
-			t.Logf("cycle %d: %d goroutines, %d KiB", cycle, runtime.NumGoroutine(), now.HeapAlloc>>10)
-			if cycle == 1 {
-				goroutines, memory = runtime.NumGoroutine(), now.HeapAlloc
+			told := allSeries(t)
+			t.Logf("cycle %d: %d steps, %d goroutines, %d KiB, %d series", cycle, s.Steps, runtime.NumGoroutine(), now.HeapAlloc>>10, len(told))
+			if told[metrics.Conflicts] != 0 {
+				t.Errorf("cycle %d: %v conflicts are left", cycle, told[metrics.Conflicts])
 			}
-			if cycle > 1 && runtime.NumGoroutine() > goroutines {
+			for name := range told {
+				if strings.Contains(name, "server-") {
+					t.Errorf("cycle %d: %s is still told of", cycle, name)
+				}
+			}
+			if cycle == 1 {
+				goroutines, memory, series = runtime.NumGoroutine(), now.HeapAlloc, slices.Sorted(maps.Keys(told))
+			}
+			if cycle < 2 {
+				continue
+			}
+			if runtime.NumGoroutine() > goroutines {
 				t.Errorf("cycle %d: %d goroutines, %d after the second one", cycle, runtime.NumGoroutine(), goroutines)
 			}
-			if cycle > 1 && now.HeapAlloc > memory+memory/20 {
+			if now.HeapAlloc > memory+memory/20 {
 				t.Errorf("cycle %d: %d KiB are in use, %d after the second one", cycle, now.HeapAlloc>>10, memory>>10)
+			}
+			if diff := cmp.Diff(series, slices.Sorted(maps.Keys(told))); diff != "" {
+				t.Errorf("cycle %d: there are other series than after the second one (-second +now):\n%s", cycle, diff)
 			}
 		}
 	})
+}
+
+// allSeries returns all series that the operator serves, and the sums of those of one name. Other tests of this process have
+// operators that count too; what is a gauge is asked of the one operator that is its source.
+func allSeries(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += "," + label.GetName() + "=" + label.GetValue()
+			}
+			value := metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			all[name] = value
+			if name != family.GetName() {
+				all[family.GetName()] += value
+			}
+		}
+	}
+	return all
 }

@@ -228,7 +228,7 @@ func (s *Simulation) until(is func() bool) {
 		if !s.Step() {
 			s.wait1()
 		}
-		if s.Steps-began > endless {
+		if s.Steps-began > s.Endless {
 			s.t.Fatalf("it never happens; the last steps were:\n%s", strings.Join(s.last(30), "\n"))
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 	calm = 11 * time.Minute
 	// stepTime is how long each step takes, so that back-offs end while others work.
 	stepTime = 10 * time.Millisecond
-	// endless is how many steps a history may have before it counts as one that does not end.
+	// endless is how many steps there may be from one rest to the next before a history counts as one that does not end.
 	endless = 20_000
 )
 
@@ -54,6 +55,8 @@ type Simulation struct {
 	Record bool
 	// Namespace is where users act.
 	Namespace string
+	// Endless is how many steps there may be from one rest to the next; endless by default.
+	Endless int
 
 	t         *testing.T
 	random    *rand.Rand
@@ -124,6 +127,8 @@ func (c *call) String() string {
 
 // Operator is one process of the operator.
 type Operator struct {
+	*controller.Controller
+
 	name  string
 	stop  context.CancelFunc
 	ended chan error
@@ -143,7 +148,7 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			t.Fatal(err)
 		}
 		s := &Simulation{
-			Server: server, Namespace: "shop", t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds),
+			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds),
 		}
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
@@ -185,7 +190,7 @@ func (s *Simulation) Start() *Operator {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c, err := controller.New(controller.Config{Core: core, Servers: servers, Workers: 1})
+	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Workers: 1, Observer: metrics.NewOutcomes()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -194,7 +199,7 @@ func (s *Simulation) Start() *Operator {
 	s.mu.Lock()
 	s.operators = append(s.operators, o)
 	s.mu.Unlock()
-	go func() { o.ended <- c.Run(ctx) }()
+	go func() { o.ended <- o.Run(ctx) }()
 	return o
 }
 
@@ -356,8 +361,8 @@ func (s *Simulation) Settle() {
 	for quiet := time.Duration(0); quiet < calm; {
 		version := s.Server.Version()
 		for s.Step() {
-			if s.Steps-began > endless {
-				s.t.Fatalf("no rest after %d steps; the last were:\n%s", endless, strings.Join(s.last(30), "\n"))
+			if s.Steps-began > s.Endless {
+				s.t.Fatalf("no rest after %d steps; the last were:\n%s", s.Endless, strings.Join(s.last(30), "\n"))
 			}
 		}
 		if s.Server.Version() != version {
