@@ -36,8 +36,9 @@ type loss struct {
 	halt func(t *testing.T, ns *harness.Namespace, running *operator.Process) (resume func())
 	// keepers are managers that may keep what is not ours.
 	keepers []string
-	// remade tells that the objects are others than before: proxies that may have read another ConfigMap are replaced.
-	remade bool
+	// remade is set where the objects are others than before: proxies that may have read another ConfigMap are replaced, and
+	// that so many times at most. An operator that sees the two ConfigMaps one after the other may write twice.
+	remade int
 }
 
 var losses = map[string]loss{
@@ -48,9 +49,9 @@ var losses = map[string]loss{
 		keepers: []string{ownership.BeforeFirstApply},
 	},
 	"reset-while-down": {lose: resetFields, halt: whileDown, keepers: []string{ownership.BeforeFirstApply}},
-	"restored":         {lose: restoreCopy, children: true, halt: whileFrozen, keepers: []string{velero}, remade: true},
+	"restored":         {lose: restoreCopy, children: true, halt: whileFrozen, keepers: []string{velero}, remade: 2},
 	"restored-while-down": {
-		lose: restoreCopy, children: true, halt: whileDown, keepers: []string{velero}, remade: true,
+		lose: restoreCopy, children: true, halt: whileDown, keepers: []string{velero}, remade: 1,
 	},
 	"first-apply-of-another": {
 		lose: func(t *testing.T, ns *harness.Namespace, server string, component harness.Component) {
@@ -156,10 +157,10 @@ func TestLostClaims(t *testing.T) {
 				}
 				want[item] += len(harness.Managers(server, component))
 			}
-			if l.remade {
+			if l.remade > 0 {
 				want[string(harness.Proxy)]++
 			}
-			checkLossWrites(t, ns, name, mark, want)
+			checkLossWrites(t, ns, name, mark, want, max(0, l.remade-1))
 			l.check(t, ns, name, claims, unowned)
 
 			mark = ns.Mark(t)
@@ -169,7 +170,7 @@ func TestLostClaims(t *testing.T) {
 			})
 			ns.AwaitSettled(t, name)
 			ns.AwaitNoConflict(t, name)
-			checkLossWrites(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"))
+			checkLossWrites(t, ns, name, mark, harness.Once("runconfig", "backend", "proxy"), 0)
 			checkEdited(t, ns, name)
 			l.check(t, ns, name, nil, unowned)
 			env.Numbers.Add("lost claims: objects to which they came back", len(components))
@@ -296,15 +297,16 @@ func allOwnerless(t *testing.T, objects map[harness.Component]*unstructured.Unst
 }
 
 // checkLossWrites holds the writes since the mark against what they should be. There may be an event for each of them,
-// and not more than three writes of the status.
-func checkLossWrites(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.WriteCount) {
+// not more than three writes of the status, and some spare ones of the proxy.
+func checkLossWrites(t *testing.T, ns *harness.Namespace, name string, since audit.Mark, want harness.WriteCount, spare int) {
 	t.Helper()
 	ns.AwaitCalm(t, name)
 	edits := 0
 	for _, n := range want {
 		edits += n
 	}
-	count := harness.CountWrites(name, ns.Writes(t, since))
+	writes := ns.Writes(t, since)
+	count := harness.CountWrites(name, writes)
 	if count["event"] > edits || count["status"] > 3 {
 		t.Errorf("there were %d writes of events and %d of the status", count["event"], count["status"])
 	}
@@ -313,7 +315,13 @@ func checkLossWrites(t *testing.T, ns *harness.Namespace, name string, since aud
 			t.Errorf("%d writes of the %s were refused, and others wrote it %d times", lost, component, others)
 		}
 	}
+	if more := count[string(harness.Proxy)] - want[string(harness.Proxy)]; more > 0 && more <= spare {
+		want[string(harness.Proxy)] += more
+	}
 	if diff := cmp.Diff(want, count.Without("event", "status")); diff != "" {
 		t.Errorf("what was written is not what should have been (-want +got):\n%s", diff)
+		for _, e := range writes {
+			t.Logf("%s: %.1000s", e, e.Body)
+		}
 	}
 }
