@@ -19,7 +19,7 @@ func (w *workloads) tendStatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod)
 	if set.DeletionTimestamp != nil {
 		return
 	}
-	revision := set.Name + "-" + hashOf(&set.Spec.Template)
+	revision := set.Name + "-" + w.revisions[&set.Spec.Template]
 	byName := map[string]*corev1.Pod{}
 	for _, pod := range pods {
 		byName[pod.Name] = pod

@@ -44,6 +44,8 @@ type workloads struct {
 	containers                           int
 	seen                                 uint64
 	tasks                                []task
+	// revisions are those of the templates of present objects, which never change: another version is another object.
+	revisions map[*corev1.PodTemplateSpec]string
 }
 
 func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads {
@@ -58,6 +60,14 @@ func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads 
 func (w *workloads) waiting() []task {
 	if version := w.server.Version(); version != w.seen {
 		w.seen, w.tasks = version, nil
+		earlier := w.revisions
+		w.revisions = make(map[*corev1.PodTemplateSpec]string, len(earlier))
+		revisionOf := func(template *corev1.PodTemplateSpec) string {
+			if _, known := earlier[template]; !known {
+				return hashOf(template)
+			}
+			return earlier[template]
+		}
 		pods := map[types.UID][]*corev1.Pod{}
 		for _, obj := range w.server.List(w.pods) {
 			pod := obj.(*corev1.Pod)
@@ -76,10 +86,12 @@ func (w *workloads) waiting() []task {
 		}
 		for _, obj := range w.server.List(w.deployments) {
 			deployment := obj.(*appsv1.Deployment)
+			w.revisions[&deployment.Spec.Template] = revisionOf(&deployment.Spec.Template)
 			w.tendDeployment(deployment, replicaSets[deployment.UID])
 		}
 		for _, obj := range w.server.List(w.sets) {
 			set := obj.(*appsv1.StatefulSet)
+			w.revisions[&set.Spec.Template] = revisionOf(&set.Spec.Template)
 			w.tendStatefulSet(set, pods[set.UID])
 		}
 		w.collect()
@@ -188,7 +200,7 @@ func (w *workloads) tendDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaS
 	if d.DeletionTimestamp != nil {
 		return
 	}
-	revision := hashOf(&d.Spec.Template)
+	revision := w.revisions[&d.Spec.Template]
 	name := d.Name + "-" + revision
 	var current *appsv1.ReplicaSet
 	var others []*appsv1.ReplicaSet
