@@ -103,6 +103,7 @@ type Controller struct {
 	takes          takes
 	rollouts       *rolloutTracker
 	unreported     unreported
+	overwritten    *overwritten
 	rests          *rests
 	hidden         *hidden
 	confirmations  *confirmations
@@ -157,6 +158,7 @@ func New(config Config) (*Controller, error) {
 			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
 		syncBackoff:   newSyncBackoff(config.Clock),
 		capBackoff:    newCapBackoff(config.Clock),
+		overwritten:   newOverwritten(config.Clock),
 		proxyRecovery: newProxyRecovery(),
 		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock), rests: newRests(),
 		confirmations: newConfirmations(config.Clock),

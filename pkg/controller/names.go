@@ -69,6 +69,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.rollouts.forget(key)
 	c.rests.forget(key)
 	c.unreported.forget(key)
+	c.overwritten.forget(key)
 	c.takeovers.release(key)
 	c.configRollouts.release(key)
 	c.takes.forget(key)
