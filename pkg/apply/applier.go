@@ -85,12 +85,21 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
 	}
 	// Apart from what the writer itself knows of the object, for the one to whom it does belong.
-	if a.requests.refuse("not for "+refusal.Writer, refusal.Object, what) {
+	if a.requests.refuse("not for "+refusal.Writer, refusal.Object, what, entry{}) {
 		out.Action = ActionRefused
 	}
 	out.RetryAfter = what.refused.left(a.clock.Now())
 	a.Note(ctx, out)
 	return out
+}
+
+// RefuseUnread is Refuse for an object that could not be read, which has to be known before anything is written.
+func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef, cause error) Outcome {
+	refusal, ok := errors.AsType[*Refusal](classify(cause, fieldmanager.Writer{Name: writer}, ref, nil))
+	if !ok {
+		refusal = &Refusal{Class: ClassTransient, Writer: writer, Object: ref, Reason: oneLine(cause.Error()), Cause: cause}
+	}
+	return a.Refuse(ctx, refusal, nil)
 }
 
 // Hold is for a write that a controller decides not to send, since other managers hold what it would write: SetAside has found the

@@ -208,7 +208,7 @@ func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req
 	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 		a.out.Action, a.out.Err = ActionRefused, err
 		what.refused = &refused{err: err}
-		requests.refuse(w.manager.Name+takes, a.Object, what)
+		requests.refuse(w.manager.Name+takes, a.Object, what, last)
 		a.out.RetryAfter = what.refused.left(a.now)
 		return a.out
 	}

@@ -168,11 +168,18 @@ func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 }
 
 // refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
-func (m *requestCache) refuse(writer string, ref ObjectRef, what entry) (fresh bool) {
+//
+// began is what was remembered when the attempt began, the zero entry for nothing. An attempt to take what is contested is refused
+// twice: with the conflict, which has no wait, and then for what keeps the fields from being taken. The latter follows on what the
+// attempt before it ended with; it would begin anew each time otherwise, and never wait any longer.
+func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (fresh bool) {
 	var before *refused
 	last := m.recall(writer, ref)
 	if last.object == what.object && last.intent == what.intent {
 		before = last.refused
+	}
+	if before != nil && before.until.IsZero() && began.object == what.object && began.intent == what.intent && began.refused != nil {
+		before = began.refused
 	}
 	what.refused.conflict, _ = errors.AsType[*ConflictError](what.refused.err)
 	if last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {

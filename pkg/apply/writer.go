@@ -391,7 +391,7 @@ func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh boo
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)
 	}
-	fresh = requests.refuse(w.manager.Name, a.Object, what)
+	fresh = requests.refuse(w.manager.Name, a.Object, what, a.last)
 	a.out.RetryAfter = what.refused.left(requests.clock.Now())
 	return fresh
 }

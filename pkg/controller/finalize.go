@@ -34,10 +34,8 @@ func (p *pass) finalize(ctx context.Context) {
 	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, managers.Finalizer, "") == nil {
 		return // It is for ToolHive's operator to do.
 	}
-	if err := p.revealAll(ctx, p.view); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read what may be left of the children")
-		p.retry = retryBackoff
-		return
+	if !p.reveal(ctx) {
+		return // What is left of the children has to be known.
 	}
 	deletion := decideDeletion(p.view)
 	for _, ref := range deletion.doomed {

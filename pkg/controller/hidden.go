@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // hidden remembers the objects that have the name of a child and that no informer shows, for want of the label that it
@@ -175,8 +176,8 @@ func (c *Controller) readHidden(ctx context.Context, ref apply.ObjectRef) (found
 }
 
 // revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
-// the rest, and a child that has lost its label is to go with its MCPServer.
-func (c *Controller) revealAll(ctx context.Context, v *view) error {
+// the rest, and a child that has lost its label is to go with its MCPServer. When a name cannot be read, it is that of unread.
+func (c *Controller) revealAll(ctx context.Context, v *view) (unread apply.ObjectRef, err error) {
 	for _, ref := range c.places(v.key) {
 		if v.children[ref] != nil || c.hidden.isAbsent(ref, v.server.UID) {
 			continue
@@ -184,7 +185,7 @@ func (c *Controller) revealAll(ctx context.Context, v *view) error {
 		found, _, err := c.readHidden(ctx, ref)
 		switch {
 		case err != nil:
-			return err
+			return ref, err
 		case found == nil:
 			c.hidden.noteAbsent(ref, v.server.UID)
 		default:
@@ -193,7 +194,17 @@ func (c *Controller) revealAll(ctx context.Context, v *view) error {
 			}
 		}
 	}
-	return nil
+	return unread, nil
+}
+
+// reveal is revealAll, and refuses to write what cannot be read. It reports whether all was read.
+func (p *pass) reveal(ctx context.Context) bool {
+	unread, err := p.revealAll(ctx, p.view)
+	if err == nil {
+		return true
+	}
+	p.recordOutcome(p.applier.RefuseUnread(ctx, takeover.MainWriter(unread), unread, err))
+	return false
 }
 
 // readChild reads an object from the API server; nil when there is none.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -112,6 +114,44 @@ func TestRepeatedRefusalOfACreationIsLookedAtOnce(t *testing.T) {
 		<-time.After(apply.LongestWait)
 		o.rest()
 		refuse("exceeded quota", "once it was there")
+	})
+}
+
+// What ToolHive may have made without labels has to be known before anything is taken over. As long as it cannot be read, that is
+// tried after waits that grow, and a condition says so.
+func TestTakeoverOfWhatCannotBeRead(t *testing.T) {
+	operate(t, nil, nil, func(t *testing.T, o *operating) {
+		var reads atomic.Int32
+		o.arriving.set(func(r *apiserver.Request) error {
+			if r.Verb != "get" || r.Kind.Kind != "Role" {
+				return nil
+			}
+			reads.Add(1)
+			return apierrors.NewServiceUnavailable("later")
+		})
+		for _, object := range byToolHive("web", "5") {
+			o.add(object)
+		}
+		<-time.After(time.Hour)
+		o.rest()
+		if n := reads.Load(); n < 10 || n > 40 {
+			t.Errorf("%d reads in an hour, want some and few", n)
+		}
+		status, reason, message := o.condition("web", v1beta1.ConditionApplied)
+		if status != metav1.ConditionFalse || reason != v1beta1.ReasonRetrying || !strings.Contains(message, "role.rbac.authorization.k8s.io/web-proxy-runner") {
+			t.Errorf("Applied is %s because of %s: %s", status, reason, message)
+		}
+		for _, write := range o.took() {
+			if !strings.Contains(write, " MCPServer/web") {
+				t.Errorf("%s, although nothing may be taken over", write)
+			}
+		}
+		o.arriving.set(nil)
+		<-time.After(apply.LongestWait)
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionTrue {
+			t.Errorf("at last Applied is %s because of %s: %s", status, reason, message)
+		}
 	})
 }
 

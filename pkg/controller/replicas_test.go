@@ -6,15 +6,18 @@ package controller
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -217,6 +220,43 @@ func TestStdioThatIsToHaveNoPodGoesBackToNone(t *testing.T) {
 				o.expectTier(w, "scaled up", 0, []string{w.writer}, []string{applied, edited, applied})
 				if _, _, message := o.condition("web", v1beta1.ConditionStdioReplicaCapped); !strings.Contains(message, "to 5; it is set back to 0: ") {
 					t.Errorf("StdioReplicaCapped says %s", message)
+				}
+			})
+		})
+	}
+}
+
+// A number of replicas that cannot be set back, as the API server refuses the edit that takes it, is tried after waits that grow.
+func TestRefusedTakeOfReplicasWaits(t *testing.T) {
+	for name, w := range workloads {
+		t.Run(name, func(t *testing.T) {
+			server := newServer("web")
+			server.Spec.Transport = v1beta1.TransportStdio
+			operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				var refused atomic.Int32
+				o.before.set(func(w write) error {
+					if w.verb != "edit" {
+						return nil
+					}
+					refused.Add(1)
+					return apierrors.NewServiceUnavailable("later")
+				})
+				w.scale(o.apiServer, 3)
+				<-time.After(20 * time.Minute)
+				o.rest()
+				if n := refused.Load(); n < 10 || n > 20 {
+					t.Errorf("%d edits in twenty minutes, want some and few", n)
+				}
+				status, reason, message := o.condition("web", v1beta1.ConditionApplied)
+				if status != metav1.ConditionFalse || reason != v1beta1.ReasonRetrying || !strings.Contains(message, "/web: ") {
+					t.Errorf("Applied is %s because of %s: %s", status, reason, message)
+				}
+				o.before.set(nil)
+				<-time.After(apply.LongestWait)
+				o.rest()
+				if got := w.number(o.apiServer); got != 1 {
+					t.Errorf("%d replicas at last", got)
 				}
 			})
 		})

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -126,10 +125,11 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 		}
 	}
 	if admission == takesOver {
-		if err := p.revealAll(ctx, p.view); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot read what ToolHive may have made without labels")
-			p.retry = retryBackoff
-			return false
+		if !p.reveal(ctx) {
+			if !slices.ContainsFunc(p.refused, isNews) {
+				return false // It should be over in a moment.
+			}
+			p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.
 		}
 		p.takeover.survey()
 	}
