@@ -40,6 +40,8 @@ type Answer struct {
 	Watch *Watch
 	// Broken, if set, is why there is no answer: the connection broke.
 	Broken error
+	// Torn, if set, is what the client gets where the body ends: the connection broke while the answer was on its way.
+	Torn error
 }
 
 // Interceptor is between a client and the server. It carries a request out by calling serve, may wait before and after,
@@ -109,11 +111,20 @@ func (t *transport) RoundTrip(from *http.Request) (*http.Response, error) {
 		Request: from, ContentLength: int64(len(answer.Body)), Body: io.NopCloser(bytes.NewReader(answer.Body)),
 	}
 	maps.Copy(response.Header, answer.Header)
+	if answer.Torn != nil {
+		response.Body, response.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(answer.Body), torn{answer.Torn})), -1
+	}
 	if answer.Watch != nil {
 		response.Body, response.ContentLength = answer.Watch, -1
 	}
 	return response, nil
 }
+
+// torn is the end of a body that breaks off.
+type torn struct{ err error }
+
+// Read returns why there is no more.
+func (t torn) Read([]byte) (int, error) { return 0, t.err }
 
 // serve carries out a request.
 func (s *Server) serve(r *Request, heldEvents bool) Answer {

@@ -31,13 +31,20 @@ type Watch struct {
 
 	mu sync.Mutex
 	// frames are events that have not been read. Those before released may be.
-	frames   [][]byte
+	frames   []frame
 	released int
 	// held is set while events wait for Deliver.
 	held bool
 	// rest of a frame that is being read.
 	rest        []byte
 	cut, closed bool
+}
+
+// frame is an event as the client reads it, and what it is about.
+type frame struct {
+	encoded         []byte
+	event           watch.EventType
+	namespace, name string
 }
 
 // watch begins to watch. The caller has the lock.
@@ -100,7 +107,7 @@ func (w *Watch) see(c change) {
 }
 
 func (w *Watch) send(event watch.EventType, o *object) {
-	w.frame(event, o.json())
+	w.queue(frame{frameOf(event, o.json()), event, access(o.live).GetNamespace(), access(o.live).GetName()})
 }
 
 // sendInitialEnd says that the initial events have all been sent.
@@ -115,7 +122,7 @@ func (w *Watch) sendInitialEnd(version uint64) {
 	if err != nil {
 		panic(err) // strings are always JSON
 	}
-	w.frame(watch.Bookmark, mark)
+	w.queue(frame{encoded: frameOf(watch.Bookmark, mark), event: watch.Bookmark})
 }
 
 // frameOf encodes an event as a client reads it.
@@ -123,13 +130,13 @@ func frameOf(event watch.EventType, object []byte) []byte {
 	return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", event, object)
 }
 
-func (w *Watch) frame(event watch.EventType, object []byte) {
+func (w *Watch) queue(f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cut || w.closed {
 		return
 	}
-	w.frames = append(w.frames, frameOf(event, object))
+	w.frames = append(w.frames, f)
 	if !w.held {
 		w.released = len(w.frames)
 		w.signal()
@@ -157,14 +164,8 @@ func (w *Watch) Next() (event watch.EventType, namespace, name string) {
 	if w.released >= len(w.frames) {
 		return "", "", ""
 	}
-	var frame struct {
-		Type   watch.EventType
-		Object metav1.PartialObjectMetadata
-	}
-	if json.Unmarshal(w.frames[w.released], &frame) != nil {
-		return "", "", ""
-	}
-	return frame.Type, frame.Object.Namespace, frame.Object.Name
+	next := w.frames[w.released]
+	return next.event, next.namespace, next.name
 }
 
 // Deliver lets the client have the event that waits longest.
@@ -206,7 +207,7 @@ func (w *Watch) Expire() {
 	if w.cut || w.closed {
 		return
 	}
-	w.frames = append(w.frames[:w.released], frameOf(watch.Error, status))
+	w.frames = append(w.frames[:w.released], frame{encoded: frameOf(watch.Error, status), event: watch.Error})
 	w.released, w.cut = len(w.frames), true
 	w.signal()
 }
@@ -246,7 +247,7 @@ func (w *Watch) read(p []byte) (int, error) {
 			}
 			return 0, nil
 		}
-		w.rest, w.frames, w.released = w.frames[0], w.frames[1:], w.released-1
+		w.rest, w.frames, w.released = w.frames[0].encoded, w.frames[1:], w.released-1
 	}
 	n := copy(p, w.rest)
 	w.rest = w.rest[n:]
