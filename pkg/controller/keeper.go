@@ -44,6 +44,7 @@ type configKeeper struct {
 	*Controller
 	queue     workqueue.TypedDelayingInterface[configKey]
 	backoff   *backoff[configKey]
+	unwritten unwritten
 	referrers *referrers
 
 	mu sync.Mutex
@@ -184,6 +185,7 @@ func (k *configKeeper) sync(ctx, watching context.Context, key configKey) (again
 
 // forget drops what is kept of an object that is gone.
 func (k *configKeeper) forget(p *configPass) {
+	k.unwritten.forget(p.ref)
 	k.applier.Forget(p.ref)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -263,6 +265,7 @@ func (p *configPass) report(ctx context.Context, users []string) {
 	req.Aside = aside
 	before := conditionsOf(p.live)
 	done := p.write(ctx, manager, req)
+	p.unwritten.note(p.ref, done, p.config.Clock.Now())
 	if done {
 		p.recordEvents(newsOfConfig(before, conditionsOf(p.live)))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,6 +276,30 @@ func TestConfigIsRefused(t *testing.T) {
 		allow()
 		<-time.After(11 * time.Minute)
 		checkWrites(t, "in the end", o.tookOn(), oidcFinalizerWrite, oidcStatusWrite)
+	})
+}
+
+// A status that is refused is the same one when it is tried again, so its waits grow as well.
+func TestStatusOfConfigIsRefused(t *testing.T) {
+	operate(t, nil, keeping, func(t *testing.T, o *operating) {
+		var refused atomic.Int32
+		o.before.set(func(w write) error {
+			if w.kind != "MCPOIDCConfig" || w.subresource != "status" {
+				return nil
+			}
+			refused.Add(1)
+			return apierrors.NewServiceUnavailable("later")
+		})
+		o.add(newIDP())
+		<-time.After(20 * time.Minute)
+		if n := refused.Load(); n < 5 || n > 20 {
+			t.Errorf("%d tries within twenty minutes", n)
+		}
+		o.before.set(nil)
+		<-time.After(11 * time.Minute)
+		if c := conditionsOf(o.idp()); len(c) == 0 {
+			t.Error("nothing is said in the end")
+		}
 	})
 }
 

@@ -79,7 +79,7 @@ func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...s
 // statusIntent is what is to be said of the object, and who says it. Users are what keeps it from being deleted, and contested
 // describes a conflict about it; both are empty for none. known is false while the members of a group are not known.
 func (p *configPass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
-	intents, now := intentsOf(p.row, p.key.ObjectName), p.config.Clock.Now()
+	intents, now := intentsOf(p.row, p.key.ObjectName), p.unwritten.since(p.ref, p.config.Clock.Now())
 	if !p.row.IsGroup() {
 		return intents.status(configStatusConfig(computeConfigStatus(p.live, users, contested, now))), managers.ConfigStatus, true
 	}

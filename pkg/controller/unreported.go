@@ -5,9 +5,12 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
 // unreported remembers the conditions that the API server did not take. When they are computed anew they keep the times of
@@ -30,5 +33,29 @@ func (u *unreported) note(server cache.ObjectName, err error, conditions []metav
 	}
 	u.conditions.Store(server, conditions)
 }
+
+// unwritten remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
+// status is new since then, for the same reason.
+type unwritten struct {
+	times sync.Map // apply.ObjectRef -> time.Time
+}
+
+func (u *unwritten) since(ref apply.ObjectRef, now time.Time) time.Time {
+	if at, ok := u.times.Load(ref); ok {
+		return at.(time.Time)
+	}
+	return now
+}
+
+// note remembers that a status was not written, from the first time on, and forgets it once one is.
+func (u *unwritten) note(ref apply.ObjectRef, written bool, now time.Time) {
+	if written {
+		u.forget(ref)
+		return
+	}
+	u.times.LoadOrStore(ref, now)
+}
+
+func (u *unwritten) forget(ref apply.ObjectRef) { u.times.Delete(ref) }
 
 func (u *unreported) forget(server cache.ObjectName) { u.conditions.Delete(server) }
