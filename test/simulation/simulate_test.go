@@ -69,7 +69,6 @@ func (sum *tally) faultsTotal() (n int) {
 func TestSimulate(t *testing.T) {
 	sum := &tally{histories: map[string]int{}, faults: map[Fault]int{}}
 	began := time.Now()
-	references := sync.Map{}
 	all := scenarios()
 	var next atomic.Uint64
 	t.Run("lanes", func(t *testing.T) {
@@ -102,22 +101,21 @@ func TestSimulate(t *testing.T) {
 							sum.add("stories", end.steps, 0, end.faults, false)
 							return
 						}
-						reference, known := references.Load(sc.name)
-						if !known {
-							reference = play(t, sc, *seed)
-							references.Store(sc.name, reference)
-						}
+						reference := referenceOf(t, sc)
 						if number%8 == 3 {
 							end := playWith(t, sc, current, func(s *Simulation) { s.Trouble(faultsPerHistory, Faults()...) })
-							compare(t, fmt.Sprint(sc.name, " in trouble, seed ", current), reference.(outcome), end)
+							compare(t, fmt.Sprint(sc.name, " in trouble, seed ", current), reference, end)
 							failed = false
 							sum.add("scenarios in trouble", end.steps, 0, end.faults, t.Failed())
 							return
 						}
 						random := rand.New(rand.NewPCG(current, 2))
-						crashes := []crash{{1 + random.IntN(reference.(outcome).requests), Phase(random.IntN(3))}, {1 + random.IntN(5), Phase(random.IntN(3))}}
+						crashes := []crash{
+							{at: 1 + random.IntN(reference.requests), phase: Phase(random.IntN(3))},
+							{at: 1 + random.IntN(5), phase: Phase(random.IntN(3))},
+						}
 						end := play(t, sc, current, crashes...)
-						compare(t, fmt.Sprint(sc.name, " with crashes ", crashes, ", seed ", current), reference.(outcome), end)
+						compare(t, fmt.Sprint(sc.name, " with crashes ", crashes, ", seed ", current), reference, end)
 						failed = false
 						sum.add("scenarios with crashes", end.steps, len(crashes), nil, t.Failed())
 					})

@@ -66,6 +66,25 @@ type Simulation struct {
 	crashes []crash
 	// chaos is what goes wrong; nil for nothing.
 	chaos *chaos
+	// meddle, if set, is asked what becomes of a request, before it is carried out; nil for what should. The number is that of
+	// the request among all of operators.
+	meddle func(number int, r *apiserver.Request) *fate
+	// withhold, if set, reports whether something that may happen has to wait.
+	withhold func(next choice) bool
+	// telling, if set, is called before a watch delivers an event, and reports whether it may. The number is that of the event among
+	// those of the resource.
+	telling func(number int, w *apiserver.Watch) bool
+	// resting, if set, is called when the cluster has come to rest, and reports whether something is to happen nevertheless.
+	resting func() bool
+	// prompt is set where timers are to be kept to the second, also after a long time in which nothing has happened.
+	prompt bool
+	// mutated is the request whose object a webhook changes; nil for none.
+	mutated *apiserver.Request
+	// asked are the requests of operators, and told counts the events, by resource, since users have acted.
+	asked []asked
+	told  map[string]int
+	// wrote is when something was last written.
+	wrote time.Time
 	// history is what records the acts of users; nil for nothing. Recorded is the state after the last one.
 	history  *history.History
 	recorded history.State
@@ -78,12 +97,16 @@ type Simulation struct {
 	requests int
 	// sinceCrash counts them from the last crash.
 	sinceCrash int
+	// slow counts the requests that are on their way for minutes.
+	slow int
 }
 
 // crash says when an operator is killed: at the n-th request that writes, counted from 1 over all operators.
 type crash struct {
 	at    int
 	phase Phase
+	// instead, if set, is done to the operator instead.
+	instead func(o *Operator)
 }
 
 // Phase is how far a request has come.
@@ -113,6 +136,8 @@ type call struct {
 	refusal *apiserver.Answer
 	// lost is set when the answer is lost.
 	lost bool
+	// fate, if set, is what becomes of it.
+	fate *fate
 	// verdict is sent to when the request may go on; false breaks it off.
 	verdict chan bool
 }
@@ -148,10 +173,11 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			t.Fatal(err)
 		}
 		s := &Simulation{
-			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds),
+			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{},
 		}
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
+		server.Admit = s.admit
 		defer func() {
 			for _, o := range s.operators {
 				s.Kill(o)
@@ -235,7 +261,12 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 	if c.refusal != nil {
 		return *c.refusal
 	}
-	answer := serve()
+	var answer apiserver.Answer
+	if c.fate != nil {
+		answer = c.fate.do(s, r, serve)
+	} else {
+		answer = serve()
+	}
 	if c.lost {
 		return apiserver.Answer{Broken: errGone}
 	}
@@ -281,7 +312,7 @@ func (s *Simulation) choices() []choice {
 	}
 	for _, w := range s.Server.Watches() {
 		if event, namespace, name := w.Next(); event != "" {
-			all = append(all, choice{name: fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name), do: w.Deliver, watch: w})
+			all = append(all, choice{name: fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name), do: func() { s.deliver(w) }, watch: w})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b choice) int { return strings.Compare(a.name, b.name) })
@@ -295,8 +326,24 @@ func (s *Simulation) choices() []choice {
 	return all
 }
 
+// deliver gives the client of a watch its next event.
+func (s *Simulation) deliver(w *apiserver.Watch) {
+	s.told[w.Kind.Resource]++
+	if s.telling == nil || s.telling(s.told[w.Kind.Resource], w) {
+		w.Deliver()
+	}
+}
+
 // carryOut lets a request go on, unless it is the one at which its operator is killed.
 func (s *Simulation) carryOut(c *call) {
+	if c.answer == nil {
+		s.asked = append(s.asked, s.askedFor(c.request))
+		if s.meddle != nil {
+			if c.fate = s.meddle(len(s.asked), c.request); c.fate != nil {
+				s.note("FAULT " + c.fate.name)
+			}
+		}
+	}
 	if c.answer == nil && c.request.Writes() {
 		s.requests++
 		s.sinceCrash++
@@ -308,19 +355,24 @@ func (s *Simulation) carryOut(c *call) {
 	}
 	switch phase := s.crashes[0].phase; {
 	case phase == Before && c.answer == nil, phase == Committed && c.answer != nil:
-		s.killAndRestart(c.operator)
+		s.crash(c.operator)
 	case phase == Answered && c.answer != nil:
 		s.release(c)
 		synctest.Wait()
-		s.killAndRestart(c.operator)
+		s.crash(c.operator)
 	default:
 		s.release(c)
 	}
 }
 
-// killAndRestart replaces a process.
-func (s *Simulation) killAndRestart(o *Operator) {
+// crash replaces a process, or does to it what else the crash says.
+func (s *Simulation) crash(o *Operator) {
+	instead := s.crashes[0].instead
 	s.crashes, s.sinceCrash = s.crashes[1:], 0
+	if instead != nil {
+		instead(o)
+		return
+	}
 	s.note("kills " + o.name)
 	s.Kill(o)
 	s.Start()
@@ -343,6 +395,9 @@ func (s *Simulation) note(what string) {
 // Step lets one thing happen. It returns false if there is nothing to happen but that time passes.
 func (s *Simulation) Step() bool {
 	all := s.mischief(s.choices())
+	if s.withhold != nil {
+		all = slices.DeleteFunc(all, s.withhold)
+	}
 	if len(all) == 0 {
 		return false
 	}
@@ -372,9 +427,18 @@ func (s *Simulation) Settle() {
 			s.chaos.until = 0 // The earlier process has nothing to do any more, and ends.
 			quiet = 0
 		}
+		if s.dawdles() {
+			quiet = 0
+		}
 		pause := max(time.Second, quiet/4)
+		if s.prompt {
+			pause = time.Second
+		}
 		time.Sleep(pause)
 		quiet += pause
+		if quiet >= calm && s.resting != nil && s.resting() {
+			quiet = 0
+		}
 	}
 }
 

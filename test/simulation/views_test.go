@@ -1,0 +1,92 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
+)
+
+// mishap is what happens to a watch instead of an event.
+type mishap struct {
+	name string
+	do   func(s *Simulation, w *apiserver.Watch)
+}
+
+// mishaps are those that make the client watch again, or list: its connection breaks, and it goes on where it was; it is told that
+// its version has expired; or its connection breaks, and it is told so when it wants to go on.
+var mishaps = []mishap{
+	{"is cut", func(_ *Simulation, w *apiserver.Watch) { w.Cut() }},
+	{"expires", func(_ *Simulation, w *apiserver.Watch) { w.Expire() }},
+	{"is cut, and its version is compacted", func(s *Simulation, w *apiserver.Watch) {
+		s.Server.Compact()
+		w.Cut()
+	}},
+}
+
+// delay keeps the events of one resource from the operator until nothing else happens any more.
+func delay(s *Simulation, resource string) {
+	delayed, since := true, time.Now()
+	s.prompt = true
+	s.withhold = func(next choice) bool {
+		is := delayed && next.watch != nil && next.watch.Kind.Resource == resource
+		if !is {
+			since = time.Now()
+		} else if time.Since(since) >= calm {
+			// Users wait for what the operator cannot know of.
+			delayed, is = false, false
+			s.note("FAULT is over: users wait")
+		}
+		return is
+	}
+	s.resting = func() bool {
+		was := delayed
+		delayed = false
+		if was {
+			s.note("FAULT is over")
+		}
+		return was
+	}
+}
+
+// TestViews: each informer apart sees everything after all others, or loses its watch instead of any one event.
+func TestViews(t *testing.T) {
+	var sum total
+	sum.report(t)
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		share := newPortion(t, 55)
+		defer sum.add(share)
+		for _, resource := range slices.Sorted(maps.Keys(reference.told)) {
+			if share.has() {
+				end := playWith(t, sc, *seed, func(s *Simulation) { delay(s, resource) })
+				compare(t, resource+" come last", reference, end)
+			}
+			for at := 1; at <= reference.told[resource]; at++ {
+				for _, m := range mishaps {
+					if !share.has() {
+						continue
+					}
+					end := playWith(t, sc, *seed, func(s *Simulation) {
+						s.telling = func(number int, w *apiserver.Watch) bool {
+							if w.Kind.Resource != resource || number != at {
+								return true
+							}
+							s.note("FAULT the watch " + m.name)
+							m.do(s, w)
+							return false
+						}
+					})
+					compare(t, fmt.Sprintf("the watch of %s %s at event %d", resource, m.name, at), reference, end)
+				}
+			}
+		}
+		t.Logf("%v events", reference.told)
+	})
+}
