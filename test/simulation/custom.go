@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
@@ -38,7 +40,7 @@ var customs = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := v1beta1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	fields := applyconfiguration.NewTypeConverter(scheme)
