@@ -44,7 +44,8 @@ var (
 //
 //   - if its controller is the MCPServer, or a predecessor of the same name;
 //   - if it has no controller and its source annotation names the MCPServer;
-//   - if ToolHive wrote it, and its labels name the MCPServer, and its controller is the MCPServer's StatefulSet or it has none;
+//   - if ToolHive wrote it, or a handback to ToolHive that was interrupted, and its labels name the MCPServer, and its controller is
+//     the MCPServer's StatefulSet or it has none;
 //   - if it is an orphan: it has no controller, its source is no living MCPServer, and its labels name the MCPServer, where
 //     that kind has such a label.
 func (o Owner) Whose(kind schema.GroupKind, object metav1.Object) Verdict {
@@ -112,7 +113,11 @@ func hasName(kind schema.GroupKind) bool {
 
 var registry = managers.Registry()
 
-func writtenByFreehold(object metav1.Object) bool { return writtenBy(object, registry.Knows) }
+// writtenByFreehold reports whether the operator has written an object, or the plugin, which writes children in a handback alone. What
+// an interrupted one has left with the plugin is to be found by the next run of it, and by an operator that is started instead.
+func writtenByFreehold(object metav1.Object) bool {
+	return writtenBy(object, func(name string) bool { return registry.Knows(name) || name == managers.Plugin })
+}
 
 func writtenByToolHive(object metav1.Object) bool { return writtenBy(object, managers.IsToolHive) }
 

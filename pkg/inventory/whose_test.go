@@ -65,7 +65,7 @@ func writtenBy(manager string) option {
 }
 
 func TestWhose(t *testing.T) {
-	freehold, toolhive := writtenBy(managers.Service), writtenBy(managers.ToolHiveRunner)
+	freehold, toolhive, plugin := writtenBy(managers.Service), writtenBy(managers.ToolHiveRunner), writtenBy(managers.Plugin)
 	mine, nobodys := inventory.Verdict{Mine: true}, inventory.Verdict{}
 	others := func(name string) inventory.Verdict { return inventory.Verdict{Other: name} }
 	for name, c := range map[string]struct {
@@ -73,38 +73,41 @@ func TestWhose(t *testing.T) {
 		is   *metav1.ObjectMeta
 		want inventory.Verdict
 	}{
-		"the MCPServer controls it":             {managers.ServiceKind, object(controlledByServer("a-proxy", "a-proxy")), mine},
-		"in the older version":                  {managers.ServiceKind, object(controlledBy("toolhive.stacklok.dev/v1alpha1", "MCPServer", "a-proxy", "a-proxy")), mine},
-		"a predecessor controls it":             {managers.ServiceKind, object(controlledByServer("a-proxy", "gone")), mine},
-		"another MCPServer controls it":         {managers.ServiceKind, object(controlledByServer("a", "a"), from("a-proxy"), named("a-proxy"), freehold), others("a")},
-		"another kind's MCPServer controls it":  {managers.ServiceKind, object(controlledBy("example.com/v1", "MCPServer", "a-proxy", "x"), from("a-proxy")), nobodys},
-		"a Deployment controls it":              {managers.ServiceKind, object(controlledBy("apps/v1", "Deployment", "a-proxy", "x"), named("a-proxy"), freehold), nobodys},
-		"an owner that is no controller":        {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x", Kind: "Team"}} }, from("a-proxy")), mine},
-		"made from it":                          {managers.ServiceKind, object(from("a-proxy")), mine},
-		"made from it, without managedFields":   {managers.Deployment, object(from("a-proxy"), named("a-proxy")), mine},
-		"made from another":                     {managers.ServiceKind, object(from("a"), freehold), others("a")},
-		"made from another, labels say this":    {managers.ServiceKind, object(from("a"), named("a-proxy"), freehold), others("a")},
-		"an orphan of this one":                 {managers.ServiceKind, object(from("gone"), named("a-proxy"), freehold), mine},
-		"an orphan without managedFields":       {managers.ServiceKind, object(from("gone"), named("a-proxy")), mine},
-		"an orphan of another":                  {managers.ServiceKind, object(from("gone"), named("a"), freehold), others("a")},
-		"an orphan of one that is gone as well": {managers.ServiceKind, object(from("gone"), named("past"), freehold), others("past")},
-		"an orphan that nobody can tell":        {managers.ServiceKind, object(from("gone"), freehold), nobodys},
-		"an orphan of a kind without names":     {managers.Role, object(from("gone"), freehold), mine},
-		"a RunConfig of another":                {managers.ConfigMap, object(from("gone"), func(m *metav1.ObjectMeta) { m.Labels = map[string]string{"toolhive.stacklok.io/mcp-server": "a"} }), others("a")},
-		"written by Freehold, without a source": {managers.ServiceKind, object(named("a-proxy"), freehold), mine},
-		"of another, without a source":          {managers.ServiceKind, object(named("a"), freehold), others("a")},
-		"a Role without a source":               {managers.Role, object(writtenBy(managers.Access)), mine},
-		"a Role of somebody else":               {managers.Role, object(writtenBy("kubectl")), nobodys},
-		"just an entry of Freehold's":           {managers.ServiceKind, object(freehold), nobodys},
-		"just the labels":                       {managers.ServiceKind, object(named("a-proxy")), nobodys},
-		"just a source that cannot be read":     {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{v1beta1.AnnotationSource: "a-proxy"} }), nobodys},
-		"ToolHive's, by its labels":             {managers.StatefulSet, object(named("a-proxy"), toolhive), mine},
-		"ToolHive's, of another":                {managers.ServiceKind, object(named("a"), toolhive), others("a")},
-		"ToolHive's, of a kind without names":   {managers.Role, object(toolhive), nobodys},
-		"ToolHive's, behind the StatefulSet":    {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), toolhive), mine},
-		"half taken over":                       {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), freehold), mine},
-		"behind a StatefulSet of another":       {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a", "set-of-a"), named("a-proxy"), toolhive), nobodys},
-		"nothing at all":                        {managers.ServiceKind, object(), nobodys},
+		"the MCPServer controls it":              {managers.ServiceKind, object(controlledByServer("a-proxy", "a-proxy")), mine},
+		"in the older version":                   {managers.ServiceKind, object(controlledBy("toolhive.stacklok.dev/v1alpha1", "MCPServer", "a-proxy", "a-proxy")), mine},
+		"a predecessor controls it":              {managers.ServiceKind, object(controlledByServer("a-proxy", "gone")), mine},
+		"another MCPServer controls it":          {managers.ServiceKind, object(controlledByServer("a", "a"), from("a-proxy"), named("a-proxy"), freehold), others("a")},
+		"another kind's MCPServer controls it":   {managers.ServiceKind, object(controlledBy("example.com/v1", "MCPServer", "a-proxy", "x"), from("a-proxy")), nobodys},
+		"a Deployment controls it":               {managers.ServiceKind, object(controlledBy("apps/v1", "Deployment", "a-proxy", "x"), named("a-proxy"), freehold), nobodys},
+		"an owner that is no controller":         {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x", Kind: "Team"}} }, from("a-proxy")), mine},
+		"made from it":                           {managers.ServiceKind, object(from("a-proxy")), mine},
+		"made from it, without managedFields":    {managers.Deployment, object(from("a-proxy"), named("a-proxy")), mine},
+		"made from another":                      {managers.ServiceKind, object(from("a"), freehold), others("a")},
+		"made from another, labels say this":     {managers.ServiceKind, object(from("a"), named("a-proxy"), freehold), others("a")},
+		"an orphan of this one":                  {managers.ServiceKind, object(from("gone"), named("a-proxy"), freehold), mine},
+		"an orphan without managedFields":        {managers.ServiceKind, object(from("gone"), named("a-proxy")), mine},
+		"an orphan of another":                   {managers.ServiceKind, object(from("gone"), named("a"), freehold), others("a")},
+		"an orphan of one that is gone as well":  {managers.ServiceKind, object(from("gone"), named("past"), freehold), others("past")},
+		"an orphan that nobody can tell":         {managers.ServiceKind, object(from("gone"), freehold), nobodys},
+		"an orphan of a kind without names":      {managers.Role, object(from("gone"), freehold), mine},
+		"a RunConfig of another":                 {managers.ConfigMap, object(from("gone"), func(m *metav1.ObjectMeta) { m.Labels = map[string]string{"toolhive.stacklok.io/mcp-server": "a"} }), others("a")},
+		"written by Freehold, without a source":  {managers.ServiceKind, object(named("a-proxy"), freehold), mine},
+		"of another, without a source":           {managers.ServiceKind, object(named("a"), freehold), others("a")},
+		"a Role without a source":                {managers.Role, object(writtenBy(managers.Access)), mine},
+		"a Role of somebody else":                {managers.Role, object(writtenBy("kubectl")), nobodys},
+		"just an entry of Freehold's":            {managers.ServiceKind, object(freehold), nobodys},
+		"just the labels":                        {managers.ServiceKind, object(named("a-proxy")), nobodys},
+		"just a source that cannot be read":      {managers.ServiceKind, object(func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{v1beta1.AnnotationSource: "a-proxy"} }), nobodys},
+		"ToolHive's, by its labels":              {managers.StatefulSet, object(named("a-proxy"), toolhive), mine},
+		"ToolHive's, of another":                 {managers.ServiceKind, object(named("a"), toolhive), others("a")},
+		"ToolHive's, of a kind without names":    {managers.Role, object(toolhive), nobodys},
+		"ToolHive's, behind the StatefulSet":     {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), toolhive), mine},
+		"half taken over":                        {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), freehold), mine},
+		"half handed back":                       {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a-proxy", "set-of-a-proxy"), named("a-proxy"), plugin), mine},
+		"half handed back, without a controller": {managers.ServiceKind, object(named("a-proxy"), plugin), mine},
+		"half handed back, of another":           {managers.ServiceKind, object(named("a"), plugin), others("a")},
+		"behind a StatefulSet of another":        {managers.ServiceKind, object(controlledBy("apps/v1", "StatefulSet", "a", "set-of-a"), named("a-proxy"), toolhive), nobodys},
+		"nothing at all":                         {managers.ServiceKind, object(), nobodys},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, owner("a-proxy").Whose(c.kind, c.is)); diff != "" {
@@ -135,7 +138,7 @@ func TestNoObjectBelongsToTwo(t *testing.T) {
 		if rapid.Bool().Draw(t, "labelled") {
 			options = append(options, named(name.Draw(t, "label")))
 		}
-		for _, manager := range []string{managers.Service, managers.ToolHiveOperator, "kubectl"} {
+		for _, manager := range []string{managers.Service, managers.Plugin, managers.ToolHiveOperator, "kubectl"} {
 			if rapid.Bool().Draw(t, manager) {
 				options = append(options, writtenBy(manager))
 			}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,12 +24,14 @@ import (
 	builtinac "k8s.io/client-go/applyconfigurations"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install" // registers conversions and defaults
-	_ "k8s.io/kubernetes/pkg/apis/core/install" // registers conversions and defaults
-	_ "k8s.io/kubernetes/pkg/apis/rbac/install" // registers conversions and defaults
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"         // registers conversions and defaults
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install" // registers conversions and defaults
+	_ "k8s.io/kubernetes/pkg/apis/core/install"         // registers conversions and defaults
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"         // registers conversions and defaults
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
 	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/coordination/lease"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	"k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/registry/core/service"
@@ -62,6 +65,7 @@ var builtins = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 		{corev1.SchemeGroupVersion, "Service", "services", service.Strategy, service.StatusStrategy, false, allocate},
 		{corev1.SchemeGroupVersion, "ConfigMap", "configmaps", configmap.Strategy, nil, false, nil},
 		{corev1.SchemeGroupVersion, "ServiceAccount", "serviceaccounts", serviceaccount.Strategy, nil, false, nil},
+		{coordinationv1.SchemeGroupVersion, "Lease", "leases", lease.Strategy, nil, false, nil},
 		{rbacv1.SchemeGroupVersion, "Role", "roles", role.Strategy, nil, false, nil},
 		{rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings", rolebinding.Strategy, nil, false, nil},
 	} {

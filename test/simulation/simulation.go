@@ -150,7 +150,7 @@ func (c *call) String() string {
 	return what + c.operator.name + ": " + c.request.String()
 }
 
-// Operator is one process of the operator.
+// Operator is one process of the operator, or of the plugin.
 type Operator struct {
 	*controller.Controller
 
@@ -158,6 +158,8 @@ type Operator struct {
 	stop  context.CancelFunc
 	ended chan error
 	dead  bool
+	// again starts its successor when it has been killed; nil starts an operator.
+	again func()
 }
 
 // Run runs one history. The seed decides in which order things happen.
@@ -205,9 +207,7 @@ var allKinds = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 func (s *Simulation) Start() *Operator {
 	s.t.Helper()
 	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
-	config := s.Server.Connect(o.name, func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
-		return s.intercept(o, r, serve)
-	}, true)
+	config := s.Server.Connect(o.name, s.between(o), true)
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		s.t.Fatal(err)
@@ -252,7 +252,12 @@ func (s *Simulation) Kill(o *Operator) {
 	<-o.ended //nolint:errcheck // it was killed
 }
 
-// intercept is between an operator and the API server.
+// between is between a process and the API server.
+func (s *Simulation) between(o *Operator) apiserver.Interceptor {
+	return func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer { return s.intercept(o, r, serve) }
+}
+
+// intercept is what happens there to a request.
 func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
 	if !s.wait(c) {
@@ -375,6 +380,10 @@ func (s *Simulation) crash(o *Operator) {
 	}
 	s.note("kills " + o.name)
 	s.Kill(o)
+	if o.again != nil {
+		o.again()
+		return
+	}
 	s.Start()
 }
 

@@ -29,7 +29,7 @@ import (
 	"github.com/freehold-dev/freehold/internal/history"
 )
 
-var specs = flag.Int("specs", 1, "of how many specs TestSpecs tries one; 40 with -short")
+var specs = flag.Int("specs", 1, "of how many specs TestSpecs tries one; 100 with -short")
 
 // configsDir has a file for each sort of configuration: the object whose fields are changed, which is called subject, and then
 // what it takes to have an MCPServer that refers to it.
@@ -351,7 +351,7 @@ func TestSpecs(t *testing.T) {
 	}
 	share := *specs
 	if testing.Short() {
-		share = 40
+		share = 100
 	}
 	number := 0
 	for _, kind := range slices.Sorted(maps.Keys(of)) {

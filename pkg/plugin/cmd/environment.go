@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -18,6 +19,8 @@ type Environment struct {
 	genericiooptions.IOStreams
 	// Clock tells the time that ages are counted to.
 	Clock clock.WithTicker
+	// WrapConfig changes how the cluster is reached; nil leaves it as the flags and the kubeconfig say.
+	WrapConfig func(config *rest.Config) *rest.Config
 	// LookupEnv reads a variable of the environment.
 	LookupEnv func(name string) (value string, ok bool)
 	// Terminal tells that the output goes to a terminal.

@@ -58,6 +58,9 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		config.QPS = -1
 		config.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 		config.UserAgent = "kubectl-freehold/" + version.Get().GitVersion
+		if env.WrapConfig != nil {
+			config = env.WrapConfig(config)
+		}
 		return config
 	}
 	root := &cobra.Command{

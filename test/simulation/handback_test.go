@@ -1,0 +1,179 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+
+	"github.com/freehold-dev/freehold/internal/history"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
+)
+
+// handback is MCPServers that are handed back to ToolHive.
+type handback struct {
+	name string
+	// before is what there is, and at rest, before it begins.
+	before func(s *Simulation)
+	// args say what is handed back.
+	args []string
+}
+
+func handbacks() []handback {
+	web := []string{"mcpserver/web"}
+	return []handback{
+		{"plain", one(nil), web},
+		{"stdio", one(fields{"transport": "stdio"}), web},
+		{"replicas and policies", one(fields{
+			"replicas": int64(2), "backendReplicas": int64(2),
+			"authzConfig": fields{"type": "inline", "inline": fields{"policies": []any{"permit(principal, action, resource);"}}},
+		}), web},
+		{"references", authenticated, web},
+		{"all", func(s *Simulation) {
+			authenticated(s)
+			s.createServer("api", fields{"oidcConfigRef": fields{"name": "corp", "audience": "api"}})
+		}, []string{"-A"}},
+		{"of what was taken over", func(s *Simulation) { s.restore("plain") }, web},
+		{"edited by another", func(s *Simulation) {
+			s.createServer("web", nil)
+			s.Settle()
+			s.scale("Deployment", "web", 2)
+			s.editAs("tool", "apps", "StatefulSet", "web", func(content fields) { content["metadata"].(fields)["labels"].(fields)["team"] = "shop" })
+		}, web},
+	}
+}
+
+// handedBack is how a handback ended.
+type handedBack struct {
+	// before is what there was.
+	before, state history.State
+	rolls         map[string]int
+	writes        int
+	trace         []string
+}
+
+// play hands back, with crashes of the plugin. What calls instead of another run of the plugin is midway, if it is not nil; then the
+// plugin runs once more.
+func (h handback) play(t *testing.T, seed uint64, midway func(s *Simulation), crashes ...crash) (end handedBack) {
+	t.Helper()
+	Run(t, seed, func(s *Simulation) {
+		s.Record = true
+		s.oracle.mayTake = func(manager string) bool {
+			return manager == managers.ToolHiveOperator || manager == managers.ToolHiveRunner || manager == managers.Plugin
+		}
+		o := s.Start()
+		h.before(s)
+		s.Settle()
+		s.Kill(o)
+		end.before = s.state()
+		s.requests, s.sinceCrash, s.Trace = 0, 0, nil
+		s.oracle.rolls = map[string]int{}
+		s.crashes = crashes
+		var run *pluginRun
+		var begin func()
+		begin = func() {
+			again := begin
+			if midway != nil {
+				again = func() {}
+			}
+			run = s.Plugin(again, append([]string{"handback", "--yes"}, h.args...)...)
+		}
+		begin()
+		s.Settle()
+		if len(s.crashes) > 0 && len(crashes) > 0 {
+			t.Errorf("the plugin was not killed at %v", s.crashes)
+		}
+		if midway != nil {
+			midway(s)
+			begin()
+			s.Settle()
+		}
+		if run.code != cmd.ExitDone {
+			t.Errorf("it ends with %d: %s", run.code, &run.out)
+		}
+		end.state, end.rolls, end.writes, end.trace = s.state(), s.oracle.rolls, s.requests, s.Trace
+		s.oracle.report()
+		s.checkHandedBack()
+	})
+	return end
+}
+
+// checkHandedBack checks that neither Freehold's operator nor the plugin owns anything.
+func (s *Simulation) checkHandedBack() {
+	s.t.Helper()
+	for _, k := range s.workloads.collected {
+		if k.Kind == "Pod" || k.Kind == "ReplicaSet" {
+			continue // They are made of templates, whose annotations stay.
+		}
+		for _, obj := range s.Server.List(k) {
+			for _, entry := range access(obj).GetManagedFields() {
+				if managers.ClassOf(entry.Manager, "") == managers.ClassFreehold || entry.Manager == managers.Plugin {
+					s.t.Errorf("%s %s: %s owns something: %s", k.Kind, access(obj).GetName(), entry.Manager, entry.FieldsV1)
+				}
+			}
+			for key := range access(obj).GetAnnotations() {
+				if strings.HasPrefix(key, "freehold.dev/") {
+					s.t.Errorf("%s %s has the annotation %s", k.Kind, access(obj).GetName(), key)
+				}
+			}
+		}
+	}
+}
+
+// TestHandback kills the plugin at every request by which it hands MCPServers back, and runs it again: they are handed back as they
+// are without that.
+func TestHandback(t *testing.T) {
+	for _, h := range handbacks() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			reference := h.play(t, *seed, nil)
+			for at := 1; at <= reference.writes; at++ {
+				for _, phase := range []Phase{Before, Committed, Answered} {
+					if testing.Short() && int(phase) != (at+int(*seed%3))%3 {
+						continue
+					}
+					what := fmt.Sprintf("killed at request %d, %s", at, phase)
+					h.compare(t, what, reference, h.play(t, *seed, nil, crash{at, phase}))
+				}
+			}
+			t.Logf("%d requests", reference.writes)
+		})
+	}
+}
+
+func (h handback) compare(t *testing.T, what string, want, got handedBack) {
+	t.Helper()
+	if diff := differs(want.state, got.state); diff != "" {
+		t.Errorf("%s: ends otherwise (-reference +this):\n%s\n%s", what, diff, strings.Join(got.trace, "\n"))
+	}
+	for workload, n := range got.rolls {
+		if n > want.rolls[workload] {
+			t.Errorf("%s: %s was rolled out %d times, not %d", what, workload, n, want.rolls[workload])
+		}
+	}
+}
+
+
+// TestHandbackRefrained kills the plugin at every request, and starts the operator again: it takes back what was handed back already.
+// Then the operator is stopped, and all is handed back as it is without that.
+func TestHandbackRefrained(t *testing.T) {
+	for _, h := range handbacks() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			reference := h.play(t, *seed, nil)
+			for at := 1; at <= reference.writes; at++ {
+				phase := Phase((at + int(*seed%3)) % 3)
+				what := fmt.Sprintf("killed at request %d, %s", at, phase)
+				h.compare(t, what, reference, h.play(t, *seed, func(s *Simulation) {
+					o := s.Start()
+					s.Settle()
+					s.Kill(o)
+				}, crash{at, phase}))
+			}
+		})
+	}
+}
