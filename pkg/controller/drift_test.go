@@ -145,3 +145,39 @@ func TestRecordIsRepaired(t *testing.T) {
 		})
 	}
 }
+
+// TestInterruptedHandback: what a handback has left with the plugin, at values of ToolHive's, is taken back by an operator that is
+// started instead of another run of the plugin.
+func TestInterruptedHandback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, newServer("web"))
+		o := start(t, s, nil)
+		o.rest()
+		o.becomeReady("web")
+		o.end()
+		rewrite(s, "web", func(set *appsv1.StatefulSet) {
+			for i := range set.ManagedFields {
+				if set.ManagedFields[i].Manager == managers.Backend {
+					set.ManagedFields[i].Manager = managers.Plugin
+				}
+			}
+			delete(set.Annotations, v1beta1.AnnotationSource)
+			set.Spec.Template.Annotations[v1beta1.AnnotationGeneration] = "1"
+		})
+		o = start(t, s, nil)
+		defer o.end()
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
+			t.Errorf("FieldsOwned is %s, %s: %s", status, reason, message)
+		}
+		set, _ := get[*appsv1.StatefulSet](s, "web")
+		if gate := set.Spec.Template.Annotations[v1beta1.AnnotationGeneration]; gate == "1" {
+			t.Error("the gate is open")
+		}
+		for _, e := range set.ManagedFields {
+			if e.Manager == managers.Plugin {
+				t.Errorf("the plugin has still %s", e.FieldsV1)
+			}
+		}
+	})
+}

@@ -319,7 +319,7 @@ func (p *configPass) writer(manager string) apply.Writer {
 // that was interrupted; nil for nothing.
 func (p *configPass) inheritance() *apply.Inheritance {
 	from := func(owner ownership.Owner) bool {
-		return owner.Manager == managers.Plugin || p.inherit && takeover.FromToolHive(owner)
+		return takeover.FromPlugin(owner) || p.inherit && takeover.FromToolHive(owner)
 	}
 	if !slices.ContainsFunc(p.live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return from(ownership.OwnerOf(&e)) }) {
 		return nil

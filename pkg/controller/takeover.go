@@ -177,9 +177,14 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 			return true
 		}
 		if manager == takeover.MainWriter(ref) {
-			req.Inherit = t.inheritance(ref, takeover.FromToolHive)
+			req.Inherit = t.inheritance(ref, func(owner ownership.Owner) bool {
+				return takeover.FromToolHive(owner) || takeover.FromPlugin(owner)
+			})
 			t.inherited++
 		}
+	case manager == takeover.MainWriter(ref) && takeover.HeldByPlugin(live):
+		// A handback was interrupted, and the operator is to go on instead.
+		req.Inherit = t.inheritance(ref, takeover.FromPlugin)
 	case takeover.Held(live, "") && manager == takeover.MainWriter(ref):
 		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {

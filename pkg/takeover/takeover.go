@@ -45,6 +45,14 @@ func Held(object metav1.Object, subresource string) bool {
 // FromToolHive tells whether fields are held by one of ToolHive's managers.
 func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
+// FromPlugin tells whether fields are held by the plugin, with which a handback that was interrupted has left them.
+func FromPlugin(owner ownership.Owner) bool { return owner.Manager == managers.Plugin }
+
+// HeldByPlugin reports whether a handback that was interrupted has left anything of a child with the plugin.
+func HeldByPlugin(child metav1.Object) bool {
+	return slices.ContainsFunc(child.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return FromPlugin(ownership.OwnerOf(&e)) })
+}
+
 // EndConflict says how a conflict about an object that MCPServers refer to ends, and by which command; empty for none.
 func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) {
 	if Held(live, "") || Held(live, "status") {
