@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
@@ -156,7 +155,6 @@ func (h handback) compare(t *testing.T, what string, want, got handedBack) {
 		}
 	}
 }
-
 
 // TestHandbackRefrained kills the plugin at every request, and starts the operator again: it takes back what was handed back already.
 // Then the operator is stopped, and all is handed back as it is without that.

@@ -254,7 +254,9 @@ func (s *Simulation) Kill(o *Operator) {
 
 // between is between a process and the API server.
 func (s *Simulation) between(o *Operator) apiserver.Interceptor {
-	return func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer { return s.intercept(o, r, serve) }
+	return func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+		return s.intercept(o, r, serve)
+	}
 }
 
 // intercept is what happens there to a request.
