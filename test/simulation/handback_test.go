@@ -83,7 +83,9 @@ func (h handback) play(t *testing.T, seed uint64, midway func(s *Simulation), cr
 		}
 		begin()
 		s.Settle()
-		if len(s.crashes) > 0 && len(crashes) > 0 {
+		// The plugin reads what belongs to several MCPServers side by side, with requests that look alike. In which order these are
+		// carried out no seed decides, and one history may have some writes less than another.
+		if len(s.crashes) > 0 && len(crashes) > 0 && s.requests >= crashes[0].at {
 			t.Errorf("the plugin was not killed at %v", s.crashes)
 		}
 		if midway != nil {
@@ -136,7 +138,7 @@ func TestHandback(t *testing.T) {
 						continue
 					}
 					what := fmt.Sprintf("killed at request %d, %s", at, phase)
-					h.compare(t, what, reference, h.play(t, *seed, nil, crash{at, phase}))
+					h.compare(t, what, reference, h.play(t, *seed, nil, crash{at: at, phase: phase}))
 				}
 			}
 			t.Logf("%d requests", reference.writes)
@@ -180,7 +182,7 @@ func TestHandbackRefrained(t *testing.T) {
 					o := s.Start()
 					s.Settle()
 					s.Kill(o)
-				}, crash{at, phase}))
+				}, crash{at: at, phase: phase}))
 			}
 		})
 	}
