@@ -130,7 +130,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	if err != nil {
 		refusal := classify(err, w.manager, a.Object, known)
 		endRefused(span, refusal)
-		if !apierrors.IsNotFound(err) {
+		if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) {
 			return refusal
 		}
 	} else {

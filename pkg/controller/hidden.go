@@ -210,8 +210,8 @@ func (p *pass) reveal(ctx context.Context) bool {
 // readChild reads an object from the API server; nil when there is none.
 func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
 	object, err := c.clients.reading(ref)(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
+		return nil, nil // Where no Status came, it is the resource that was not found, on a server that does not serve it yet.
 	}
 	if err != nil {
 		return nil, err

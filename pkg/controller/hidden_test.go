@@ -6,6 +6,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -120,6 +121,17 @@ func TestRepeatedRefusalOfACreationIsLookedAtOnce(t *testing.T) {
 // What ToolHive may have made without labels has to be known before anything is taken over. As long as it cannot be read, that is
 // tried after waits that grow, and a condition says so.
 func TestTakeoverOfWhatCannotBeRead(t *testing.T) {
+	for name, answer := range map[string]error{
+		"unavailable": apierrors.NewServiceUnavailable("later"),
+		// That is no answer about the object.
+		"not served": apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "web-proxy-runner", "404 page not found", 0, true),
+	} {
+		t.Run(name, func(t *testing.T) { takeOverUnread(t, answer) })
+	}
+}
+
+func takeOverUnread(t *testing.T, answer error) {
+	t.Helper()
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
 		var reads atomic.Int32
 		o.arriving.set(func(r *apiserver.Request) error {
@@ -127,7 +139,7 @@ func TestTakeoverOfWhatCannotBeRead(t *testing.T) {
 				return nil
 			}
 			reads.Add(1)
-			return apierrors.NewServiceUnavailable("later")
+			return answer
 		})
 		for _, object := range byToolHive("web", "5") {
 			o.add(object)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,6 +61,8 @@ type fate struct {
 	// resent is set where clients send a request again by themselves, as the answer asks for, and broken where they do so with one
 	// that reads, as the connection was reset.
 	resent, broken bool
+	// lies is set for an answer that is not so. An API server that lags gives it for a moment, and none gives it for minutes.
+	lies bool
 	// do answers the request.
 	do func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer
 }
@@ -68,6 +71,9 @@ type fate struct {
 func writing(a asked) bool  { return a.writes }
 func creating(a asked) bool { return a.creates }
 func storing(a asked) bool  { return a.writes && a.verb != "delete" }
+
+// finding is for requests that need an object. An apply makes one that does not exist, unless it is about a subresource.
+func finding(a asked) bool { return a.verb != "apply" || strings.Contains(a.resource, "/") }
 
 // slowness is longer than an API server works on a request, than a client of an operator waits, and than a lease lasts.
 const slowness = 5 * time.Minute
@@ -134,6 +140,11 @@ func possible(a asked, turn int) (chosen []*fate) {
 		}
 	}
 	return chosen
+}
+
+func lying(f *fate) *fate {
+	f.lies = true
+	return f
 }
 
 func resending(f *fate) *fate {
@@ -221,9 +232,9 @@ var fates = slices.Concat(
 		refusing("404 of the namespace", creating, func(r *apiserver.Request) error {
 			return apierrors.NewNotFound(corev1.Resource("namespaces"), r.Namespace)
 		}),
-		refusing("404 of the object", nil, func(r *apiserver.Request) error {
+		lying(refusing("404 of the object", finding, func(r *apiserver.Request) error {
 			return apierrors.NewNotFound(resource(r), r.Name)
-		}),
+		})),
 		&fate{name: "slow to arrive", passing: true, do: func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 			if !s.dawdle(r) {
 				return apiserver.Answer{Broken: r.Context().Err()}
