@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -69,7 +68,7 @@ func (o *overwritten) fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServe
 	config.Status.Conditions = conditions
 	text, err := json.Marshal(config.Status)
 	if err != nil {
-		klog.Background().Error(err, "Cannot encode a status") // It is made of texts and numbers alone.
+		return 0 // Texts and numbers alone can be encoded.
 	}
 	return maphash.Bytes(o.seed, text)
 }

@@ -4,7 +4,6 @@
 package simulation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,14 +16,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
-	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/internal/history"
-	"github.com/freehold-dev/freehold/pkg/controller"
-	"github.com/freehold-dev/freehold/pkg/metrics"
 )
 
 const (
@@ -101,67 +95,6 @@ type Simulation struct {
 	slow int
 }
 
-// crash says when an operator is killed: at the n-th request that writes, counted from 1 over all operators.
-type crash struct {
-	at    int
-	phase Phase
-	// instead, if set, is done to the operator instead.
-	instead func(o *Operator)
-}
-
-// Phase is how far a request has come.
-type Phase int
-
-const (
-	// Before is a request that is not carried out.
-	Before Phase = iota
-	// Committed is a request that is carried out, and not answered.
-	Committed
-	// Answered is a request that is answered, while the next one is not carried out.
-	Answered
-)
-
-// String names the phase.
-func (p Phase) String() string { return []string{"before", "committed", "answered"}[p] }
-
-// call is a request that waits for the scheduler.
-type call struct {
-	operator *Operator
-	request  *apiserver.Request
-	// number is that of a write, from 1.
-	number int
-	// answer is set once it is carried out.
-	answer *apiserver.Answer
-	// refusal, if set, is the answer, and the request is not carried out.
-	refusal *apiserver.Answer
-	// lost is set when the answer is lost.
-	lost bool
-	// fate, if set, is what becomes of it.
-	fate *fate
-	// verdict is sent to when the request may go on; false breaks it off.
-	verdict chan bool
-}
-
-func (c *call) String() string {
-	what := "serves "
-	if c.answer != nil {
-		what = "answers "
-	}
-	return what + c.operator.name + ": " + c.request.String()
-}
-
-// Operator is one process of the operator, or of the plugin.
-type Operator struct {
-	*controller.Controller
-
-	name  string
-	stop  context.CancelFunc
-	ended chan error
-	dead  bool
-	// again starts its successor when it has been killed; nil starts an operator.
-	again func()
-}
-
 // Run runs one history. The seed decides in which order things happen.
 func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 	t.Helper()
@@ -202,101 +135,6 @@ var allKinds = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 	custom, err := customs()
 	return slices.Concat(core, custom), err
 })
-
-// Start starts a process of the operator.
-func (s *Simulation) Start() *Operator {
-	s.t.Helper()
-	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
-	config := s.Server.Connect(o.name, s.between(o), true)
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	servers, err := versioned.NewForConfig(config)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Workers: 1, Observer: metrics.NewOutcomes()})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(klog.NewContext(s.t.Context(), Log))
-	o.stop = stop
-	s.mu.Lock()
-	s.operators = append(s.operators, o)
-	s.mu.Unlock()
-	go func() { o.ended <- o.Run(ctx) }()
-	return o
-}
-
-// Kill ends a process at once: what it has sent and what has not been carried out is lost.
-func (s *Simulation) Kill(o *Operator) {
-	s.t.Helper()
-	s.mu.Lock()
-	if o.dead {
-		s.mu.Unlock()
-		return
-	}
-	o.dead = true
-	calls := s.calls
-	s.calls = nil
-	for _, c := range calls {
-		if c.operator == o {
-			c.verdict <- false
-		} else {
-			s.calls = append(s.calls, c)
-		}
-	}
-	s.mu.Unlock()
-	o.stop()
-	<-o.ended //nolint:errcheck // it was killed
-}
-
-// between is between a process and the API server.
-func (s *Simulation) between(o *Operator) apiserver.Interceptor {
-	return func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
-		return s.intercept(o, r, serve)
-	}
-}
-
-// intercept is what happens there to a request.
-func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
-	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
-	if !s.wait(c) {
-		return apiserver.Answer{Broken: errGone}
-	}
-	if c.refusal != nil {
-		return *c.refusal
-	}
-	var answer apiserver.Answer
-	if c.fate != nil {
-		answer = c.fate.do(s, r, serve)
-	} else {
-		answer = serve()
-	}
-	if c.lost {
-		return apiserver.Answer{Broken: errGone}
-	}
-	if r.Writes() {
-		c.answer = &answer
-		if !s.wait(c) {
-			return apiserver.Answer{Broken: errGone}
-		}
-	}
-	return answer
-}
-
-// wait queues a request, and returns whether it may go on.
-func (s *Simulation) wait(c *call) bool {
-	s.mu.Lock()
-	if c.operator.dead {
-		s.mu.Unlock()
-		return false
-	}
-	s.calls = append(s.calls, c)
-	s.mu.Unlock()
-	return <-c.verdict
-}
 
 // choice is what may happen next.
 type choice struct {
