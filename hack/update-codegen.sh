@@ -14,6 +14,8 @@ MODULE=github.com/freehold-dev/freehold
 BOILERPLATE="${OUT}/hack/boilerplate.go.txt"
 
 cd "${OUT}"
+# Where a module is says go list only of one that has been downloaded.
+(cd "${TOOLS}" && go mod download k8s.io/code-generator)
 CODEGEN="$(cd "${TOOLS}" && go list -m -f '{{.Dir}}' k8s.io/code-generator)"
 # Where kube_codegen.sh installs its generators; not the user's own GOBIN.
 export GOBIN="${CACHE}/bin/codegen-$(basename "${CODEGEN#*@}")"
