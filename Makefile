@@ -14,6 +14,9 @@ VERSION ?=
 # How long make simulate plays, and with which seed it begins.
 FOR ?= 10m
 SEED ?= $(shell date +%Y%m%d)
+# How often make leaks creates and deletes MCPServers, and how many.
+CYCLES ?= 100
+FLEET ?= 200
 # How long make fuzz runs each target.
 FUZZTIME ?= 30s
 # How many MCPServers make bench creates.
@@ -44,6 +47,11 @@ test-simulation: ## Run the operator in a simulated cluster: every order, every 
 simulate: ## Play random histories for FOR (10m), from SEED, and record what was played in docs/reliability.md
 	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestSimulate$$' -v \
 		-for=$(FOR) -seed=$(SEED) -record=$(abspath docs/reliability.md) . | grep --invert-match -E '^ *(=== |--- PASS)'
+
+.PHONY: leaks
+leaks: ## Create and delete FLEET (200) MCPServers CYCLES (100) times, which takes hours, and look for what stays of them
+	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestLeaks$$' -v \
+		-cycles=$(CYCLES) -fleet=$(FLEET) .
 
 .PHONY: test-tools
 test-tools: ## Run the tests of the local cluster and of the other tools under hack/
