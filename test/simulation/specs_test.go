@@ -54,7 +54,7 @@ func (o *subject) freshOf(t *testing.T, n int) history.State {
 func made(state history.State) bool { return state["Deployment/web"] != nil }
 
 // numbers are those that tell how a spec has come about, not what it is.
-var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-(web|subject|users)/)\d+|("(observedGeneration|generation)":)\d+`)
+var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-[a-z]+/)\d+|("(?:observedGeneration|generation)":)\d+`)
 
 // passed is what stays of earlier specs by right: with which image the backend last served, and whether an affinity that was emptied is
 // there without a rule, which means the same as none.
@@ -65,17 +65,20 @@ func (s *Simulation) settled() history.State {
 	s.t.Helper()
 	state := s.state()
 	for key, object := range state {
+		kind, name, _ := strings.Cut(key, "/")
 		switch {
-		case strings.HasPrefix(key, "MCP"):
+		case strings.HasPrefix(kind, "MCP"):
 			object = reported(s.t, object)
-		case strings.HasPrefix(key, "ConfigMap/web-") && !strings.Contains(string(state["Deployment/web"]), strings.TrimPrefix(key, "ConfigMap/")):
-			delete(state, key) // An earlier revision reads it.
-			continue
-		}
-		if strings.HasPrefix(key, "StatefulSet/") {
+		case kind == "ConfigMap":
+			server, _, _ := strings.Cut(name, "-")
+			if proxy := state["Deployment/"+server]; proxy != nil && !strings.Contains(string(proxy), name) {
+				delete(state, key) // An earlier revision reads it.
+				continue
+			}
+		case kind == "StatefulSet":
 			object = withoutRides(s.t, object)
 		}
-		state[key] = passed.ReplaceAll(numbers.ReplaceAll(object, []byte("${1}${3}0")), nil)
+		state[key] = passed.ReplaceAll(numbers.ReplaceAll(object, []byte("${1}${2}0")), nil)
 	}
 	return state
 }

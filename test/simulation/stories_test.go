@@ -266,6 +266,8 @@ func (s *story) spec() fields {
 type telling struct {
 	steps, acts int
 	faults      map[Fault]int
+	// remains is what can be compared with a cluster that is made anew; nil for nothing.
+	remains *remains
 }
 
 // tell tells a story: acts at any time, in trouble. In the end the cluster comes to rest, an operator that starts anew finds
@@ -303,8 +305,11 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		if s.Server.Version() != version {
 			t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))
 		}
-		end.steps, end.faults = s.Steps, s.Tally()
+		end.steps, end.faults, end.remains = s.Steps, s.Tally(), s.remains()
 	})
+	if end.remains != nil && !t.Failed() {
+		end.remains.compareWithFresh(t, seed)
+	}
 	return end
 }
 

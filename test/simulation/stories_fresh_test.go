@@ -1,0 +1,120 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/history"
+)
+
+// remains is what a story leaves that has come to one right end: the objects that users made, as they are in the end, and the state.
+type remains struct {
+	made  []*unstructured.Unstructured
+	state history.State
+}
+
+// remains returns what a story has left; nil if its end depends, by right, on what happened before: where somebody else has a part
+// in a child, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use, or
+// something waits for its deletion.
+func (s *story) remains() *remains {
+	s.t.Helper()
+	end := &remains{}
+	for _, k := range s.workloads.collected {
+		for _, obj := range s.Server.List(k) {
+			object := access(obj)
+			if object.GetDeletionTimestamp() != nil {
+				return nil
+			}
+			switch {
+			case k.Group == toolhive:
+				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+				if object.GetAnnotations()[v1beta1.AnnotationYield] != "" || isStalled(obj) {
+					return nil
+				}
+				end.made = append(end.made, asCreated(made))
+			case k.Kind == "Pod" || k.Kind == "ReplicaSet":
+			case !slices.ContainsFunc(object.GetManagedFields(), isStranger):
+			default:
+				return nil
+			}
+		}
+	}
+	end.state = s.unnumbered()
+	return end
+}
+
+// isStranger reports whether a part of a child is neither the operator's nor Kubernetes' own.
+func isStranger(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager != controllerManager && (!strings.HasPrefix(entry.Manager, "freehold-") || entry.Operation != metav1.ManagedFieldsOperationApply)
+}
+
+// asCreated is an object as its user would make it now.
+func asCreated(made *unstructured.Unstructured) *unstructured.Unstructured {
+	created := &unstructured.Unstructured{Object: fields{"spec": made.Object["spec"]}}
+	created.SetAPIVersion(made.GetAPIVersion())
+	created.SetKind(made.GetKind())
+	created.SetName(made.GetName())
+	created.SetAnnotations(made.GetAnnotations())
+	return created
+}
+
+// unnumbered is what a cluster holds, whatever it has held before, without numbers of pods that no spec gives.
+func (s *Simulation) unnumbered() history.State {
+	s.t.Helper()
+	state := s.settled()
+	for key, object := range state {
+		kind, name, _ := strings.Cut(key, "/")
+		field := map[string]string{"Deployment": "replicas", "StatefulSet": "backendReplicas"}[kind]
+		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
+		if field == "" || !ok {
+			continue
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if _, given := content["spec"].(fields)[field]; given {
+			continue
+		}
+		var whole struct {
+			Object fields              `json:"object"`
+			Owners map[string][]string `json:"owners"`
+		}
+		if err := json.Unmarshal(object, &whole); err != nil {
+			s.t.Fatal(err)
+		}
+		unstructured.RemoveNestedField(whole.Object, "spec", "replicas")
+		delete(whole.Object, "status")
+		state[key] = json.RawMessage(text(whole))
+	}
+	return state
+}
+
+// compareWithFresh compares what a story has left with a cluster in which users make the same objects for the first time.
+func (end *remains) compareWithFresh(t *testing.T, seed uint64) {
+	t.Helper()
+	Run(t, seed, func(s *Simulation) {
+		s.Start()
+		for _, made := range end.made {
+			s.Create(toolhive, made.GetKind(), made)
+		}
+		s.Settle()
+		if diff := differs(s.unnumbered(), end.state); diff != "" {
+			t.Errorf("seed %d: ends otherwise than where all is made anew (-anew +story):\n%s", seed, diff)
+		}
+	})
+}
