@@ -99,6 +99,28 @@ func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 	})
 }
 
+// An API server that answers that a pod is gone, which is there, may lag. The pod is evicted later, although nothing happens.
+func TestPodThatIsSaidToBeGoneIsEvictedLater(t *testing.T) {
+	web := newServer("web")
+	web.Annotations = map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete"}
+	operate(t, []runtime.Object{web}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		var evictions atomic.Int32
+		o.arriving.set(func(r *apiserver.Request) error {
+			if r.Subresource == "eviction" && evictions.Add(1) == 1 {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, r.Name)
+			}
+			return nil
+		})
+		change(o.apiServer, "web", func(set *appsv1.StatefulSet) { set.Status.UpdateRevision = "2" })
+		<-time.After(apply.LongestWait)
+		o.rest()
+		if n := evictions.Load(); n != 2 {
+			t.Errorf("%d evictions, want one that failed and one that did not", n)
+		}
+	})
+}
+
 // What is decided without a request, that an object is somebody else's or was written from a newer view, is counted: when it
 // is found out, and each time that it is looked at again.
 func TestRefusalsWithoutARequestAreCounted(t *testing.T) {

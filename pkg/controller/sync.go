@@ -215,9 +215,9 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {
 		out := p.evict(ctx, p.server, rollouts.next)
+		p.wake = sooner(p.wake, out.RetryAfter) // A budget will allow it some time, and a pod that is said to be gone may be there; nothing tells.
 		if detail, budget := apply.BudgetInTheWay(out.Err); budget {
 			rollouts.backend = heldByBudget(rollouts.backend, rollouts.next, detail)
-			p.wake = sooner(p.wake, out.RetryAfter) // It will be allowed some time, which nothing tells.
 		} else if out.Err != nil {
 			p.recordOutcome(out)
 		}
