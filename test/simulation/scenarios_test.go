@@ -4,9 +4,13 @@
 package simulation
 
 import (
+	"fmt"
 	"maps"
 	"strings"
+	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -188,6 +192,17 @@ func scenarios() []scenario {
 			s.createServer("web", fields{"backendReplicas": int64(2)})
 			s.annotate("web", v1beta1.AnnotationBackendUpdateStrategy, "OnDelete")
 		}, act: func(s *Simulation) { s.editSpec("web", fields{"image": "example.com/web:2"}) }},
+		{name: "budget", before: func(s *Simulation) {
+			s.createServer("web", fields{"backendReplicas": int64(2)})
+			s.annotate("web", v1beta1.AnnotationBackendUpdateStrategy, "OnDelete")
+		}, act: func(s *Simulation) {
+			s.allowDisruption(3 * time.Minute)
+			s.editSpec("web", fields{"image": "example.com/web:2"})
+		}},
+		{name: "drain", before: one(fields{"replicas": int64(2), "backendReplicas": int64(2)}), act: func(s *Simulation) {
+			s.editSpec("web", fields{"image": "example.com/web:2"})
+			s.drain(20)
+		}},
 		{name: "conflict", before: one(nil), act: func(s *Simulation) {
 			s.editAs("helm", "apps", "Deployment", "web", func(content fields) { setImage(content, "example.com/other") })
 			s.editSpec("web", fields{"image": "example.com/web:2"})
@@ -213,6 +228,41 @@ func setImage(deployment fields, image string) {
 	containers, _, _ := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
 	containers[0].(fields)["image"] = image
 	_ = unstructured.SetNestedSlice(deployment, containers, "spec", "template", "spec", "containers")
+}
+
+// allowDisruption has a PodDisruptionBudget for all pods, which allows the first eviction after a while, and others as long as that
+// leaves a pod ready of those with the same controller.
+func (s *Simulation) allowDisruption(after time.Duration) {
+	from := time.Now().Add(after)
+	s.Server.Evict = func(evicted runtime.Object) error {
+		ready := s.workloads.ready[metav1.GetControllerOf(access(evicted)).UID]
+		if time.Now().After(from) && ready > 1 {
+			return nil
+		}
+		// The words are those of the real API server.
+		refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+		refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes, metav1.StatusCause{
+			Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("The disruption budget web needs %d healthy pods and has %d currently", ready, ready),
+		})
+		return refusal
+	}
+}
+
+// drain lets so many things happen again and again, and takes one of the pods away each time that there were at first. No user would
+// do the same in another cluster, where pods have other names: it is not recorded.
+func (s *Simulation) drain(steps int) {
+	s.t.Helper()
+	for _, obj := range s.Server.List(s.workloads.pods) {
+		for range steps {
+			s.Step()
+		}
+		uid := access(obj).GetUID()
+		err := s.Server.Delete(s.workloads.pods, s.Namespace, access(obj).GetName(), "kubectl-drain",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // exists reports whether there is an object.

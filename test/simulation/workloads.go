@@ -44,6 +44,8 @@ type workloads struct {
 	containers                           int
 	seen                                 uint64
 	tasks                                []task
+	// ready counts the pods that are ready, and stay, by their controllers.
+	ready map[types.UID]int
 	// revisions are those of the templates of present objects, which never change: another version is another object.
 	revisions map[*corev1.PodTemplateSpec]string
 }
@@ -69,11 +71,15 @@ func (w *workloads) waiting() []task {
 			return earlier[template]
 		}
 		pods := map[types.UID][]*corev1.Pod{}
+		w.ready = map[types.UID]int{}
 		for _, obj := range w.server.List(w.pods) {
 			pod := obj.(*corev1.Pod)
 			w.tendPod(pod)
 			if owner := metav1.GetControllerOf(pod); owner != nil {
 				pods[owner.UID] = append(pods[owner.UID], pod)
+				if pod.DeletionTimestamp == nil && isReady(pod) {
+					w.ready[owner.UID]++
+				}
 			}
 		}
 		replicaSets := map[types.UID][]*appsv1.ReplicaSet{}
