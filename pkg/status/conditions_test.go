@@ -4,6 +4,7 @@
 package status_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +176,18 @@ func TestEarlierWritesAreRememberedWhileTheSpecIsInvalid(t *testing.T) {
 	}
 	if got := find(now, v1beta1.ConditionSpecValid); got == nil || got.Status != metav1.ConditionFalse {
 		t.Errorf("condition SpecValid is %+v", got)
+	}
+}
+
+// What is said of the writes is not that all were made while the proxy is held.
+func TestAppliedTellsOfAHeldProxy(t *testing.T) {
+	held := status.Finding{Condition: v1beta1.ConditionOIDCConfigRefValidated, Status: metav1.ConditionFalse, Reason: "Missing", Message: "it is missing"}
+	for _, o := range []status.Observation{{}, {Held: []status.Finding{held}}} {
+		o.Server = &v1beta1.MCPServer{}
+		applied := meta.FindStatusCondition(status.Compute(o, time.Now()).Conditions, v1beta1.ConditionApplied)
+		if applied == nil || applied.Status != metav1.ConditionTrue || strings.Contains(applied.Message, "but for the proxy") != (len(o.Held) > 0) {
+			t.Errorf("with %d held, Applied is %+v", len(o.Held), applied)
+		}
 	}
 }
 

@@ -80,6 +80,14 @@ type Finding struct {
 	Message string
 }
 
+// written says what is written where no write was refused.
+func (o Observation) written() string {
+	if len(o.Held) > 0 {
+		return "Every object is written, but for the proxy and what has to change with it: they wait for a reference that can be used"
+	}
+	return "Every object is written"
+}
+
 // wrong is what is wrong with the spec, or with what it refers to.
 func (o Observation) wrong() []Finding { return slices.Concat(o.Invalid, o.Held) }
 
