@@ -8,11 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
 // written is a store with an object that was written from the view, at its creation.
@@ -29,22 +25,7 @@ func written(t *testing.T) *store {
 func TestForgedReferences(t *testing.T) {
 	const forged = "config/idp=idp/999@50,configmap/ca=ca/0@70"
 	forge := func(d *deployment) { d.Annotations[referencesAnnotation] = forged }
-	for name, test := range map[string]struct {
-		forge func(*store)
-		owner string
-	}{
-		"behind our entry": {forge: func(s *store) { s.behind(forge) }},
-		"without an owner": {forge: func(s *store) {
-			s.behind(forge)
-			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", referencesAnnotation)))
-			fields, err := set.ToJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.stored.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(string(fields))
-		}},
-		"by another manager": {forge: func(s *store) { s.update("kubectl-annotate", forge) }, owner: "kubectl-annotate"},
-	} {
+	for name, test := range forgeries(t, referencesAnnotation, forge) {
 		t.Run(name, func(t *testing.T) {
 			s := written(t)
 			test.forge(s)

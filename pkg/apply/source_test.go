@@ -158,19 +158,20 @@ func TestStampIsOneAnnotationAmongOthers(t *testing.T) {
 	b.expect(0, "the generation alone moved on")
 }
 
-// Once the source is confirmed to be no newer, a newer one on the object holds nothing back: it is replaced where it is
-// ours or nobody's, and a conflict like any other where another manager owns it.
-func TestForgedSource(t *testing.T) {
-	forge := func(d *deployment) { d.Annotations[sourceAnnotation] = string(sourceUID) + "/999" }
-	confirmed := func(req *apply.Request) { req.SourceCurrent = true }
-	for name, test := range map[string]struct {
-		forge func(*store)
-		owner string
-	}{
+// forgery changes an annotation that is ours; owner is who has it then, if it is another manager.
+type forgery struct {
+	forge func(*store)
+	owner string
+}
+
+// forgeries are the ways to forge an annotation.
+func forgeries(t *testing.T, annotation string, forge func(*deployment)) map[string]forgery {
+	t.Helper()
+	return map[string]forgery{
 		"behind our entry": {forge: func(s *store) { s.behind(forge) }},
 		"without an owner": {forge: func(s *store) {
 			s.behind(forge)
-			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", sourceAnnotation)))
+			set := s.fieldsOf(content.Name).Difference(fieldpath.NewSet(fieldmanager.Path("metadata", "annotations", annotation)))
 			fields, err := set.ToJSON()
 			if err != nil {
 				t.Fatal(err)
@@ -178,7 +179,15 @@ func TestForgedSource(t *testing.T) {
 			s.stored.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(string(fields))
 		}},
 		"by another manager": {forge: func(s *store) { s.update("kubectl-annotate", forge) }, owner: "kubectl-annotate"},
-	} {
+	}
+}
+
+// Once the source is confirmed to be no newer, a newer one on the object holds nothing back: it is replaced where it is
+// ours or nobody's, and a conflict like any other where another manager owns it.
+func TestForgedSource(t *testing.T) {
+	forge := func(d *deployment) { d.Annotations[sourceAnnotation] = string(sourceUID) + "/999" }
+	confirmed := func(req *apply.Request) { req.SourceCurrent = true }
+	for name, test := range forgeries(t, sourceAnnotation, forge) {
 		t.Run(name, func(t *testing.T) {
 			s := created(t, content, stamped, web("a:1"))
 			s.stored.Generation = 1
