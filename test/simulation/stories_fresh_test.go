@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,9 @@ func (s *Simulation) unnumbered() history.State {
 		}
 		unstructured.RemoveNestedField(whole.Object, "spec", "replicas")
 		delete(whole.Object, "status")
+		// One that was given once stays, and so does what says where it came from.
+		unstructured.RemoveNestedField(whole.Object, "metadata", "annotations", v1beta1.AnnotationReplicasSource)
+		maps.DeleteFunc(whole.Owners, func(owner string, _ []string) bool { return strings.Contains(owner, "-replicas ") })
 		state[key] = json.RawMessage(text(whole))
 	}
 	return state
