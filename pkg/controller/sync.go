@@ -236,19 +236,18 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
 	p.takeover.reporting = true
 	next := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
-	again := p.overwritten.again(p.key, p.server, next)
-	if wait := p.overwritten.left(p.key); again && wait > 0 {
+	if wait := p.overwritten.left(p.key); wait > 0 && p.overwritten.again(p.key, p.server, next) {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.overwritten.note(p.key, p.server, next)
-		if again {
+		if p.overwritten.again(p.key, p.server, next) {
 			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are there two operators at work?",
 				"fieldManager", managers.Status, "nextWriteIn", p.overwritten.begin(p.key))
 		}
+		p.overwritten.note(p.key, p.server, next)
 		p.recordEvents(p.server, status.NewEvents(p.server.Status, stored(out, next)))
 	}
 }

@@ -34,6 +34,8 @@ func (u *unreported) note(server cache.ObjectName, err error, conditions []metav
 	u.conditions.Store(server, conditions)
 }
 
+func (u *unreported) forget(server cache.ObjectName) { u.conditions.Delete(server) }
+
 // unwritten remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
 // status is new since then, for the same reason.
 type unwritten struct {
@@ -57,5 +59,3 @@ func (u *unwritten) note(ref apply.ObjectRef, written bool, now time.Time) {
 }
 
 func (u *unwritten) forget(ref apply.ObjectRef) { u.times.Delete(ref) }
-
-func (u *unreported) forget(server cache.ObjectName) { u.conditions.Delete(server) }
