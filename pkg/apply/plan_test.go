@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,7 @@ func (s *store) comparePlan(ctx context.Context, req apply.Request) {
 		return // No API server sends such an entry.
 	}
 	config, live := encoded(s.t, req.Config), encoded(s.t, s.stored)
+	began := time.Now()
 	planned, err := apply.Plan(s.writer, req)
 	if err != nil {
 		s.t.Fatal(err)
@@ -51,6 +53,8 @@ func (s *store) comparePlan(ctx context.Context, req apply.Request) {
 	req.Config = own
 	out := do(ctx, apply.NewApplierWithClock(nil, s.clock), s.writer, req)
 
+	// A claim that this very write made is as old as the write, and the plan was made earlier. Stored times are whole seconds.
+	sameTime := cmpopts.EquateApproxTime(time.Since(began) + time.Second)
 	steps, applied := requestsOf(s.writer, planned)
 	if diff := cmp.Diff(s.requests, steps); diff != "" {
 		s.t.Errorf("requests (-sent +planned):\n%s", diff)
@@ -61,10 +65,10 @@ func (s *store) comparePlan(ctx context.Context, req apply.Request) {
 	if out.Action != planned.Action || message(out.Err) != message(planned.Err) {
 		s.t.Errorf("Sync ends with %s, %v; planned is %s, %v", out.Action, out.Err, planned.Action, planned.Err)
 	}
-	if diff := cmp.Diff(contestedIn(out.Err), contestedIn(planned.Err), inSeconds); diff != "" {
+	if diff := cmp.Diff(contestedIn(out.Err), contestedIn(planned.Err), sameTime); diff != "" {
 		s.t.Errorf("contested fields (-sent +planned):\n%s", diff)
 	}
-	if diff := cmp.Diff(out.Claims, planned.Claims, inSeconds); diff != "" {
+	if diff := cmp.Diff(out.Claims, planned.Claims, sameTime); diff != "" {
 		s.t.Errorf("claims (-sent +planned):\n%s", diff)
 	}
 	if (out.Left == nil) != (planned.Left == nil) || out.Left != nil && !out.Left.Equals(planned.Left) {
@@ -74,9 +78,6 @@ func (s *store) comparePlan(ctx context.Context, req apply.Request) {
 		s.t.Errorf("the object afterwards (-stored +planned):\n%s", diff)
 	}
 }
-
-// inSeconds is how times are stored; the store keeps more of them.
-var inSeconds = cmp.Comparer(func(a, b time.Time) bool { return a.Truncate(time.Second).Equal(b.Truncate(time.Second)) })
 
 func encoded(t *testing.T, what any) string {
 	t.Helper()
