@@ -44,6 +44,8 @@ type Server struct {
 	// floor is the version below which watches cannot begin.
 	floor   uint64
 	objects map[*Kind]map[types.NamespacedName]*object
+	// keys are those of objects, in the order of compareKeys.
+	keys map[*Kind][]types.NamespacedName
 	// changes are all that have been since floor.
 	changes []change
 	watches []*Watch
@@ -71,6 +73,7 @@ type change struct {
 func New(kinds ...*Kind) (*Server, error) {
 	s := &Server{
 		kinds: map[schema.GroupVersionResource]*Kind{}, objects: map[*Kind]map[types.NamespacedName]*object{},
+		keys:    map[*Kind][]types.NamespacedName{},
 		version: 1000, floor: 1000, // as on a server that has been there for a while
 	}
 	for _, kind := range kinds {
@@ -114,26 +117,23 @@ func (s *Server) Get(k *Kind, namespace, name string) (runtime.Object, bool) {
 func (s *Server) List(k *Kind) []runtime.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []runtime.Object
-	for _, o := range s.sorted(k) {
-		list = append(list, o.live)
+	list := make([]runtime.Object, len(s.keys[k]))
+	for i, key := range s.keys[k] {
+		list[i] = s.objects[k][key].live
 	}
 	return list
 }
 
 func (s *Server) sorted(k *Kind) []*object {
-	keys := make([]types.NamespacedName, 0, len(s.objects[k]))
-	for key := range s.objects[k] {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	list := make([]*object, len(keys))
-	for i, key := range keys {
+	list := make([]*object, len(s.keys[k]))
+	for i, key := range s.keys[k] {
 		list[i] = s.objects[k][key]
 	}
 	return list
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // Version returns the newest resourceVersion.
@@ -267,13 +267,21 @@ func (s *Server) commit(r *Request, key types.NamespacedName, obj runtime.Object
 	access(obj).SetResourceVersion(strconv.FormatUint(s.version, 10))
 	before, after := s.objects[r.Kind][key], &object{live: obj, version: s.version}
 	s.objects[r.Kind][key] = after
+	if before == nil {
+		i, _ := slices.BinarySearchFunc(s.keys[r.Kind], key, compareKeys)
+		s.keys[r.Kind] = slices.Insert(s.keys[r.Kind], i, key)
+	}
 	s.tell(r, change{kind: r.Kind, before: before, after: after, version: s.version})
 	return after
 }
 
 // end removes an object.
 func (s *Server) end(r *Request, before *object) {
-	delete(s.objects[r.Kind], keyOf(before.live))
+	key := keyOf(before.live)
+	delete(s.objects[r.Kind], key)
+	if i, found := slices.BinarySearchFunc(s.keys[r.Kind], key, compareKeys); found {
+		s.keys[r.Kind] = slices.Delete(s.keys[r.Kind], i, i+1)
+	}
 	s.version++
 	last := before.live.DeepCopyObject()
 	access(last).SetResourceVersion(strconv.FormatUint(s.version, 10))

@@ -15,21 +15,23 @@ import (
 
 // collect is the garbage collector: what has only owners that are gone goes too.
 func (w *workloads) collect() {
-	alive := map[types.UID]metav1.Object{}
-	for _, k := range w.collected {
-		for _, obj := range w.server.List(k) {
-			alive[access(obj).GetUID()] = access(obj)
+	alive, lists := make(map[types.UID]bool, w.alive), make([][]runtime.Object, len(w.collected))
+	for i, k := range w.collected {
+		lists[i] = w.server.List(k)
+		for _, obj := range lists[i] {
+			alive[access(obj).GetUID()] = true
 		}
 	}
-	for _, k := range w.collected {
-		for _, found := range w.server.List(k) {
+	w.alive = len(alive)
+	for i, k := range w.collected {
+		for _, found := range lists[i] {
 			obj := access(found)
 			w.finishDeletion(k, obj)
 			owners := obj.GetOwnerReferences()
 			if obj.GetDeletionTimestamp() != nil || len(owners) == 0 {
 				continue
 			}
-			if !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return alive[o.UID] != nil }) {
+			if !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return alive[o.UID] }) {
 				w.remove(k, obj, "garbage-collector", nil)
 			}
 		}

@@ -46,6 +46,7 @@ func (w *workloads) movePods(set *appsv1.StatefulSet, byName map[string]*corev1.
 		switch pod := byName[name(ordinal)]; {
 		case pod == nil:
 			if _, taken := w.server.Get(w.pods, set.Namespace, name(ordinal)); taken {
+				w.unsure = true
 				return // It is that of an earlier StatefulSet, and goes soon.
 			}
 			w.add(func() error {

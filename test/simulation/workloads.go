@@ -48,6 +48,20 @@ type workloads struct {
 	ready map[types.UID]int
 	// revisions are those of the templates of present objects, which never change: another version is another object.
 	revisions map[*corev1.PodTemplateSpec]string
+	// tended has, by UID, what each controller had to do when it last looked.
+	tended map[types.UID]tended
+	// unsure is set by a controller whose work depends on more than it was given.
+	unsure bool
+	// alive is how many objects there were.
+	alive int
+}
+
+// tended is what was to be done for an object and what belongs to it. It is the same as long as they are, since each version of
+// an object is another object.
+type tended struct {
+	object runtime.Object
+	parts  []runtime.Object
+	tasks  []task
 }
 
 func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads {
@@ -62,7 +76,8 @@ func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads 
 func (w *workloads) waiting() []task {
 	if version := w.server.Version(); version != w.seen {
 		w.seen, w.tasks = version, nil
-		earlier := w.revisions
+		earlier, before := w.revisions, w.tended
+		w.tended = make(map[types.UID]tended, len(before))
 		w.revisions = make(map[*corev1.PodTemplateSpec]string, len(earlier))
 		revisionOf := func(template *corev1.PodTemplateSpec) string {
 			if _, known := earlier[template]; !known {
@@ -70,7 +85,7 @@ func (w *workloads) waiting() []task {
 			}
 			return earlier[template]
 		}
-		pods := map[types.UID][]*corev1.Pod{}
+		pods := map[types.UID][]runtime.Object{}
 		w.ready = map[types.UID]int{}
 		for _, obj := range w.server.List(w.pods) {
 			pod := obj.(*corev1.Pod)
@@ -82,10 +97,10 @@ func (w *workloads) waiting() []task {
 				}
 			}
 		}
-		replicaSets := map[types.UID][]*appsv1.ReplicaSet{}
+		replicaSets := map[types.UID][]runtime.Object{}
 		for _, obj := range w.server.List(w.replicaSets) {
 			set := obj.(*appsv1.ReplicaSet)
-			w.tendReplicaSet(set, pods[set.UID])
+			w.tend(before[set.UID], set, pods[set.UID], func() { w.tendReplicaSet(set, partsAs[*corev1.Pod](pods[set.UID])) })
 			if owner := metav1.GetControllerOf(set); owner != nil {
 				replicaSets[owner.UID] = append(replicaSets[owner.UID], set)
 			}
@@ -93,16 +108,40 @@ func (w *workloads) waiting() []task {
 		for _, obj := range w.server.List(w.deployments) {
 			deployment := obj.(*appsv1.Deployment)
 			w.revisions[&deployment.Spec.Template] = revisionOf(&deployment.Spec.Template)
-			w.tendDeployment(deployment, replicaSets[deployment.UID])
+			sets := replicaSets[deployment.UID]
+			w.tend(before[deployment.UID], deployment, sets, func() { w.tendDeployment(deployment, partsAs[*appsv1.ReplicaSet](sets)) })
 		}
 		for _, obj := range w.server.List(w.sets) {
 			set := obj.(*appsv1.StatefulSet)
 			w.revisions[&set.Spec.Template] = revisionOf(&set.Spec.Template)
-			w.tendStatefulSet(set, pods[set.UID])
+			w.tend(before[set.UID], set, pods[set.UID], func() { w.tendStatefulSet(set, partsAs[*corev1.Pod](pods[set.UID])) })
 		}
 		w.collect()
 	}
 	return w.tasks
+}
+
+// tend adds what is to be done for an object: what was to be done before, if it and its parts are the same as then.
+func (w *workloads) tend(before tended, obj runtime.Object, parts []runtime.Object, look func()) {
+	w.unsure = false
+	if before.object != obj || !slices.Equal(before.parts, parts) {
+		begin := len(w.tasks)
+		look()
+		before = tended{obj, parts, slices.Clone(w.tasks[begin:])}
+	} else {
+		w.tasks = append(w.tasks, before.tasks...)
+	}
+	if !w.unsure {
+		w.tended[access(obj).GetUID()] = before
+	}
+}
+
+func partsAs[T runtime.Object](objects []runtime.Object) []T {
+	all := make([]T, len(objects))
+	for i, obj := range objects {
+		all[i] = obj.(T)
+	}
+	return all
 }
 
 func (w *workloads) add(do func() error, name string, args ...any) {
@@ -223,6 +262,7 @@ func (w *workloads) tendDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaS
 	}
 	if current == nil {
 		if _, taken := w.server.Get(w.replicaSets, d.Namespace, name); taken {
+			w.unsure = true
 			return // It is that of an earlier Deployment, and goes soon.
 		}
 		w.add(func() error {
