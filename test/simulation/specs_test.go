@@ -60,10 +60,10 @@ var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-[a-z]+/)\d+|("(?:observed
 // there without a rule, which means the same as none.
 var passed = regexp.MustCompile(`(has not served yet|last served with image [^"\\]*)|,?"(node|pod|podAnti)Affinity":\{\}`)
 
-// settled is what a cluster holds, whatever it has held before.
-func (s *Simulation) settled() history.State {
+// settled is what a cluster holds, whatever it has held before, without conditions of some types.
+func (s *Simulation) settled(without ...string) history.State {
 	s.t.Helper()
-	state := s.state()
+	state := s.state(without...)
 	for key, object := range state {
 		kind, name, _ := strings.Cut(key, "/")
 		switch {

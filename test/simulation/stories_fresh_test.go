@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,8 +26,8 @@ type remains struct {
 }
 
 // remains returns what a story has left; nil if its end depends, by right, on what happened before: where somebody else has a part
-// in a child, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use, or
-// something waits for its deletion.
+// in a child, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use,
+// something waits for its deletion, or a child that lost its owner outlives it.
 func (s *story) remains() *remains {
 	s.t.Helper()
 	end := &remains{}
@@ -48,6 +49,10 @@ func (s *story) remains() *remains {
 				}
 				end.made = append(end.made, asCreated(made))
 			case k.Kind == "Pod" || k.Kind == "ReplicaSet":
+			case isScaled(obj) && !s.isNumberGiven(k.Kind, object.GetName()):
+				return nil
+			case metav1.GetControllerOf(object) == nil:
+				return nil
 			case !slices.ContainsFunc(object.GetManagedFields(), isStranger):
 			default:
 				return nil
@@ -73,22 +78,43 @@ func asCreated(made *unstructured.Unstructured) *unstructured.Unstructured {
 	return created
 }
 
-// unnumbered is what a cluster holds, whatever it has held before, without numbers of pods that no spec gives.
+// numberOfPods are the fields of an MCPServer's spec that number the pods of its workloads.
+var numberOfPods = map[string]string{"Deployment": "replicas", "StatefulSet": "backendReplicas"}
+
+// isNumberGiven reports whether a workload is of an MCPServer whose spec has a number for it.
+func (s *Simulation) isNumberGiven(kind, name string) bool {
+	s.t.Helper()
+	server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
+	if !ok {
+		return true
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, given := content["spec"].(fields)[numberOfPods[kind]]
+	return given
+}
+
+// isScaled reports whether an object is a workload that has another number of pods than a new one.
+func isScaled(obj runtime.Object) bool {
+	switch workload := obj.(type) {
+	case *appsv1.Deployment:
+		return *workload.Spec.Replicas != 1
+	case *appsv1.StatefulSet:
+		return *workload.Spec.Replicas != 1
+	}
+	return false
+}
+
+// unnumbered is what a cluster holds, whatever it has held before, without numbers of pods that no spec gives, and without
+// what tells that one was set back.
 func (s *Simulation) unnumbered() history.State {
 	s.t.Helper()
-	state := s.settled()
+	state := s.settled(v1beta1.ConditionStdioReplicaCapped)
 	for key, object := range state {
 		kind, name, _ := strings.Cut(key, "/")
-		field := map[string]string{"Deployment": "replicas", "StatefulSet": "backendReplicas"}[kind]
-		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
-		if field == "" || !ok {
-			continue
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if _, given := content["spec"].(fields)[field]; given {
+		if numberOfPods[kind] == "" || s.isNumberGiven(kind, name) {
 			continue
 		}
 		var whole struct {

@@ -25,11 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-var (
-	stories = flag.Int("stories", 200, "how many stories TestStories tells")
-	// fresh is off as some ends, one in a thousand, still depend on the past in ways that remains does not know.
-	fresh = flag.Bool("fresh", false, "compare the end of each story with a cluster that is made anew")
-)
+var stories = flag.Int("stories", 200, "how many stories TestStories tells")
 
 // story is a cluster in which users, other controllers and other operators do what comes to their mind.
 type story struct {
@@ -311,7 +307,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		}
 		end.steps, end.faults, end.remains = s.Steps, s.Tally(), s.remains()
 	})
-	if *fresh && end.remains != nil && !t.Failed() {
+	if end.remains != nil && !t.Failed() {
 		end.remains.compareWithFresh(t, seed)
 	}
 	return end
