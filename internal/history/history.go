@@ -35,6 +35,8 @@ type Act struct {
 	Manager string `json:"manager"`
 	// PatchType is the content type of a patch.
 	PatchType types.PatchType `json:"patchType,omitempty"`
+	// Force is that of an apply, which is a patch of its own type.
+	Force bool `json:"force,omitempty"`
 	// Body is the object, the patch, or the options of the deletion.
 	Body json.RawMessage `json:"body"`
 	// Changes are what had become of the state when the cluster was at rest again.

@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
@@ -35,11 +37,14 @@ type story struct {
 	last map[string]runtime.Object
 }
 
-// acts are what may happen in a story. Each does nothing where it is not possible.
-var acts = []struct {
+// act is something that may happen in a story.
+type act struct {
 	name string
 	do   func(s *story)
-}{
+}
+
+// acts do nothing where they are not possible.
+var acts = []act{
 	{"create", func(s *story) {
 		if name := s.anyName(); !s.exists(toolhive, "MCPServer", name) {
 			s.createServer(name, s.spec())
@@ -187,6 +192,11 @@ func (s *story) strip(kind, group, name string) {
 	stripped := obj.DeepCopyObject()
 	access(stripped).SetManagedFields(nil)
 	s.Server.Put(k, stripped)
+	s.acted(func() history.Act {
+		act := actOf(k, "patch", name, "tool", fields{"metadata": fields{"managedFields": []any{fields{}}}})
+		act.PatchType = types.MergePatchType
+		return act
+	})
 }
 
 // restore brings back an earlier version of an object, as a backup does: everything but what identifies it.
@@ -226,18 +236,32 @@ func (s *story) applyImage(manager, kind, name string, force bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	live, _ := s.Server.Get(s.Server.KindOf("apps", kind), "shop", name)
+	k := s.Server.KindOf("apps", kind)
+	live, _ := s.Server.Get(k, s.Namespace, name)
 	pods := corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().WithContainers(
 		corev1ac.Container().WithName(templateOf(live).Spec.Containers[0].Name).WithImage("example.com/" + manager)))
 	options := metav1.ApplyOptions{FieldManager: manager, Force: force}
+	var sent any
 	if kind == "Deployment" {
-		_, err = clients.AppsV1().Deployments("shop").Apply(s.t.Context(), appsv1ac.Deployment(name, "shop").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(pods)), options)
+		config := appsv1ac.Deployment(name, s.Namespace).WithSpec(appsv1ac.DeploymentSpec().WithTemplate(pods))
+		_, err = clients.AppsV1().Deployments(s.Namespace).Apply(s.t.Context(), config, options)
+		sent = config
 	} else {
-		_, err = clients.AppsV1().StatefulSets("shop").Apply(s.t.Context(), appsv1ac.StatefulSet(name, "shop").WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(pods)), options)
+		config := appsv1ac.StatefulSet(name, s.Namespace).WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(pods))
+		_, err = clients.AppsV1().StatefulSets(s.Namespace).Apply(s.t.Context(), config, options)
+		sent = config
 	}
-	if err != nil && !apierrors.IsInvalid(err) { // An impostor gives up what the kind cannot be without.
+	switch {
+	case apierrors.IsInvalid(err): // An impostor gives up what the kind cannot be without.
+		return
+	case err != nil:
 		s.t.Fatalf("%s cannot apply: %v", manager, err)
 	}
+	s.acted(func() history.Act {
+		act := actOf(k, "patch", name, manager, sent)
+		act.PatchType, act.Force = types.ApplyYAMLPatchType, force
+		return act
+	})
 }
 
 // spec returns some fields of an MCPServer's spec.

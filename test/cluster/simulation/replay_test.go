@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -93,7 +94,11 @@ func carryOut(ctx context.Context, client dynamic.Interface, namespace string, a
 		_, err := objects.Create(ctx, obj, metav1.CreateOptions{FieldManager: act.Manager})
 		return err
 	case "patch":
-		_, err := objects.Patch(ctx, act.Name, act.PatchType, act.Body, metav1.PatchOptions{FieldManager: act.Manager})
+		options := metav1.PatchOptions{FieldManager: act.Manager}
+		if act.PatchType == types.ApplyYAMLPatchType {
+			options.Force = &act.Force
+		}
+		_, err := objects.Patch(ctx, act.Name, act.PatchType, act.Body, options)
 		return err
 	case "delete":
 		var options metav1.DeleteOptions
