@@ -247,10 +247,14 @@ func (w *Watch) read(p []byte) (int, error) {
 			}
 			return 0, nil
 		}
-		w.rest, w.frames, w.released = w.frames[0].encoded, w.frames[1:], w.released-1
+		w.rest = w.frames[0].encoded
+		w.frames[0] = frame{} // What is left of the slice holds it no longer.
+		w.frames, w.released = w.frames[1:], w.released-1
 	}
 	n := copy(p, w.rest)
-	w.rest = w.rest[n:]
+	if w.rest = w.rest[n:]; len(w.rest) == 0 {
+		w.rest = nil
+	}
 	return n, nil
 }
 

@@ -39,20 +39,22 @@ func TestLeaks(t *testing.T) {
 		var memory uint64
 		var series []string
 		for cycle := range *cycles {
+			// Nobody has had these names before, so what is kept by name stays, too.
+			name := func(i int) string { return fmt.Sprintf("server-%d-%d", cycle, i) }
 			for i := range *fleet {
-				s.createServer(fmt.Sprint("server-", i), fields{"transport": []string{"streamable-http", "stdio"}[i%2]})
+				s.createServer(name(i), fields{"transport": []string{"streamable-http", "stdio"}[i%2]})
 			}
 			s.Settle()
 			for i := range *fleet / 2 {
 				// Their backends are written by two, which is told in metrics until they are gone.
-				s.editAs("helm", "apps", "StatefulSet", fmt.Sprint("server-", 2*i), func(content fields) { setImage(content, "example.com/other") })
+				s.editAs("helm", "apps", "StatefulSet", name(2*i), func(content fields) { setImage(content, "example.com/other") })
 			}
 			s.Settle()
 			if told := allSeries(t); told[metrics.Conflicts] != float64(*fleet/2) {
 				t.Errorf("cycle %d: %v conflicts are told of, not %d", cycle, told[metrics.Conflicts], *fleet/2)
 			}
 			for i := range *fleet {
-				s.delete(toolhive, "MCPServer", fmt.Sprint("server-", i))
+				s.delete(toolhive, "MCPServer", name(i))
 			}
 			s.Settle()
 			for _, k := range s.workloads.collected {
@@ -61,7 +63,8 @@ func TestLeaks(t *testing.T) {
 				}
 			}
 			s.oracle.report()
-			s.Server.Compact() // The history is the server's memory, not the operator's.
+			s.Server.Compact() // The history is the simulation's memory, not the operator's.
+			s.asked = nil
 			runtime.GC()
 			runtime.GC() // Pools are emptied by the second one.
 			var now runtime.MemStats
@@ -85,7 +88,7 @@ func TestLeaks(t *testing.T) {
 			if runtime.NumGoroutine() > goroutines {
 				t.Errorf("cycle %d: %d goroutines, %d after the second one", cycle, runtime.NumGoroutine(), goroutines)
 			}
-			if now.HeapAlloc > memory+memory/20 {
+			if now.HeapAlloc > memory+memory/50 {
 				t.Errorf("cycle %d: %d KiB are in use, %d after the second one", cycle, now.HeapAlloc>>10, memory>>10)
 			}
 			if diff := cmp.Diff(series, slices.Sorted(maps.Keys(told))); diff != "" {
