@@ -65,6 +65,7 @@ func TestLeaks(t *testing.T) {
 			s.oracle.report()
 			s.Server.Compact() // The history is the simulation's memory, not the operator's.
 			s.asked = nil
+			s.oracle.forget()
 			runtime.GC()
 			runtime.GC() // Pools are emptied by the second one.
 			var now runtime.MemStats

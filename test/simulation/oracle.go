@@ -48,6 +48,11 @@ func newOracle(s *Simulation) *oracle {
 	}
 }
 
+// forget forgets objects that are gone.
+func (o *oracle) forget() {
+	o.rolls, o.generations, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}
+}
+
 func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf("step %d: %s: %s", o.s.Steps, r, fmt.Sprintf(why, args...)))
 }
