@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -30,6 +31,8 @@ type adoptions struct {
 	confirmed sync.Map // cache.ObjectName -> what unowned and ahead returned
 	// orphaned are the MCPServers whose children were seen to be asked to stay behind.
 	orphaned sync.Map // cache.ObjectName -> struct{}
+	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
+	proved sync.Map // cache.ObjectName -> types.UID
 }
 
 // orphans notes that the garbage collector was asked to leave the MCPServer's children behind, and asked reports it.
@@ -38,6 +41,14 @@ func (a *adoptions) orphans(server cache.ObjectName) { a.orphaned.Store(server, 
 func (a *adoptions) asked(server cache.ObjectName) bool {
 	_, asked := a.orphaned.Load(server)
 	return asked
+}
+
+// prove notes that none of the children of an MCPServer that is being deleted are to stay, and isProved reports it.
+func (a *adoptions) prove(server cache.ObjectName, uid types.UID) { a.proved.Store(server, uid) }
+
+func (a *adoptions) isProved(server cache.ObjectName, uid types.UID) bool {
+	proved, _ := a.proved.Load(server)
+	return proved == uid
 }
 
 // due reports whether the MCPServer is to be confirmed for these doubts.
@@ -53,6 +64,7 @@ func (a *adoptions) confirm(server cache.ObjectName, doubts string) {
 func (a *adoptions) forget(server cache.ObjectName) {
 	a.confirmed.Delete(server)
 	a.orphaned.Delete(server)
+	a.proved.Delete(server)
 }
 
 // ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as

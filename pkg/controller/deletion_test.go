@@ -42,14 +42,17 @@ func TestDeletionIsDecided(t *testing.T) {
 		children     []metav1.Object
 		finalizer    string
 		doomed, left []string
+		proved       bool
 	}{
 		"nothing is there":                  {},
 		"all are the collector's":           {children: []metav1.Object{attached}},
 		"one has lost its reference":        {children: []metav1.Object{attached, strayed}, doomed: []string{proxy, service}},
 		"none has a reference":              {children: []metav1.Object{strayed}, left: []string{service}},
-		"they were asked to stay":           {[]metav1.Object{attached, strayed}, metav1.FinalizerOrphanDependents, nil, []string{service}},
-		"they were asked to go first":       {[]metav1.Object{strayed}, metav1.FinalizerDeleteDependents, []string{service}, nil},
-		"a predecessor's stays":             {[]metav1.Object{inherited, strayed}, metav1.FinalizerDeleteDependents, []string{service}, []string{"service/mcp-web"}},
+		"they were asked to stay":           {[]metav1.Object{attached, strayed}, metav1.FinalizerOrphanDependents, nil, []string{service}, false},
+		"they were asked to stay after all": {[]metav1.Object{strayed}, metav1.FinalizerOrphanDependents, nil, []string{service}, true},
+		"none was to stay":                  {children: []metav1.Object{strayed}, doomed: []string{service}, proved: true},
+		"they were asked to go first":       {[]metav1.Object{strayed}, metav1.FinalizerDeleteDependents, []string{service}, nil, false},
+		"a predecessor's stays":             {[]metav1.Object{inherited, strayed}, metav1.FinalizerDeleteDependents, []string{service}, []string{"service/mcp-web"}, false},
 		"on its way out":                    {children: []metav1.Object{going}},
 		"a neighbour's":                     {children: []metav1.Object{neighbours}},
 		"the rest of what ToolHive made":    {children: []metav1.Object{toolHives}, doomed: []string{set}},
@@ -62,7 +65,7 @@ func TestDeletionIsDecided(t *testing.T) {
 			}
 			v := sees(server, c.children...)
 			v.around = &outskirts{living: map[types.UID]string{"server-other": "other"}}
-			d := decideDeletion(v)
+			d := decideDeletion(v, c.proved)
 			if diff := cmp.Diff([][]string{c.doomed, c.left}, [][]string{refNames(d.doomed), refNames(d.left)}); diff != "" {
 				t.Errorf("doomed and left (-want +got):\n%s", diff)
 			}

@@ -24,6 +24,20 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
+// end finalizes an MCPServer, and tells what is in the way, as nothing else does: the status stays as it was.
+func (p *pass) end(ctx context.Context) {
+	p.finalize(ctx)
+	if !p.answered {
+		return // It was told when it came about.
+	}
+	found, delays := refusals(p.view, p.refused)
+	for _, f := range append(found, delays...) {
+		p.recordEvents(p.server, []status.Event{{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonDeletionHeld, Action: actionDelete, Note: f.Message,
+		}})
+	}
+}
+
 // finalize takes care of an MCPServer that is being deleted. The garbage collector deletes the children that
 // refer to it; ours to delete are those that lost their reference, unless all were asked to stay behind. Then
 // the finalizer is given up.
@@ -37,11 +51,14 @@ func (p *pass) finalize(ctx context.Context) {
 	if !p.reveal(ctx) {
 		return // What is left of the children has to be known.
 	}
-	deletion := decideDeletion(p.view)
-	for _, ref := range deletion.doomed {
-		p.delete(ctx, ref, p.object(ref))
+	deletion := decideDeletion(p.view, p.adoptions.isProved(p.key, p.server.UID))
+	for i, ref := range deletion.doomed {
+		out := p.delete(ctx, ref, p.object(ref))
 		if len(p.refused) > 0 {
 			return
+		}
+		if i == 0 && deletion.proves && out.Action == apply.ActionDeleted {
+			p.adoptions.prove(p.key, p.server.UID)
 		}
 	}
 	if deletion.orphaned {
@@ -68,6 +85,8 @@ func (p *pass) finalize(ctx context.Context) {
 type deletion struct {
 	// doomed are the children that are ours to delete, in order, and left are those that stay behind.
 	doomed, left []apply.ObjectRef
+	// proves tells that the first of doomed has its reference, so that its deletion is the proof that none was to stay.
+	proves bool
 	// orphaned reports that the garbage collector was asked to leave the children behind.
 	orphaned bool
 	// collecting reports that the garbage collector is not done, so that the finalizer is to stay. The API server adds the
@@ -83,11 +102,12 @@ type deletion struct {
 // references away by hand leaves the same objects. So children none of which has a reference are left alone: to keep
 // what was not meant to stay does less harm than the reverse. And since a cache may be behind the garbage collector,
 // one of those that have a reference goes first. It would be deleted anyway, and if its reference is gone in truth, its
-// resourceVersion is another one and the delete is refused.
+// resourceVersion is another one and the delete is refused. That is proved once: where the deletion of another one is refused
+// then, it is tried again by itself, however often that takes.
 //
 // A child that a predecessor of the same name has left behind, and that was never written for this one, stays in any case:
 // that it was to stay may have been asked for then.
-func decideDeletion(v *view) deletion {
+func decideDeletion(v *view, proved bool) deletion {
 	orphans := slices.Contains(v.server.Finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(v.server.Finalizers, metav1.FinalizerDeleteDependents)
 	d := deletion{orphaned: orphans, collecting: orphans || foreground}
@@ -108,11 +128,11 @@ func decideDeletion(v *view) deletion {
 	case len(strays) == 0:
 	case orphans:
 		d.left = append(d.left, strays...)
-	case foreground:
+	case foreground, proved:
 		d.doomed = strays
 	case len(attached) > 0:
 		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
-		d.doomed = append([]apply.ObjectRef{first}, strays...)
+		d.doomed, d.proves = append([]apply.ObjectRef{first}, strays...), true
 	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, v.object(ref)) }):
 		d.left = append(d.left, strays...)
 	default:
@@ -128,6 +148,9 @@ func isInherited(server *v1beta1.MCPServer, live metav1.Object) bool {
 	source, ok := apply.ParseSource(live.GetAnnotations()[v1beta1.AnnotationSource])
 	return ok && source.UID != server.UID
 }
+
+// actionDelete is the action of events about the end of an MCPServer.
+const actionDelete = "Delete"
 
 // maxLeftBehind is how long the list of children that outlive their MCPServer may be in an event, in bytes. The API server
 // takes 1024 in all.
@@ -150,7 +173,7 @@ func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.E
 		more = fmt.Sprintf(" (+%d more objects, which the operator's log names)", len(names)-len(some))
 	}
 	return status.Event{
-		Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonChildrenLeftBehind, Action: "Delete",
+		Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonChildrenLeftBehind, Action: actionDelete,
 		Note: fmt.Sprintf("%d children stay behind: none had an owner reference to this MCPServer, so either it was deleted with "+
 			"--cascade=orphan or the references were removed before. To delete them: %s%s", len(names), deleting(some), more),
 	}, deleting(names)

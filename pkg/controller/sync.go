@@ -51,6 +51,8 @@ type pass struct {
 
 	// refused are the writes that were not made or not accepted.
 	refused []error
+	// answered tells that one of them is new, and not what a write met with before.
+	answered bool
 	// unwritten are the objects of intents that were refused, or held back because of such a one, which held counts.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
@@ -90,7 +92,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
 		c.configRollouts.release(key)
-		p.finalize(ctx)
+		p.end(ctx)
 	} else {
 		p.reconcile(ctx)
 		p.wake = sooner(p.wake, c.leaveSlot(&p.takeover, p.refused))

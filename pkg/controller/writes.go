@@ -143,8 +143,10 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 }
 
 // delete deletes an object as it was seen.
-func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) {
-	p.recordOutcome(p.applier.Delete(ctx, ref, live, p.clients.deletion(ref)))
+func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) apply.Outcome {
+	out := p.applier.Delete(ctx, ref, live, p.clients.deletion(ref))
+	p.recordOutcome(out)
+	return out
 }
 
 // recordOutcome stores the object that a write has left and its error.
@@ -164,6 +166,7 @@ func (p *pass) recordOutcome(out apply.Outcome) {
 	p.recordEvents(p.server, claimEvents(p.view, out))
 	p.wake = sooner(p.wake, out.RetryAfter)
 	if out.Err != nil {
+		p.answered = p.answered || out.Action == apply.ActionRefused
 		p.refused = append(p.refused, out.Err)
 	}
 }

@@ -278,4 +278,7 @@ const (
 	EventReasonReplacingPod = "ReplacingPod"
 	// EventReasonChildrenLeftBehind is a Warning event: children without an owner reference outlive their MCPServer.
 	EventReasonChildrenLeftBehind = "ChildrenLeftBehind"
+	// EventReasonDeletionHeld is a Warning event: the API server refuses what Freehold has to do before an MCPServer that is
+	// being deleted can go.
+	EventReasonDeletionHeld = "DeletionHeld"
 )

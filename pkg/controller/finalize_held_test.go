@@ -1,0 +1,69 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// An MCPServer that does not go says what holds it: nothing else does, as its status stays as it was. It is told once each
+// time that the API server was asked, which becomes seldom.
+func TestHeldDeletionIsTold(t *testing.T) {
+	forbidden := func() error { return apierrors.NewForbidden(schema.GroupResource{}, "web", fmt.Errorf("not now")) }
+	unavailable := func() error { return apierrors.NewInternalError(fmt.Errorf("etcd is gone")) }
+	for name, test := range map[string]struct {
+		write, wants string
+		answer       func() error
+	}{
+		"forbidden finalizer":    {"apply MCPServer/web freehold-finalizer", "not now", forbidden},
+		"denied finalizer":       {"apply MCPServer/web freehold-finalizer", "denied the request", deniedBody},
+		"unavailable API server": {"apply MCPServer/web freehold-finalizer", "code 500 InternalError", unavailable},
+		"forbidden deletion":     {"delete serviceaccounts/web-sa", "not now", forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				f := &faults{}
+				f.inject(o, func(w write) bool {
+					return strings.HasPrefix(w.String(), test.write) || w.verb == "apply" && w.name == "web-sa"
+				}, test.answer)
+				f.on.Store(true)
+				orphan[*corev1.ServiceAccount](o.apiServer, "web-sa")
+				o.rest()
+				o.events.heard()
+				before := f.count()
+				markDeleted(o.apiServer, "web")
+				<-time.After(time.Hour)
+				told := o.events.heard()
+				if tries := f.count() - before; len(told) == 0 || len(told) > tries || tries > 20 {
+					t.Errorf("told %d times of %d refusals: %v", len(told), tries, told)
+				}
+				for _, event := range told {
+					if !strings.HasPrefix(event, "shop/web Warning DeletionHeld Delete: ") || !strings.Contains(event, test.wants) {
+						t.Errorf("told %q, want why the deletion is held: %s", event, test.wants)
+					}
+				}
+				f.on.Store(false)
+				<-time.After(2 * apply.LongestWait)
+				if o.rest(); exists[*v1beta1.MCPServer](o.apiServer, "web") {
+					t.Error("the MCPServer is still there")
+				}
+				if exists[*corev1.ServiceAccount](o.apiServer, "web-sa") {
+					t.Error("the ServiceAccount was left behind")
+				}
+			})
+		})
+	}
+}
