@@ -3,6 +3,7 @@
 
 .DEFAULT_GOAL := help
 SHELL := bash
+# The make of macOS, 3.81, does not know this: a recipe that depends on it says so itself.
 .SHELLFLAGS := -euo pipefail -c
 
 # Where make build and make image write to; git ignores it.
@@ -45,8 +46,8 @@ test-simulation: ## Run the operator in a simulated cluster: every order, every 
 
 .PHONY: simulate
 simulate: ## Play random histories for FOR (10m), from SEED, and record what was played in docs/reliability.md
-	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestSimulate$$' -v \
-		-for=$(FOR) -seed=$(SEED) -record=$(abspath docs/reliability.md) . | grep --invert-match -E '^ *(=== |--- PASS)'
+	@set -o pipefail; go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestSimulate$$' -v \
+		-for=$(FOR) -seed=$(SEED) -record=$(abspath docs/reliability.md) . | grep -vE '^ *(=== |--- PASS)'
 
 .PHONY: leaks
 leaks: ## Create and delete FLEET (200) MCPServers CYCLES (100) times, which takes hours, and look for what stays of them
@@ -92,16 +93,22 @@ lint: ## Run golangci-lint over every module (ARGS=--fix repairs what it can)
 	@hack/verify-lint.sh $(ARGS)
 
 .PHONY: fmt
-fmt: ## Format all Go files
+fmt: ## Format all Go files and shell scripts
 	@hack/update-gofmt.sh
+	@hack/update-shfmt.sh
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look with govulncheck for known vulnerabilities (needs https://vuln.go.dev; make verify does it where that answers)
+	@hack/vulnerabilities.sh
 
 ##@ Generate
 
 .PHONY: generate
-generate: ## Renew everything that is generated: code, CRD, manifests, tables in the documentation
+generate: ## Renew everything that is generated: code, CRD, manifests, tables in the documentation, the list of licences
 	@hack/update-codegen.sh
 	@hack/update-manifests.sh
 	@hack/update-docs.sh
+	@hack/update-licences.sh
 
 .PHONY: manifests
 manifests: ## Render deploy/install.yaml and the overlays that tests look at
@@ -133,4 +140,4 @@ clean: ## Remove _output (Go's own caches and the cluster's binaries stay)
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+		/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -32,4 +32,4 @@ rm -rf "${OUT}/oci" "${OUT}/digest" "${OUT}"/freehold-*.tar
 TOOL="${BINARIES}/image"
 env -u GOOS -u GOARCH go -C "${ROOT}/hack/tools/image" build -o "${TOOL}" .
 "${TOOL}" -name="${IMAGE}" -tag="${VERSION//+/-}" -revision="${COMMIT}" -created="${SOURCE_EPOCH}" \
-	-license="${ROOT}/LICENSE" -out="${OUT}" "${programs[@]}"
+	-license="${ROOT}/LICENSE" -out="${OUT}" ${programs[@]+"${programs[@]}"}

@@ -15,5 +15,5 @@ git ls-files -z --cached --others --exclude-standard |
 	while IFS= read -r -d '' file; do
 		if [[ -e "${file}" || -L "${file}" ]]; then printf '%s\0' "${file}"; fi
 	done |
-	tar --create --null --no-recursion --files-from=- --file=- |
-	tar --extract --directory="${TO}" --file=-
+	tar -c --null --no-recursion -T - -f - |
+	tar -x -C "${TO}" -f -

@@ -10,7 +10,7 @@
 # runs it from then on, and so does CI. Inputs that only reach other code are in Go's cache; go clean -fuzzcache removes them.
 set -uo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 # The operator is released with these tags (see hack/build.sh).
 TAGS=-tags=fieldsv1string,grpcnotrace
 read -r -a EXTRA <<<"${GOTESTFLAGS:-}"
@@ -35,12 +35,12 @@ while IFS=: read -r file declared; do
 	fi
 	executions="$(sed -nE 's/.*execs: ([0-9]+).*/\1/p' "${OUTPUT}" | tail -n1)"
 	summary+=("$(printf '%-5s%-28s%12s executions  %s' "${result}" "${target}" "${executions:-no}" "${package}")")
-done < <(grep --recursive --include='*_test.go' '^func Fuzz' apis cmd deploy internal pkg | sort)
+done < <(git grep --untracked '^func Fuzz' -- {apis,cmd,deploy,internal,pkg}/'*_test.go' | sort)
 
 if ((${#summary[@]} == 0)); then
 	echo "there is no such target: $*" >&2
 	exit 2
 fi
 printf '\n==> Summary\n'
-printf '%s\n' "${summary[@]}"
+printf '%s\n' ${summary[@]+"${summary[@]}"}
 exit "${failed}"

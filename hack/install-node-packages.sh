@@ -6,16 +6,18 @@
 # which. What is there already stays as it is.
 set -euo pipefail
 
-# program: package that has it
-declare -A PACKAGES=(
-	[containerd]=containerd [ctr]=containerd [containerd-shim-runc-v2]=containerd [runc]=runc
-	[nft]=nftables [ip]=iproute2
-)
-
 missing=()
-for program in "${!PACKAGES[@]}"; do
-	PATH="${PATH}:/usr/sbin:/sbin" command -v "${program}" >/dev/null || missing+=("${PACKAGES[${program}]}")
-done
+# A program, and the package that has it.
+while read -r program package; do
+	PATH="${PATH}:/usr/sbin:/sbin" command -v "${program}" >/dev/null || missing+=("${package}")
+done <<PROGRAMS
+containerd containerd
+ctr containerd
+containerd-shim-runc-v2 containerd
+runc runc
+nft nftables
+ip iproute2
+PROGRAMS
 for plugin in ptp host-local loopback; do
 	[[ -x "/usr/lib/cni/${plugin}" || -x "/opt/cni/bin/${plugin}" ]] || missing+=(containernetworking-plugins)
 done
@@ -23,6 +25,5 @@ if ((${#missing[@]} == 0)); then
 	echo "Everything that a real node needs is installed."
 	exit 0
 fi
-mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
-
-exec "$(dirname "${BASH_SOURCE[0]}")/install-packages.sh" "A real node" "${missing[@]}"
+# apt-get takes a package that is named twice for one.
+exec "$(dirname "${BASH_SOURCE[0]}")/install-packages.sh" "A real node" ${missing[@]+"${missing[@]}"}

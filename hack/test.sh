@@ -40,13 +40,17 @@ run() {
 	local module="$1"
 	shift
 	printf '\n==> go test in %s\n' "${module}" | tee -a "${WORK}/summary"
-	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} "${packages[@]}" 2>&1 |
+	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} ${packages[@]+"${packages[@]}"} 2>&1 |
 		"${WORK}/testreport" -summary="${WORK}/summary" || failed+=("${module}")
 }
 
 # packages_of MODULE: those of a module that need no real node.
 packages_of() {
-	mapfile -t packages < <(go -C "${ROOT}/$1" list ./... | grep --extended-regexp --invert-match '/(hack/node|test/node|test/takeover)$')
+	local package
+	packages=()
+	while IFS= read -r package; do
+		packages+=("${package}")
+	done < <(go -C "${ROOT}/$1" list ./... | grep -vE '/(hack/node|test/node|test/takeover)$')
 }
 
 # build_control_plane NODES FLAGS... builds what is missing of it, and of its fake or real nodes, before the tests do, as
@@ -79,9 +83,12 @@ for part in "${@:?say which tests: unit, simulation, tools, cluster, node, toolh
 		packages=(./...)
 		run hack/images/mcp
 		run hack/tools/image
+		run hack/tools/licences
 		run hack/tools/promql
+		run hack/tools/shell
 		run hack/tools/testreport
 		run hack/tools/upstreamdiff
+		run hack/tools/vulnerabilities
 		;;
 	cluster)
 		# With the controllers of two versions of Kubernetes, as rollouts are told the same for both.
@@ -134,7 +141,7 @@ done
 printf '\n==> Summary\n'
 cat "${WORK}/summary"
 if ((${#failed[@]} > 0)); then
-	printf 'Tests failed in: %s\n' "${failed[*]}"
+	printf 'Tests failed in: %s\n' "${failed[*]+"${failed[*]}"}"
 	exit 1
 fi
 echo "All tests passed."

@@ -18,7 +18,8 @@ cd "${OUT}"
 (cd "${TOOLS}" && go mod download k8s.io/code-generator)
 CODEGEN="$(cd "${TOOLS}" && go list -m -f '{{.Dir}}' k8s.io/code-generator)"
 # Where kube_codegen.sh installs its generators; not the user's own GOBIN.
-export GOBIN="${CACHE}/bin/codegen-$(basename "${CODEGEN#*@}")"
+GOBIN="${CACHE}/bin/codegen-$(basename "${CODEGEN#*@}")"
+export GOBIN
 mkdir -p "${GOBIN}"
 # shellcheck source=/dev/null
 source "${CODEGEN}/kube_codegen.sh"

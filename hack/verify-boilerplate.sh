@@ -16,7 +16,7 @@ while IFS= read -r file; do
 	esac
 	# Build constraints and #! lines come first.
 	if ! head -n 6 "${file}" | tr '\n' '|' |
-		grep --fixed-strings --quiet "${comment} Copyright The Freehold Authors.|${comment} SPDX-License-Identifier: Apache-2.0|"; then
+		grep -Fq "${comment} Copyright The Freehold Authors.|${comment} SPDX-License-Identifier: Apache-2.0|"; then
 		echo "${file}: the licence header is missing" >&2
 		status=1
 	fi

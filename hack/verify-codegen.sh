@@ -18,7 +18,7 @@ trap 'rm -rf "${COPY}"' EXIT
 cd "${ROOT}"
 status=0
 for path in apis generated deploy/crd hack/tools/codegen; do
-	diff --recursive --unified --new-file "${path}" "${COPY}/${path}" || status=1
+	diff -ruN "${path}" "${COPY}/${path}" || status=1
 done
 if ((status != 0)); then
 	echo "Generated code is not what hack/update-codegen.sh writes: run make generate." >&2

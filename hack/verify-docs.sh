@@ -16,7 +16,7 @@ cp "${ROOT}/docs/architecture.md" "${COPY}/docs/"
 
 status=0
 for file in README.md docs/architecture.md docs/metrics.md docs/api-reference.md; do
-	diff --unified "${ROOT}/${file}" "${COPY}/${file}" || status=1
+	diff -u "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
 if ((status != 0)); then
 	echo "The documentation is not what hack/update-docs.sh writes: run make generate." >&2

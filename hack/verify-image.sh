@@ -17,7 +17,7 @@ cp -R "${WORK}/tree" "${WORK}/elsewhere/copy" # not copied with its times: they 
 "${WORK}/tree/hack/build-image.sh" "${WORK}/first"
 "${WORK}/elsewhere/copy/hack/build-image.sh" "${WORK}/second"
 
-if ! diff --recursive --brief "${WORK}/first" "${WORK}/second"; then
+if ! diff -rq "${WORK}/first" "${WORK}/second"; then
 	echo "Two builds of the same source gave two images." >&2
 	exit 1
 fi

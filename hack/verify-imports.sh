@@ -23,7 +23,7 @@ refuse() {
 		status=1
 		return
 	fi
-	found="$(go list -deps "$@" | grep --extended-regexp "^(${pattern})" || true)"
+	found="$(go list -deps "$@" | grep -E "^(${pattern})" || true)"
 	if [[ -n "${found}" ]]; then
 		printf '%s: %s\n%s\n' "$*" "${why}" "${found}" >&2
 		status=1

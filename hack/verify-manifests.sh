@@ -12,7 +12,7 @@ trap 'rm -rf "${COPY}"' EXIT
 "${ROOT}/hack/copy-tree.sh" "${COPY}"
 "${ROOT}/hack/update-manifests.sh" "${COPY}" >/dev/null
 
-if ! diff --recursive --unified --new-file "${ROOT}/deploy" "${COPY}/deploy"; then
+if ! diff -ruN "${ROOT}/deploy" "${COPY}/deploy"; then
 	echo "Manifests are not what hack/update-manifests.sh renders: run make manifests." >&2
 	exit 1
 fi

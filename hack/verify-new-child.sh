@@ -39,10 +39,13 @@ if ! git apply --check "${PATCH}"; then
 	exit 1
 fi
 git apply "${PATCH}"
-mapfile -t files < <(git apply --numstat "${PATCH}" | cut -f3)
+files=()
+while IFS= read -r file; do
+	files+=("${file}")
+done < <(git apply --numstat "${PATCH}" | cut -f3)
 if ((${#files[@]} > MOST)); then
 	printf '%d files are edited by hand for a new child, and at most %d should be:\n' "${#files[@]}" "${MOST}" >&2
-	printf '  %s\n' "${files[@]}" >&2
+	printf '  %s\n' ${files[@]+"${files[@]}"} >&2
 	exit 1
 fi
 
@@ -54,16 +57,16 @@ go test -run="${MANAGE}" ./pkg/controller
 go test -run='^(TestOperatorMayDoWhatItsWritersNeed|TestFieldManagersAreGuardedWhereverTheyWrite)$' ./deploy
 
 status=0
-for file in "${files[@]}"; do
+for file in ${files[@]+"${files[@]}"}; do
 	if [[ "${file}" == */differences.yaml && -z "${PARITY}" ]]; then
 		echo "${file}: not tried, as ToolHive's own files are not here (FREEHOLD_UPSTREAM)"
 		continue
 	fi
 	git apply --reverse --include="${file}" "${PATCH}"
 	if ! output="$(go build ./pkg/... 2>&1)"; then
-		echo "${file}: the compiler: $(grep --max-count=1 '\.go:' <<<"${output}")"
+		echo "${file}: the compiler: $(grep -m1 '\.go:' <<<"${output}")"
 	elif ! output="$(go test -skip="${RECORDED}" "${NOTICE[@]}" 2>&1)"; then
-		echo "${file}: $(sed -n 's/^--- FAIL: \([A-Za-z]*\) .*/\1/p' <<<"${output}" | paste --serial --delimiters=' ')"
+		echo "${file}: $(sed -n 's/^--- FAIL: \([A-Za-z]*\) .*/\1/p' <<<"${output}" | paste -sd ' ' -)"
 	else
 		echo "${file} can be left out, and neither the compiler nor a test notices: write the test" >&2
 		status=1

@@ -29,12 +29,14 @@ fi
 VERSION="${VERSION:-${DESCRIPTION}}"
 EPOCH="${SOURCE_DATE_EPOCH:-${EPOCH}}"
 
+# portable: GNU's date has -d for this, that of macOS and BSD -r
+DATE="$(date -u -d "@${EPOCH}" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r "${EPOCH}" +%Y-%m-%dT%H:%M:%SZ)"
 package=k8s.io/component-base/version
 LDFLAGS="-s -w"
 LDFLAGS+=" -X ${package}.gitVersion=${VERSION}"
 LDFLAGS+=" -X ${package}.gitCommit=${COMMIT}"
 LDFLAGS+=" -X ${package}.gitTreeState=${TREE_STATE}"
-LDFLAGS+=" -X ${package}.buildDate=$(TZ=UTC printf '%(%Y-%m-%dT%H:%M:%SZ)T' "${EPOCH}")"
+LDFLAGS+=" -X ${package}.buildDate=${DATE}"
 if [[ "${VERSION}" =~ ^v([0-9]+)\.([0-9]+)\. ]]; then
 	LDFLAGS+=" -X ${package}.gitMajor=${BASH_REMATCH[1]} -X ${package}.gitMinor=${BASH_REMATCH[2]}"
 fi
