@@ -68,9 +68,10 @@ type MCPGroupPhase string
 const (
 	// MCPGroupPhaseReady means that the group's members are known.
 	MCPGroupPhaseReady MCPGroupPhase = "Ready"
-	// MCPGroupPhasePending means that the group's members are not known yet.
+	// MCPGroupPhasePending means that no operator has listed the group's members yet. It is the default, and Freehold never writes it.
 	MCPGroupPhasePending MCPGroupPhase = "Pending"
-	// MCPGroupPhaseFailed means that the group's members cannot be listed.
+	// MCPGroupPhaseFailed means that ToolHive's operator cannot list the group's members. Freehold never writes it: it reports that by
+	// the condition MCPServersChecked.
 	MCPGroupPhaseFailed MCPGroupPhase = "Failed"
 )
 

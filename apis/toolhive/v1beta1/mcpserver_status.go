@@ -17,7 +17,8 @@ const (
 	PhaseReady MCPServerPhase = "Ready"
 	// PhaseFailed means that the MCPServer cannot serve until somebody changes something.
 	PhaseFailed MCPServerPhase = "Failed"
-	// PhaseTerminating means that the MCPServer is being deleted.
+	// PhaseTerminating means that ToolHive's operator is deleting the MCPServer. Freehold never writes it: an MCPServer that is being
+	// deleted keeps its last phase.
 	PhaseTerminating MCPServerPhase = "Terminating"
 	// PhaseStopped means that the proxy is scaled to zero.
 	PhaseStopped MCPServerPhase = "Stopped"
