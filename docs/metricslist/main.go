@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -55,10 +56,6 @@ name, type and labels. A counter or gauge with labels appears when it has someth
 says otherwise.
 
 ## Freehold's own
-
-The label ` + "`writer`" + ` names no more than field managers of Freehold's, and no label names an MCPServer: how many series there
-are does not depend on how many MCPServers there are, save for those StatefulSets that have the update strategy
-OnDelete. Which MCPServers a figure is about is in their conditions and in the log.
 `
 
 const middle = `
@@ -92,6 +89,7 @@ Beside these there are what Go (` + "`go_…`" + `) and the kernel (` + "`proces
 func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error) {
 	var text strings.Builder
 	text.WriteString(head)
+	text.WriteString(cardinality(own))
 	for _, f := range own {
 		fmt.Fprintf(&text, "\n### %s\n\n%s, %s. %s\n\n| Label | Means | Values |\n|---|---|---|\n", f.Name, f.Type, f.Stability, f.Help)
 		for _, l := range f.Labels {
@@ -118,6 +116,24 @@ func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error
 	}
 	text.WriteString(tail)
 	return text.String(), nil
+}
+
+// cardinality says which metrics have a series for an MCPServer, and that the others have not.
+func cardinality(own []metrics.Family) string {
+	var names []string
+	for _, f := range own {
+		if slices.ContainsFunc(f.Labels, func(l metrics.Label) bool { return l.Name == "namespace" }) {
+			names = append(names, "`"+f.Name+"`")
+		}
+	}
+	const rest = "Which MCPServers the figures are about is in their conditions and in the log.\n"
+	if len(names) == 0 {
+		return "\nNo label names an MCPServer, so the number of series does not depend on how many MCPServers there are.\n" + rest
+	}
+	return "\nThe labels of " + strings.Join(names, " and ") + " name an MCPServer, or its StatefulSet,\n" +
+		"which has the same name; they have a series only for those that their description speaks of. No other metric names MCPServers,\n" +
+		"and the label `writer` has only field managers of Freehold, and `none`, as its values: the number of their series does not depend\n" +
+		"on how many MCPServers there are. " + rest
 }
 
 func isOwn(own []metrics.Family, name string) bool {

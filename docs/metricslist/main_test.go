@@ -56,6 +56,29 @@ func TestRunWritesEveryMetric(t *testing.T) {
 	}
 }
 
+func TestCardinality(t *testing.T) {
+	own := []ours.Family{
+		{Name: "a", Labels: []ours.Label{{Name: "namespace"}, {Name: "mcpserver"}}},
+		{Name: "b", Labels: []ours.Label{{Name: "writer"}}},
+		{Name: "c", Labels: []ours.Label{{Name: "namespace"}, {Name: "statefulset"}}},
+	}
+	if got, want := cardinality(own), "\nThe labels of `a` and `c` name an MCPServer"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := cardinality(own[1:2]), "\nNo label names an MCPServer"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// A label whose values are names of objects comes with their namespace, by which they are found.
+	page := cardinality(ours.Families())
+	for _, family := range ours.Families() {
+		for _, label := range family.Labels {
+			if (label.Name == "mcpserver" || label.Name == "statefulset") && !strings.Contains(page, "`"+family.Name+"`") {
+				t.Errorf("%s has the label %s, and the page does not say so", family.Name, label.Name)
+			}
+		}
+	}
+}
+
 func TestOutcomesAreExplained(t *testing.T) {
 	for _, f := range ours.Families() {
 		for _, l := range f.Labels {
