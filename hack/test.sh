@@ -63,7 +63,11 @@ build_control_plane() {
 	fi
 }
 
-for part in "${@:?say which tests: unit, simulation, tools, cluster, node, toolhive}"; do
+if (($# == 0)); then
+	echo "say which tests: unit, simulation, tools, cluster, node, toolhive, kubernetes" >&2
+	exit 2
+fi
+for part in "$@"; do
 	case "${part}" in
 	unit)
 		if ((${#RACE[@]} == 0)); then
@@ -141,7 +145,7 @@ done
 printf '\n==> Summary\n'
 cat "${WORK}/summary"
 if ((${#failed[@]} > 0)); then
-	printf 'Tests failed in: %s\n' "${failed[*]+"${failed[*]}"}"
+	echo "Tests failed in:" ${failed[@]+"${failed[@]}"}
 	exit 1
 fi
 echo "All tests passed."

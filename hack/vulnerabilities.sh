@@ -13,7 +13,7 @@ TOOL="${ROOT}/hack/tools/vulnerabilities"
 if (($# == 0)); then set -- "${ROOT}"; fi
 
 if ! why="$(go -C "${TOOL}" run . "${DATABASE}" 2>&1)"; then
-	echo "skipped: govulncheck, for its database is not to be read: ${why%%$'\n'*}"
+	echo "skipped: govulncheck, because its database cannot be read: $(head -n 1 <<<"${why}")"
 	exit 75
 fi
 GOVULNCHECK="$(go -C "${TOOL}" tool -n govulncheck)"
