@@ -20,25 +20,31 @@ import (
 )
 
 func (p *plugin) crd() *cobra.Command {
-	return &cobra.Command{
+	applier := crd.Kubectl
+	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Print Freehold's definitions of ToolHive's kinds, if they take nothing from those in the cluster",
 		Long: `Print Freehold's CustomResourceDefinitions, for kubectl apply, if they take nothing from those in the cluster: that of
 MCPServers and those of the kinds that an MCPServer refers to.
 
 Where one in the cluster has fields that Freehold's lacks, as that of a newer ToolHive may, nothing is printed, these
-fields are named, and the exit code is 1: the API server would drop them from every object of that kind. Leave the
-definitions as they are then, and install Freehold without its own.
+fields are named, and the exit code is 1: the API server would drop them from every object of that kind. So it is where
+another field manager, such as helm, owns what Freehold's would change: the API server would refuse that, and whoever
+installed the definitions would write their own again. Leave the definitions as they are then, and install Freehold
+without its own: it works with those of ToolHive v0.44.0 and later. Fields that they lack are named.
 
 Nothing is written.`,
 		Example: examples(`
-kubectl freehold crd | kubectl apply --server-side -f -`),
+kubectl freehold crd | kubectl apply --server-side -f -
+kubectl freehold crd --field-manager=platform | kubectl apply --server-side --field-manager=platform -f -`),
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return p.runCRD() },
+		RunE: func(*cobra.Command, []string) error { return p.runCRD(applier) },
 	}
+	cmd.Flags().StringVar(&applier, "field-manager", applier, "The field manager under which the definitions are to be applied.")
+	return cmd
 }
 
-func (p *plugin) runCRD() error {
+func (p *plugin) runCRD(applier string) error {
 	client, err := p.client()
 	if err != nil {
 		return err
@@ -47,18 +53,12 @@ func (p *plugin) runCRD() error {
 	if err != nil {
 		return err
 	}
-	replaced, err := replacedDefinitions(client, definitions)
+	replaced, err := replacedDefinitions(client, definitions, applier)
 	if err != nil {
 		return err
 	}
-	var lacking []string
-	for _, r := range replaced {
-		if len(r.Narrowed) > 0 {
-			lacking = append(lacking, r.whatOursLacks())
-		}
-	}
-	if len(lacking) > 0 {
-		return &exit{ExitFound, fmt.Errorf("%s. Leave what is there, and install Freehold with deploy/install-without-crd.yaml", strings.Join(lacking, ". "))}
+	if found := append(whatOursLack(replaced), whatOthersHold(replaced)...); len(found) > 0 {
+		return &exit{ExitFound, fmt.Errorf("%s. Leave what is there, and install Freehold with deploy/install-without-crd.yaml", strings.Join(found, ". "))}
 	}
 	for _, r := range replaced {
 		if len(r.Rekeyed) == 0 {
@@ -85,16 +85,15 @@ func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) error {
 	if err != nil {
 		return err
 	}
-	replaced, err := replacedDefinitions(s.client, definitions)
+	replaced, err := replacedDefinitions(s.client, definitions, crd.Kubectl)
 	if err != nil {
 		s.warn("whether Freehold's definitions have all that those in the cluster have is not known: %v", err)
 	}
+	for _, found := range append(whatOursLack(replaced), whatOthersHold(replaced)...) {
+		s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", found)
+	}
 	for _, r := range replaced {
-		if len(r.Narrowed) > 0 {
-			s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", r.whatOursLacks())
-			continue
-		}
-		if len(r.Rekeyed) == 0 {
+		if len(r.Narrowed) > 0 || len(r.held) > 0 || len(r.Rekeyed) == 0 {
 			continue
 		}
 		objects, err := s.concerned(r, servers)
@@ -131,11 +130,16 @@ type replacedDefinition struct {
 	name, kind string
 	// resource is that of the objects, in the version in which they are stored.
 	resource schema.GroupVersionResource
+	// held is what others own of the definition in the cluster, and release the Helm release that it belongs to; empty for none.
+	held    []crd.Holding
+	release string
+	// missing are the fields that ours has and that in the cluster lacks.
+	missing []string
 }
 
-// replacedDefinitions compares definitions with those in the cluster. One that the cluster lacks replaces nothing. With an error
-// it returns those compared before.
-func replacedDefinitions(client *cluster.Client, definitions []crd.Definition) ([]replacedDefinition, error) {
+// replacedDefinitions compares definitions with those in the cluster, to which a field manager would apply them. One that the cluster
+// lacks replaces nothing. With an error it returns those compared before.
+func replacedDefinitions(client *cluster.Client, definitions []crd.Definition, applier string) ([]replacedDefinition, error) {
 	var replaced []replacedDefinition
 	for _, definition := range definitions {
 		own, err := definition.Object()
@@ -149,12 +153,65 @@ func replacedDefinitions(client *cluster.Client, definitions []crd.Definition) (
 		if err != nil {
 			return replaced, fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", definition.Name, err)
 		}
+		held, err := crd.Held(found[0], own, applier)
+		if err != nil {
+			return replaced, err
+		}
 		kind, _, _ := unstructured.NestedString(own.Object, "spec", "names", "kind")
 		replaced = append(replaced, replacedDefinition{
 			Replacement: crd.Replace(found[0], own), name: definition.Name, kind: kind, resource: crd.Stored(own),
+			held: held, release: crd.Release(found[0]), missing: crd.Replace(own, found[0]).Narrowed,
 		})
 	}
 	return replaced, nil
+}
+
+// whatOursLack says of each definition by which the API server would drop fields what these are.
+func whatOursLack(replaced []replacedDefinition) (found []string) {
+	for i := range replaced {
+		if len(replaced[i].Narrowed) > 0 {
+			found = append(found, replaced[i].whatOursLacks())
+		}
+	}
+	return found
+}
+
+// whatOthersHold says who owns what of the definitions that ours would change, and which fields users have to do without as long as
+// these stay: one sentence for each set of owners, and one for each definition that lacks something.
+func whatOthersHold(replaced []replacedDefinition) (found []string) {
+	var order, missing []string
+	names := map[string][]string{}
+	for _, r := range replaced {
+		if len(r.held) == 0 {
+			continue
+		}
+		by := r.holders()
+		if names[by] == nil {
+			order = append(order, by)
+		}
+		names[by] = append(names[by], r.name)
+		if len(r.missing) > 0 {
+			missing = append(missing, fmt.Sprintf("the CustomResourceDefinition %s in the cluster lacks what Freehold's has: %s. "+
+				"No %s can have these fields before the definition is upgraded by whoever installed it", r.name, strings.Join(r.missing, ", "), r.kind))
+		}
+	}
+	for _, by := range order {
+		found = append(found, fmt.Sprintf("%s of the CustomResourceDefinitions %s. The API server would refuse Freehold's",
+			by, strings.Join(names[by], ", ")))
+	}
+	return append(found, missing...)
+}
+
+// holders says who owns which fields of a definition.
+func (r *replacedDefinition) holders() string {
+	var by []string
+	for _, h := range r.held {
+		by = append(by, fmt.Sprintf("field manager %s (%s) owns %s", h.Owner.Manager, h.Owner.Operation, strings.Join(h.Fields, ", ")))
+	}
+	if r.release != "" {
+		by[len(by)-1] += fmt.Sprintf(", as of the Helm release %s,", r.release)
+	}
+	return strings.Join(by, " and ")
 }
 
 func (r *replacedDefinition) whatOursLacks() string {
