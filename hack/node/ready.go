@@ -83,7 +83,7 @@ func (n *Node) grantDNS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apply := metav1.ApplyOptions{FieldManager: owner, Force: true}
+	apply := metav1.ApplyOptions{FieldManager: owner}
 	role := rbacv1ac.ClusterRole(corednsUser).WithRules(
 		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("services", "namespaces", "pods").WithVerbs("list", "watch"),
 		rbacv1ac.PolicyRule().WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list", "watch"))

@@ -49,7 +49,8 @@ const pollInterval = 100 * time.Millisecond
 var notLocal = []string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}
 
 // Install applies deploy/install.yaml without the operator's own pods, and returns when the API server serves the kinds that it
-// defines. It can be repeated. It leaves a definition alone that has fields which Freehold's lacks, and writes that to progress.
+// defines. It can be repeated. It leaves a definition alone that has fields which Freehold's lacks, or that another field manager
+// has installed otherwise, and writes that to progress.
 func Install(ctx context.Context, config *rest.Config, progress io.Writer) error {
 	objects, err := Decode([]byte(deploy.Install))
 	if err != nil {
@@ -58,14 +59,15 @@ func Install(ctx context.Context, config *rest.Config, progress io.Writer) error
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(notLocal, o.GetKind())
 	})
-	if objects, err = withoutNarrowing(ctx, config, progress, objects); err != nil {
+	if objects, err = withoutOthers(ctx, config, progress, objects); err != nil {
 		return err
 	}
 	return Apply(ctx, config, Namespace, objects)
 }
 
-// withoutNarrowing leaves those definitions out by which the API server would drop fields from what is stored.
-func withoutNarrowing(
+// withoutOthers leaves those definitions out by which the API server would drop fields from what is stored, and those that it
+// would refuse, since nothing is forced.
+func withoutOthers(
 	ctx context.Context, config *rest.Config, progress io.Writer, objects []*unstructured.Unstructured,
 ) (kept []*unstructured.Unstructured, err error) {
 	client, err := dynamic.NewForConfig(config)
@@ -76,13 +78,12 @@ func withoutNarrowing(
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	for _, object := range objects {
-		lost, err := narrowed(ctx, definitions, object)
+		why, err := standsInTheWay(ctx, definitions, object)
 		if err != nil {
 			return nil, err
 		}
-		if len(lost) > 0 {
-			fmt.Fprintf(progress, "freehold: CustomResourceDefinition %s stays as it is: it has what Freehold's lacks: %s\n",
-				object.GetName(), strings.Join(lost, ", "))
+		if why != "" {
+			fmt.Fprintf(progress, "freehold: CustomResourceDefinition %s stays as it is: %s\n", object.GetName(), why)
 			continue
 		}
 		kept = append(kept, object)
@@ -90,19 +91,26 @@ func withoutNarrowing(
 	return kept, nil
 }
 
-// narrowed returns the fields that the definition in the cluster has and this one lacks; none for any other object.
-func narrowed(ctx context.Context, definitions dynamic.ResourceInterface, object *unstructured.Unstructured) ([]string, error) {
+// standsInTheWay says why a definition in the cluster is not to be replaced by this one; nothing for any other object.
+func standsInTheWay(ctx context.Context, definitions dynamic.ResourceInterface, object *unstructured.Unstructured) (string, error) {
 	if object.GetKind() != definitionKind {
-		return nil, nil
+		return "", nil
 	}
 	live, err := definitions.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return "", nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", object.GetName(), err)
+		return "", fmt.Errorf("cannot read CustomResourceDefinition %s: %w", object.GetName(), err)
 	}
-	return crd.Replace(live, object).Narrowed, nil
+	if lost := crd.Replace(live, object).Narrowed; len(lost) > 0 {
+		return "it has what Freehold's lacks: " + strings.Join(lost, ", "), nil
+	}
+	held, err := crd.Held(live, object, installer)
+	if err != nil || len(held) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("field manager %s owns %s", held[0].Owner.Manager, strings.Join(held[0].Fields, ", ")), nil
 }
 
 // Samples returns the sample MCPServers of deploy/samples.
