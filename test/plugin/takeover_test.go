@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
@@ -206,16 +208,27 @@ func TestTakeoverWithoutRights(t *testing.T) {
 }
 
 // TestNewerDefinition: nothing of the plugin's, and no command that the documentation gives, replaces a definition of MCPServers that
-// has more than Freehold's. Of one with other list keys it says who has to apply their MCPServers again.
+// has more than Freehold's. Of one with other list keys it says who has to apply their MCPServers again. The definitions are kubectl's,
+// so nothing has to be forced; test/documents has those of Helm.
 func TestNewerDefinition(t *testing.T) {
-	const definition, properties = "customresourcedefinition/mcpservers.toolhive.stacklok.dev", "/schema/openAPIV3Schema/properties/spec/properties/"
 	ns := harness.NewForTest(t).Namespace(t)
-	patch := func(operation, path, value string) {
+	kubectl := ns.Kubectl(t)
+	kubectl.Run(t, "delete", "-k", filepath.Join("..", "..", "deploy", "crd"))
+	apply := func(object string, flags ...string) {
 		t.Helper()
-		ns.Kubectl(t).Run(t, "patch", definition, "--type=json", "-p", fmt.Sprintf(`[{"op":%q,"path":%q,"value":%s}]`, operation, path, value))
+		kubectl.Do(t, harness.Call{Args: append([]string{"apply", "--server-side", "-f", "-"}, flags...), Input: object})
 	}
+	apply(must(t, ns, cmd.ExitDone, "crd").out)
+	kubectl.Run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+	const newer = "newer"
+	define := func(name string, change func(spec map[string]any)) {
+		t.Helper()
+		apply(changed(t, name+".toolhive.stacklok.dev", change))
+	}
+	asItIs := func(map[string]any) {}
+	add := func(spec map[string]any) { spec[newer] = map[string]any{"type": "string"} }
 
-	patch("add", "/spec/versions/0"+properties+"newer", `{"type":"string"}`)
+	define("mcpservers", add)
 	const lacks = "has what Freehold's lacks: spec.newer."
 	if got := must(t, ns, cmd.ExitDone, "takeover", "--preview"); !strings.Contains(got.errOut, lacks) {
 		t.Errorf("the preview says %s", got.errOut)
@@ -223,19 +236,10 @@ func TestNewerDefinition(t *testing.T) {
 	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) || got.out != "" {
 		t.Errorf("it says %s and prints %s", got.errOut, got.out)
 	}
-	var told strings.Builder // As make run does on a cluster that is there.
-	if err := operator.Install(t.Context(), ns.Config, &told); err != nil || !strings.Contains(told.String(), "has what Freehold's lacks: spec.newer") {
-		t.Errorf("an installation ends with %v and says %s", err, &told)
-	}
-	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) {
-		t.Errorf("after an installation it says %s", got.errOut)
-	}
-
-	patch("remove", "/spec/versions/0"+properties+"newer", "null")
+	define("mcpservers", asItIs)
 
 	// So it is with the kinds that an MCPServer refers to. One that the cluster lacks does not matter.
-	const other = "customresourcedefinition/mcpoidcconfigs.toolhive.stacklok.dev"
-	ns.Kubectl(t).Run(t, "delete", "customresourcedefinition/mcpwebhookconfigs.toolhive.stacklok.dev")
+	kubectl.Run(t, "delete", "customresourcedefinition/mcpwebhookconfigs.toolhive.stacklok.dev")
 	ns.Create(t, harness.Server(web, v1beta1.TransportSSE, func(server *v1beta1.MCPServer) {
 		server.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "hooks"}
 	}))
@@ -246,8 +250,7 @@ func TestNewerDefinition(t *testing.T) {
 		}
 		return nil
 	})
-	ns.Kubectl(t).Run(t, "patch", other, "--type=json", "-p",
-		`[{"op":"add","path":"/spec/versions/1`+properties+`newer","value":{"type":"string"}}]`)
+	define("mcpoidcconfigs", add)
 	const otherLacks = "the CustomResourceDefinition mcpoidcconfigs.toolhive.stacklok.dev in the cluster has what Freehold's lacks: spec.newer." +
 		" If Freehold's replaced it, the API server would drop these fields from every MCPOIDCConfig."
 	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, otherLacks) || strings.Contains(got.errOut, "every MCPServer.") {
@@ -256,16 +259,12 @@ func TestNewerDefinition(t *testing.T) {
 	if got := must(t, ns, cmd.ExitDone, "takeover", "--preview"); !strings.Contains(got.errOut, otherLacks) {
 		t.Errorf("the preview says %s", got.errOut)
 	}
-	ns.Kubectl(t).Run(t, "patch", other, "--type=json", "-p", `[{"op":"remove","path":"/spec/versions/1`+properties+`newer"}]`)
+	define("mcpoidcconfigs", asItIs)
 
-	for _, version := range []string{"0", "1"} {
-		patch("replace", "/spec/versions/"+version+properties+"secrets/x-kubernetes-list-map-keys", `["name"]`)
-	}
+	define("mcpservers", func(spec map[string]any) {
+		spec["secrets"].(map[string]any)["x-kubernetes-list-map-keys"] = []any{"name"}
+	})
 	const orphans = "spec.secrets of the MCPServer %s/keyed is applied by gitops."
-	apply := func(object string, flags ...string) {
-		t.Helper()
-		ns.Kubectl(t).Do(t, harness.Call{Args: append([]string{"apply", "--server-side", "-f", "-"}, flags...), Input: object})
-	}
 	apply(`{"apiVersion":"toolhive.stacklok.dev/v1beta1","kind":"MCPServer","metadata":{"name":"keyed"},
 		"spec":{"image":"example.com/keyed","secrets":[{"name":"s","key":"a","targetEnvName":"A"}]}}`, "--field-manager=gitops")
 	for _, args := range [][]string{{"takeover", "--preview"}, {"crd"}} {
@@ -273,10 +272,50 @@ func TestNewerDefinition(t *testing.T) {
 			t.Errorf("%v says %s", args, got.errOut)
 		}
 	}
-	printed := must(t, ns, cmd.ExitDone, "crd").out
-	apply(printed, "--force-conflicts") // kubectl patch holds the keys.
-	if got := must(t, ns, cmd.ExitDone, "crd"); got.errOut != "" || got.out != printed {
-		t.Errorf("after it is installed it says %s", got.errOut)
+	// Whoever applies them under another name would be refused.
+	const held = "field manager kubectl (Apply) owns .spec.versions of the CustomResourceDefinitions mcpservers.toolhive.stacklok.dev."
+	if got := must(t, ns, cmd.ExitFound, "crd", "--field-manager=platform"); !strings.Contains(got.errOut, held) || got.out != "" {
+		t.Errorf("for another field manager it says %s and prints %s", got.errOut, got.out)
 	}
-	ns.Kubectl(t).Run(t, "get", "mcpwebhookconfigs") // It is installed again.
+	printed := must(t, ns, cmd.ExitDone, "crd").out
+	apply(printed)
+	for _, args := range [][]string{{"crd"}, {"crd", "--field-manager=platform"}} {
+		if got := must(t, ns, cmd.ExitDone, args...); got.errOut != "" || got.out != printed {
+			t.Errorf("after it is installed %v says %s", args, got.errOut)
+		}
+	}
+	kubectl.Run(t, "get", "mcpwebhookconfigs") // It is installed again.
+
+	define("mcpservers", add)
+	var told strings.Builder // As make run does on a cluster that is there.
+	if err := operator.Install(t.Context(), ns.Config, &told); err != nil || !strings.Contains(told.String(), "has what Freehold's lacks: spec.newer") {
+		t.Errorf("an installation ends with %v and says %s", err, &told)
+	}
+	if got := must(t, ns, cmd.ExitFound, "crd"); !strings.Contains(got.errOut, lacks) {
+		t.Errorf("after an installation it says %s", got.errOut)
+	}
+}
+
+// changed is one of Freehold's definitions as JSON, with a change of the properties of spec in each version.
+func changed(t *testing.T, name string, change func(spec map[string]any)) string {
+	t.Helper()
+	definitions, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(definitions, func(d crd.Definition) bool { return d.Name == name })
+	object, err := definitions[at].Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := object.Object["spec"].(map[string]any)["versions"].([]any)
+	for _, version := range versions {
+		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		change(schema["properties"].(map[string]any)["spec"].(map[string]any)["properties"].(map[string]any))
+	}
+	text, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
