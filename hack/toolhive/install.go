@@ -67,10 +67,73 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := define(ctx, client.Resource(definitionResource), definitions); err != nil {
+	err = define(ctx, client.Resource(definitionResource), definitions, func(definition *unstructured.Unstructured) error {
+		_, err := client.Resource(definitionResource).Create(ctx, definition, metav1.CreateOptions{FieldManager: helmManager})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return operator.Apply(ctx, config, Namespace, append(rights, accounts()...))
+}
+
+// Helm is a major version of Helm, by how that writes.
+type Helm int
+
+// Helm 3 creates objects, and Helm 4 applies them server-side, unless told otherwise.
+const (
+	Helm3 Helm = 3
+	Helm4 Helm = 4
+)
+
+// ReleaseOfDefinitions is the name of the Helm release that has the definitions, as ToolHive's documentation calls it.
+const ReleaseOfDefinitions = "toolhive-operator-crds"
+
+// helmManager is the field manager of both versions of Helm.
+const helmManager = "helm"
+
+// DefineByHelm makes the definitions of ToolHive's chart as Helm leaves them when it installs that: with the marks of the release, the
+// annotation by which they outlive it, and Helm as their field manager. None may be there. It returns their names when the API server
+// serves all the kinds.
+func DefineByHelm(ctx context.Context, config *rest.Config, version Helm) (names []string, err error) {
+	source, err := binaries.Source(ctx, binaries.ToolHiveOperator)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := definitionsIn(source)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, definition := range definitions {
+		annotations, labels := map[string]string{}, map[string]string{}
+		maps.Copy(annotations, definition.GetAnnotations())
+		maps.Copy(labels, definition.GetLabels())
+		annotations["helm.sh/resource-policy"] = "keep"
+		annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"] = ReleaseOfDefinitions, Namespace
+		labels["app.kubernetes.io/managed-by"] = "Helm"
+		definition.SetAnnotations(annotations)
+		definition.SetLabels(labels)
+		names = append(names, definition.GetName())
+	}
+	return names, define(ctx, client.Resource(definitionResource), definitions, func(definition *unstructured.Unstructured) (err error) {
+		switch version {
+		case Helm3:
+			_, err = client.Resource(definitionResource).Create(ctx, definition, metav1.CreateOptions{FieldManager: helmManager})
+		case Helm4:
+			options := metav1.ApplyOptions{FieldManager: helmManager}
+			_, err = client.Resource(definitionResource).Apply(ctx, definition.GetName(), definition, options)
+		default:
+			err = fmt.Errorf("no such version of Helm: %d", version)
+		}
+		return err
+	})
 }
 
 // definitionsIn returns the definitions of all the kinds that ToolHive's operator watches. It needs them all: it ends
@@ -106,11 +169,12 @@ func decodeFile(path string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// define makes the definitions that are not there, and waits until their kinds are served.
-func define(ctx context.Context, client dynamic.ResourceInterface, definitions []*unstructured.Unstructured) error {
+// define makes the definitions, and waits until their kinds are served.
+func define(
+	ctx context.Context, client dynamic.ResourceInterface, definitions []*unstructured.Unstructured, install func(*unstructured.Unstructured) error,
+) error {
 	for _, definition := range definitions {
-		options := metav1.CreateOptions{FieldManager: "helm"}
-		if _, err := client.Create(ctx, definition, options); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := install(definition); err != nil {
 			return fmt.Errorf("cannot define %s: %w", definition.GetName(), err)
 		}
 	}
