@@ -11,21 +11,26 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 OUT="${1:-${ROOT}}"
 KUSTOMIZE="$(go -C "${ROOT}/hack/tools/kustomize" tool -n kustomize)"
 
-# render DIRECTORY FILE, both below deploy/.
+# render DIRECTORY FILE [COMMENT...]: both are below deploy/, and each comment is a line at the top of the file.
 render() {
-	local rendered
-	rendered="$("${KUSTOMIZE}" build "${OUT}/deploy/$1")"
+	local from="$1" to="$2" rendered
+	shift 2
+	rendered="$("${KUSTOMIZE}" build "${OUT}/deploy/${from}")"
 	{
-		echo "# Rendered from deploy/${1#.} by hack/update-manifests.sh: edit that, not this."
+		echo "# Rendered from deploy/${from#.} by hack/update-manifests.sh: edit that, not this."
+		(($# == 0)) || printf '# %s\n' "$@"
 		printf '%s\n' "${rendered}"
-	} >"${OUT}/deploy/$2"
-	echo "deploy/$2"
+	} >"${OUT}/deploy/${to}"
+	echo "deploy/${to}"
 }
 
 go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.yaml \
 	"${OUT}"/deploy/policy/{field-managers,owned-fields}.yaml
-render . install.yaml
-render operator install-without-crd.yaml
+render . install.yaml \
+	"Never kubectl delete -f this: MCPServers would wait for an operator that is gone. See docs/uninstall.md." \
+	"Where ToolHive's Helm chart or another tool has installed the CRDs, apply install-without-crd.yaml instead. See docs/migration.md."
+render operator install-without-crd.yaml \
+	"Before you kubectl delete -f this, read docs/uninstall.md: only a running operator releases MCPServers."
 for overlay in "${OUT}"/deploy/testdata/*/kustomization.yaml; do
 	name="$(basename "$(dirname "${overlay}")")"
 	render "testdata/${name}" "testdata/${name}/rendered.yaml"
