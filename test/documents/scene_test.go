@@ -33,7 +33,13 @@ type reader struct {
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	r := &reader{Namespace: env.Namespace(t)}
+	return newReaderOf(t, env)
+}
+
+// newReaderOf is newReader in a cluster that a test has for itself.
+func newReaderOf(t *testing.T, cluster *harness.Env) *reader {
+	t.Helper()
+	r := &reader{Namespace: cluster.Namespace(t)}
 	r.kubectl = r.Kubectl(t)
 	return r
 }
@@ -87,8 +93,11 @@ func (r *reader) types(t *testing.T, c Command) (output string) {
 
 func (r *reader) attempt(t *testing.T, line string) (output string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "sh", "-c", line)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir, command.Env = Root, r.environment()
+	command.WaitDelay = harness.Poll // What the shell has called may hold on to its output.
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
 	text, err := command.Output()
@@ -109,7 +118,7 @@ func (r *reader) await(t *testing.T, condition string, status metav1.ConditionSt
 	})
 }
 
-// patience is how long a program may take, which may have to be compiled first.
+// patience is how long a command line may take. A program may have to be compiled first.
 const patience = 10 * time.Minute
 
 // start runs a command line in the root of the repository, in an environment, until it is interrupted or the test ends.
