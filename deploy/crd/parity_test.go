@@ -43,9 +43,7 @@ func TestParityWithUpstream(t *testing.T) {
 	known := readKnownDifferences(t)
 	for _, definition := range all(t) {
 		t.Run(definition.Name, func(t *testing.T) {
-			plural, group, _ := strings.Cut(definition.Name, ".")
-			theirs := toolHiveFile(t, "deploy/charts/operator-crds/files/crds/"+group+"_"+plural+".yaml")
-			differences := compareCRDs(t, []byte(definition.YAML), theirs)
+			differences := compareCRDs(t, []byte(definition.YAML), toolHiveDefinition(t, toolHiveVersion, definition.Name))
 			for _, problem := range judge(differences, known[definition.Name]) {
 				t.Error(problem)
 			}

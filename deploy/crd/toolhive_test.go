@@ -9,35 +9,46 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
-const (
-	toolHiveModule = "github.com/stacklok/toolhive"
-	// toolHiveSum is the module's checksum as go.sum would have it.
-	toolHiveSum = "h1:s8Y4Rc4W4ZTj2vmVjCtisZ8SS/qYhzlIlpkaZHo49TI="
-)
+const toolHiveModule = "github.com/stacklok/toolhive"
 
-// toolHiveFile returns a file of ToolHive's module, which Go downloads to its module cache. Nothing of it is built, so the
-// Go version that the module requires does not matter: Go reports that as an error beside the archive.
-func toolHiveFile(t *testing.T, path string) []byte {
+// toolHiveSums are the checksums of the module's releases as go.sum would have them.
+var toolHiveSums = map[string]string{
+	toolHiveVersion: "h1:s8Y4Rc4W4ZTj2vmVjCtisZ8SS/qYhzlIlpkaZHo49TI=",
+	"v0.47.0":       "h1:2GBpOHfuQg/1j0gK26iwvn8/qKSpfauHBhpnTHTsiO4=",
+	"v0.44.0":       "h1:Eq5jxUaU5BpogwOz6aCXKoNWpRmHM0xUjnMVNMXIFSI=",
+}
+
+// toolHiveDefinition returns the CustomResourceDefinition that a release of ToolHive has by the name of one of ours.
+func toolHiveDefinition(t *testing.T, release, name string) []byte {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", toolHiveModule+"@"+toolHiveVersion)
+	plural, group, _ := strings.Cut(name, ".")
+	return toolHiveFile(t, release, "deploy/charts/operator-crds/files/crds/"+group+"_"+plural+".yaml")
+}
+
+// toolHiveFile returns a file of a release of ToolHive's module, which Go downloads to its module cache. Nothing of it is built, so
+// the Go version that the module requires does not matter: Go reports that as an error beside the archive.
+func toolHiveFile(t *testing.T, release, path string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", toolHiveModule+"@"+release)
 	command.Dir = t.TempDir() // outside of any module, whose go.mod and go.sum this does not concern
 	output, err := command.Output()
 	var module struct{ Zip, Sum, Error string }
 	if jsonErr := json.Unmarshal(output, &module); jsonErr != nil || module.Zip == "" {
-		t.Skipf("ToolHive's module cannot be downloaded, so parity with it is not tested: %v %s", err, bytes.TrimSpace(output))
+		t.Skipf("ToolHive's module cannot be downloaded, so its definitions are not compared with ours: %v %s", err, bytes.TrimSpace(output))
 	}
-	if module.Sum != toolHiveSum {
-		t.Fatalf("the checksum of %s %s is %s, want %s", toolHiveModule, toolHiveVersion, module.Sum, toolHiveSum)
+	if module.Sum != toolHiveSums[release] {
+		t.Fatalf("the checksum of %s %s is %s, want %s", toolHiveModule, release, module.Sum, toolHiveSums[release])
 	}
 	archive, err := zip.OpenReader(module.Zip)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = archive.Close() }()
-	file, err := archive.Open(toolHiveModule + "@" + toolHiveVersion + "/" + path)
+	file, err := archive.Open(toolHiveModule + "@" + release + "/" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
