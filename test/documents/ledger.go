@@ -53,6 +53,12 @@ var typed = []entry{
 	{file: "docs/policies.md", test: "documents.TestPolicies"},
 	{file: "docs/references.md", test: "documents.TestReferences"},
 	{file: "docs/rollouts.md", test: "documents.TestRollouts"},
+	{file: "docs/uninstall.md", section: "Hand over to ToolHive", test: "documents.TestUninstallToToolHive"},
+	{file: "docs/uninstall.md", section: "Keep the workloads", test: "documents.TestUninstallKeepingWorkloads"},
+	{file: "docs/uninstall.md", section: "Remove everything", test: "documents.TestUninstallEverything"},
+	{file: "docs/uninstall.md", section: "Remove everything but the CRDs", test: "documents.TestUninstallButDefinitions"},
+	{file: "docs/uninstall.md", section: "If MCPServers are stuck", test: "documents.TestStuck"},
+	{file: "docs/uninstall.md", section: "If no operator can run", test: "documents.TestStuckForGood"},
 }
 
 func (e *entry) isAbout(c Command) bool {
