@@ -37,11 +37,17 @@ fi
 # run MODULE FLAGS...: tests the packages of a module, all or those in packages.
 packages=(./...)
 run() {
-	local module="$1"
+	local module="$1" begin="${SECONDS}"
 	shift
 	printf '\n==> go test in %s\n' "${module}" | tee -a "${WORK}/summary"
 	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} ${packages[@]+"${packages[@]}"} 2>&1 |
 		"${WORK}/testreport" -summary="${WORK}/summary" || failed+=("${module}")
+	took "go test in ${module}" "${begin}"
+}
+
+# took WHAT BEGIN: notes how long it took, which the summary tells.
+took() {
+	printf '%5d s  %s\n' "$((SECONDS - $2))" "$1" >>"${WORK}/times"
 }
 
 # packages_of MODULE: those of a module that need no real node.
@@ -58,7 +64,9 @@ packages_of() {
 build_control_plane() {
 	if [[ " ${built_for:-} " != *" $* "* ]]; then
 		printf '\n==> control plane for nodes: %s\n' "$*"
+		local begin="${SECONDS}"
 		go -C "${ROOT}/hack" run ./cmd/localcluster build --node "$@" || exit 1
+		took "control plane for nodes: $*" "${begin}"
 		built_for+=" $*"
 	fi
 }
@@ -144,6 +152,8 @@ done
 
 printf '\n==> Summary\n'
 cat "${WORK}/summary"
+printf '\n==> Time taken\n'
+cat "${WORK}/times"
 if ((${#failed[@]} > 0)); then
 	echo "Tests failed in:" ${failed[@]+"${failed[@]}"}
 	exit 1
