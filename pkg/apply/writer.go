@@ -79,7 +79,8 @@ type Request struct {
 	// Take tells which contested fields are taken from their owners. Nil for none.
 	Take func(from ownership.Owner, path fieldpath.Path) bool
 	// Unset are the paths of fields that are to go, with all below them, although the writer never owned them: what the
-	// API server filled in for one member of a union, and what makes it refuse an intent that chooses another member.
+	// API server filled in for one member of a union, and what makes it refuse an intent that chooses another member; or
+	// what it filled in for another name of a field, which it would fill in again from there.
 	// Those that nobody owns are claimed first, so that the apply, which does not name them, removes them; one that
 	// somebody else owns is in conflict.
 	Unset []string

@@ -19,6 +19,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
+// accountPath is the old field for the pods' ServiceAccount. The API server makes it equal to the one that is applied, and takes that one
+// from it where it is missing: a name that is no longer applied would stay.
+const accountPath = ".spec.template.spec.serviceAccount"
+
 // backendContainer is the name of the MCP server's container; podTemplateSpec and the runner know it.
 const backendContainer = "mcp"
 
@@ -52,6 +56,9 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
 		WithSpec(spec))
+	if r.backendAccount == "" {
+		unset = append(unset, accountPath)
+	}
 	backend.Unset = unset
 
 	if replicas := r.replicas("backendReplicas", r.server.Spec.BackendReplicas); replicas != nil {

@@ -235,6 +235,10 @@ func TestServiceAccountOfTheBackend(t *testing.T) {
 			if got != c.want || pod.DeprecatedServiceAccount != nil {
 				t.Errorf("got %s and %v in the old field, want %s", got, pod.DeprecatedServiceAccount, c.want)
 			}
+			cleared := slices.ContainsFunc(result.Intents, func(i Intent) bool { return slices.Contains(i.Unset, accountPath) })
+			if cleared != (c.want == none) {
+				t.Errorf("an earlier name is cleared: %t, want %t", cleared, c.want == none)
+			}
 			if got := slices.Contains(result.Absent, ObjectRef{kindServiceAccount, "fetch-sa"}); got != c.absent {
 				t.Errorf("the ServiceAccount that was made is to go: %v, want %v", got, c.absent)
 			}

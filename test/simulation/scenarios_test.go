@@ -161,6 +161,7 @@ func scenarios() []scenario {
 		named("proxy port", edited(nil, fields{"proxyPort": int64(9090)})),
 		named("backend port", edited(nil, fields{"mcpPort": int64(9091)})),
 		named("environment", edited(nil, fields{"env": []any{fields{"name": "A", "value": "1"}}})),
+		named("no service account", edited(nil, fields{"serviceAccount": ""})),
 		named("transport", edited(nil, fields{"transport": "sse"})),
 		named("from stdio", edited(fields{"transport": "stdio"}, fields{"transport": "streamable-http"})),
 		named("to stdio", edited(nil, fields{"transport": "stdio"})),
