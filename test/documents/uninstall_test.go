@@ -220,24 +220,20 @@ func (r *resident) generations(t *testing.T) string {
 }
 
 // TestUninstallEverything uninstalls Freehold with its definitions, and with everything that MCPServers have.
-func TestUninstallEverything(t *testing.T) {
-	r := newResident(t)
-	for _, command := range Of(t) {
-		r.types(t, command)
-	}
-	r.crash(t)
-	r.checkUninstalled(t, false)
-	r.awaitNothing(t)
-}
+func TestUninstallEverything(t *testing.T) { removesAll(t, false) }
 
 // TestUninstallButDefinitions uninstalls Freehold with everything that MCPServers have, and leaves the definitions.
-func TestUninstallButDefinitions(t *testing.T) {
+func TestUninstallButDefinitions(t *testing.T) { removesAll(t, true) }
+
+// removesAll types the commands of a test, which leave nothing but the definitions, or not even these.
+func removesAll(t *testing.T, definitions bool) {
+	t.Helper()
 	r := newResident(t)
 	for _, command := range Of(t) {
 		r.types(t, command)
 	}
 	r.crash(t)
-	r.checkUninstalled(t, true)
+	r.checkUninstalled(t, definitions)
 	r.awaitNothing(t)
 }
 
