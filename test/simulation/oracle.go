@@ -88,7 +88,9 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	default:
 		o.violated(r, "no write is made that way")
 	}
-	o.checkDependencies(r, obj)
+	if event != watch.Deleted {
+		o.checkDependencies(r, obj)
+	}
 }
 
 // count counts what rolls pods out.
