@@ -220,16 +220,20 @@ func (r *resident) generations(t *testing.T) string {
 }
 
 // TestUninstallEverything uninstalls Freehold with its definitions, and with everything that MCPServers have.
-func TestUninstallEverything(t *testing.T) { removesAll(t, false) }
+func TestUninstallEverything(t *testing.T) {
+	removesAll(t, Of(t), false)
+}
 
 // TestUninstallButDefinitions uninstalls Freehold with everything that MCPServers have, and leaves the definitions.
-func TestUninstallButDefinitions(t *testing.T) { removesAll(t, true) }
+func TestUninstallButDefinitions(t *testing.T) {
+	removesAll(t, Of(t), true)
+}
 
-// removesAll types the commands of a test, which leave nothing but the definitions, or not even these.
-func removesAll(t *testing.T, definitions bool) {
+// removesAll types commands, which leave nothing but the definitions, or not even these.
+func removesAll(t *testing.T, commands []Command, definitions bool) {
 	t.Helper()
 	r := newResident(t)
-	for _, command := range Of(t) {
+	for _, command := range commands {
 		r.types(t, command)
 	}
 	r.crash(t)
