@@ -36,13 +36,7 @@ func newResident(t *testing.T) *resident {
 	r.kubectl.Run(t, "apply", "--server-side", "-f", filepath.Join(Root, "deploy", "install-without-crd.yaml"))
 	r.kubectl.Run(t, "rollout", "status", "deployment/freehold", "-n", operator.Namespace, "--timeout=3m")
 	r.operate(t)
-	r.kubectl.Do(t, harness.Call{
-		Args:  []string{"apply", "--server-side", "-f", "-"},
-		Input: `{"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPGroup", "metadata": {"name": "team"}}`,
-	})
-	r.Create(t, member())
-	r.AwaitSettled(t, web)
-	r.AwaitCalm(t, web)
+	r.populate(t)
 	harness.Eventually(t, "the group has its finalizer", func(ctx context.Context) error {
 		found, err := r.kubectl.Try(ctx, harness.Call{Args: []string{"get", "mcpgroup/team", "-o", "jsonpath={.metadata.finalizers}"}})
 		if err == nil && !strings.Contains(found, v1beta1.FinalizerGroup) {
@@ -51,6 +45,18 @@ func newResident(t *testing.T) *resident {
 		return err
 	})
 	return r
+}
+
+// populate makes the MCPServer and its group, and waits until the operator has done all for the MCPServer.
+func (r *resident) populate(t *testing.T) {
+	t.Helper()
+	r.kubectl.Do(t, harness.Call{
+		Args:  []string{"apply", "--server-side", "-f", "-"},
+		Input: `{"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPGroup", "metadata": {"name": "team"}}`,
+	})
+	r.Create(t, member())
+	r.AwaitSettled(t, web)
+	r.AwaitCalm(t, web)
 }
 
 // member is the MCPServer.
@@ -183,13 +189,7 @@ func TestUninstallKeepingWorkloads(t *testing.T) {
 	r.kubectl.Run(t, "apply", "--server-side", "-f", filepath.Join(Root, "deploy", "install.yaml"))
 	r.kubectl.Run(t, "wait", "--for=condition=Established", "crd/"+definitionOfServers, "--timeout=1m")
 	r.operate(t)
-	r.kubectl.Do(t, harness.Call{
-		Args:  []string{"apply", "--server-side", "-f", "-"},
-		Input: `{"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPGroup", "metadata": {"name": "team"}}`,
-	})
-	r.Create(t, member())
-	r.AwaitSettled(t, web)
-	r.AwaitCalm(t, web)
+	r.populate(t)
 	after := r.mustHaveLeft(t)
 	for name, uid := range before {
 		if strings.HasPrefix(name, "Pod/") && after[name] != uid {
