@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,14 +34,7 @@ const (
 // TestScenarios. A scenario takes seconds, so shrinking needs time: -rapid.shrinktime=10m, with the -rapid.seed of the failure.
 // That of rapid's other flags which says how many checks there are has no effect.
 func TestProperty(t *testing.T) {
-	checks := defaultPropertyChecks
-	if text := os.Getenv(propertyChecks); text != "" {
-		number, err := strconv.Atoi(text)
-		if err != nil || number < 1 {
-			t.Fatalf("%s is %q, which is no number of checks", propertyChecks, text)
-		}
-		checks = number
-	}
+	checks := harness.Count(t, propertyChecks, defaultPropertyChecks)
 	// No other test of this package uses rapid, and no parallel one has begun.
 	for name, value := range map[string]string{
 		"rapid.checks": strconv.Itoa((checks + propertyLanes - 1) / propertyLanes), "rapid.nofailfile": "true",

@@ -7,9 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,23 +32,10 @@ const (
 	timeEach = 3 * time.Second
 )
 
-func referrers(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(scaleVariable)
-	if text == "" {
-		return scaleDefault
-	}
-	count, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", scaleVariable, err)
-	}
-	return count
-}
-
 // TestScale edits an issuer that many MCPServers share. Each gets one RunConfig and one write of its Deployment, and no other
 // child any; of the issuer the status is written, once. Nothing is read, and few proxies are replaced at a time.
 func TestScale(t *testing.T) {
-	count := referrers(t)
+	count := harness.Count(t, scaleVariable, scaleDefault)
 	timeout := time.Duration(count) * timeEach
 	s := newScene(t)
 	p := s.Operate(t, ours)

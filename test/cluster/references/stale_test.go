@@ -159,8 +159,9 @@ func (s scene) configMapVersion(t *testing.T) string {
 }
 
 const (
-	racers    = 6
-	raceEdits = 400
+	racers = 6
+	// raceEdits is how many edits they race for, unless the environment variable says otherwise.
+	raceEdits = 150
 	// longestLag is how far behind one of the operators is at most, and longestBurst how many edits come at most without a wait.
 	longestLag   = 800 * time.Millisecond
 	longestBurst = 40
@@ -184,7 +185,7 @@ type race struct {
 // MCPServer nor to an older issuer, and in the end all have the last of both.
 func TestRace(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
+	edits, seed := harness.Count(t, harness.RaceEdits, raceEdits), uint64(time.Now().UnixNano())
 	r := &race{scene: newScene(t), late: map[string]bool{}, issuer: 1}
 	r.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a game, and it is to be played again
 	r.Expect(t, harness.Confirmations, r.Name)
@@ -209,7 +210,7 @@ func TestRace(t *testing.T) {
 		r.Create(t, server)
 	}
 	r.AwaitAllSettled(t, racers, harness.Timeout)
-	for edited := 0; edited < raceEdits; {
+	for edited := 0; edited < edits; {
 		r.lag.Store(r.random.Int64N(int64(longestLag)))
 		for range 1 + r.random.IntN(longestBurst) {
 			r.edit(t)
@@ -253,10 +254,10 @@ func TestRace(t *testing.T) {
 	if held == 0 {
 		t.Error("no operator ever had a stale view")
 	}
-	env.Numbers.Add("race of two operators for MCPServers and a shared configuration: edits", raceEdits)
+	env.Numbers.Add("race of two operators for MCPServers and a shared configuration: edits", edits)
 	env.Numbers.Add("race of two operators for MCPServers and a shared configuration: templates, none older than the one before", templates)
 	t.Logf("edits=%d issuers=%d versions=%d templates=%d landed=%d late=%d held=%v seed=%d",
-		raceEdits, r.issuer, versions, templates, landed, byLate, held, seed)
+		edits, r.issuer, versions, templates, landed, byLate, held, seed)
 }
 
 func raceImage(number int) string { return "example.com/race:" + strconv.Itoa(number) }
