@@ -62,9 +62,8 @@ func recordedStories() (told []scenario) {
 	return told
 }
 
-// TestHistories: the histories that are replayed on a real API server are those of the scenarios, and some
-// stories, as they are played now. The
-// flag -update writes them.
+// TestHistories: the histories that are replayed on a real API server are those of the scenarios, and some stories, as they are
+// played now. The flag -update writes them.
 func TestHistories(t *testing.T) {
 	recorded, err := history.Read(historiesDir)
 	if err != nil {
