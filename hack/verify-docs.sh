@@ -9,13 +9,13 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 COPY="$(mktemp -d)"
 trap 'rm -rf "${COPY}"' EXIT
 
-mkdir "${COPY}/docs"
+mkdir -p "${COPY}/docs/screens"
 cp "${ROOT}/README.md" "${COPY}/"
 cp "${ROOT}/docs/architecture.md" "${COPY}/docs/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
 status=0
-for file in README.md docs/architecture.md docs/metrics.md docs/api-reference.md; do
+for file in README.md docs/architecture.md docs/metrics.md docs/api-reference.md docs/screens/owners.svg docs/screens/conflicts.svg; do
 	diff -u "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
 if ((status != 0)); then

@@ -27,18 +27,19 @@ func TestOwners(t *testing.T) {
 		call
 		code int
 	}{
-		"owners-deployment":      {call: call{args: []string{"owners", "deployment/web"}}},
-		"owners-deployment-wide": {call: call{args: []string{"owners", "deployment", "web", "-o", "wide"}}},
-		"owners-deployment-tree": {call: call{args: []string{"owners", "deploy/web", "-o", "tree"}}},
-		"owners-service":         {call: call{args: []string{"owners", "service/mcp-web"}}},
-		"owners-role-yaml":       {call: call{args: []string{"owners", "role/web-proxy-runner", "-o", "yaml"}}},
-		"owners-role-json":       {call: call{args: []string{"owners", "role.rbac.authorization.k8s.io/web-proxy-runner", "-o", "json"}}},
-		"owners-server-alone":    {call: call{args: []string{"owners", "mcpserver/web", "--alone"}}},
-		"owners-server-tree":     {call: call{args: []string{"owners", "mcpservers", "web", "-o", "tree"}}},
-		"owners-coloured":        {call: call{args: []string{"owners", "configmap/" + s.MustNameOf(t, harness.RunConfig, web)}, terminal: true}},
-		"owners-tree-coloured":   {call: call{args: []string{"owners", "deploy/web", "--color=always", "-o", "tree"}}},
-		"owners-role-html":       {call: call{args: []string{"owners", "role/web-proxy-runner", "-o", "html"}}},
-		"owners-crd":             {call: call{args: []string{"owners", "crd/mcpservers.toolhive.stacklok.dev", "-o", "tree"}}},
+		"owners-deployment":          {call: call{args: []string{"owners", "deployment/web"}}},
+		"owners-deployment-wide":     {call: call{args: []string{"owners", "deployment", "web", "-o", "wide"}}},
+		"owners-deployment-tree":     {call: call{args: []string{"owners", "deploy/web", "-o", "tree"}}},
+		"owners-service":             {call: call{args: []string{"owners", "service/mcp-web"}}},
+		"owners-role-yaml":           {call: call{args: []string{"owners", "role/web-proxy-runner", "-o", "yaml"}}},
+		"owners-role-json":           {call: call{args: []string{"owners", "role.rbac.authorization.k8s.io/web-proxy-runner", "-o", "json"}}},
+		"owners-server-alone":        {call: call{args: []string{"owners", "mcpserver/web", "--alone"}}},
+		"owners-server-tree":         {call: call{args: []string{"owners", "mcpservers", "web", "-o", "tree"}}},
+		"owners-coloured":            {call: call{args: []string{"owners", "configmap/" + s.MustNameOf(t, harness.RunConfig, web)}, terminal: true}},
+		"owners-deployment-coloured": {call: call{args: []string{"owners", "deployment/web", "--color=always"}}},
+		"owners-tree-coloured":       {call: call{args: []string{"owners", "deploy/web", "--color=always", "-o", "tree"}}},
+		"owners-role-html":           {call: call{args: []string{"owners", "role/web-proxy-runner", "-o", "html"}}},
+		"owners-crd":                 {call: call{args: []string{"owners", "crd/mcpservers.toolhive.stacklok.dev", "-o", "tree"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := do(t, s.Namespace, test.call)

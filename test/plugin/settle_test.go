@@ -231,6 +231,7 @@ func TestConflictsAgree(t *testing.T) {
 func TestOperatorSettings(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
+	golden(t, s.Namespace, "conflict-coloured", must(t, s.Namespace, cmd.ExitFound, "conflicts", known, "--color=always").out)
 	labels := map[string]string{"app": "operator"}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "freehold"}}
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
