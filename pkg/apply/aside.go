@@ -45,7 +45,7 @@ func (w *writer[L, A]) setAside(req Request, whole func(path fieldpath.Path) fie
 		return aside, err
 	}
 	aside.Conflict = &ConflictError{Refusal: Refusal{
-		Class: ClassConflict, Writer: w.manager.Name, Object: req.Object, Reason: "another field manager holds a part of what is reported",
+		Class: ClassConflict, Writer: w.manager.Name, Object: req.Object, Reason: "another field manager owns a part of the status",
 	}}
 	differing.Iterate(func(path fieldpath.Path) { aside.leave.Insert(whole(path).Copy()) })
 	aside.leave = aside.leave.Union(unwanted)

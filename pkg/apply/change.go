@@ -25,7 +25,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 		return w.refuse(requests, a, ClassStale, reason)
 	}
 	if !w.owns(a) && a.Mine != nil && !a.Mine(seen) {
-		return w.refuse(requests, a, ClassForeign, "an object of that name exists and belongs to something else; rename or delete one of them")
+		return w.refuse(requests, a, ClassForeign, "an object with that name exists and belongs to something else; rename or delete one of them")
 	}
 	if w.held(a) {
 		return w.take(ctx, requests, a)

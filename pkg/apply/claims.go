@@ -133,7 +133,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 		return nil
 	}
 	conflict := &ConflictError{Refusal: Refusal{
-		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the field has to go, and somebody else owns it",
+		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
 	}}
 	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
 		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {

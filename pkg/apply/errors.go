@@ -21,7 +21,7 @@ import (
 type Class string
 
 const (
-	// ClassConflict means that another manager owns a field that the intent wants to have another value.
+	// ClassConflict means that another manager owns a field that the intent wants a different value.
 	ClassConflict Class = "Conflict"
 	// ClassForeign means that an object of that name exists and belongs to something else.
 	ClassForeign Class = "Foreign"

@@ -138,7 +138,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	}
 	live, ok := found.(L)
 	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.Standing(found, "") != a.State.standing {
-		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since it was seen"}
+		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since Freehold read it"}
 	}
 	a.live, a.whole, a.out.Live = live, true, found
 	return nil

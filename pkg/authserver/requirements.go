@@ -61,7 +61,7 @@ func (c *checker) serverRequirements(in *Input) {
 	const ref = "spec.oidcConfigRef"
 	switch {
 	case !in.OIDC:
-		c.refuse(ref, "is missing or not usable, and the proxy would accept everybody. "+
+		c.refuse(ref, "is missing or not usable, and the proxy would accept every caller. "+
 			"Refer to an MCPOIDCConfig with the issuer of the authorization server.")
 	case in.ResourceURL == "":
 		c.refuse(ref+".resourceUrl", "is missing. Set the URL under which clients reach the MCPServer.")

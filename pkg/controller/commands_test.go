@@ -76,8 +76,8 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 			v := viewOf(server)
 			message := describe(v, test.conflict)
 			for _, part := range []string{
-				"To take it: " + annotateWeb + " --overwrite 'freehold.dev/take=" + test.take + "'. ",
-				"To leave it to them: " + annotateWeb + " --overwrite 'freehold.dev/yield=" + test.yield + "'. ",
+				"Take ownership: " + annotateWeb + " --overwrite 'freehold.dev/take=" + test.take + "'. ",
+				"Leave it: " + annotateWeb + " --overwrite 'freehold.dev/yield=" + test.yield + "'. ",
 			} {
 				if !strings.Contains(message, part) {
 					t.Errorf("the message is\n%s\nwithout\n%s", message, part)
@@ -93,7 +93,7 @@ func TestCommandThatTakesOnceMore(t *testing.T) {
 	const asked = "deployment.apps/web:.spec.replicas"
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked)}
 	v := viewOf(server)
-	want := "To take it: " + annotateWeb + " freehold.dev/take- && " +
+	want := "Take ownership: " + annotateWeb + " freehold.dev/take- && " +
 		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
 	if message := describe(v, contestedWeb(".spec.replicas")); !strings.Contains(message, want) {
 		t.Errorf("the message is\n%s\nwithout\n%s", message, want)
@@ -115,8 +115,8 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		v.key = keyIn("-n"+text, "web")
 		object := serverRef(v.key).String()
 		message := printable.Text(describe(v, contestedWeb(field)))
-		take := between(t, message, "To take it: ", ". To leave it to them: ")
-		yield := between(t, message, ". To leave it to them: ", ". Or let the MCPServer")
+		take := between(t, message, "Take ownership: ", ". Leave it: ")
+		yield := between(t, message, ". Leave it: ", ". Or set the same value")
 		want := map[string][][]string{
 			take: {
 				{"annotate", "-n", v.key.Namespace, object, "freehold.dev/take-"},
@@ -180,7 +180,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
 	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
 	message := printable.Text(describe(v, conflict))
-	if len(message) > status.MaxMessage || !strings.HasSuffix(message, "Or let the MCPServer ask for the same value.") {
+	if len(message) > status.MaxMessage || !strings.HasSuffix(message, "Or set the same value in the MCPServer.") {
 		t.Errorf("%d bytes: %s", len(message), message)
 	}
 }

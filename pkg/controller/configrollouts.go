@@ -135,7 +135,7 @@ func (p *pass) tellTurn(o *status.Observation) {
 	o.Hashes = configs.Hashes{}
 	o.Delays = append(o.Delays, status.Finding{
 		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWaitingForTurn,
-		Message: fmt.Sprintf("Something that this MCPServer refers to has changed, and its proxy is replaced when its turn comes: at most %d "+
+		Message: fmt.Sprintf("An object that this MCPServer refers to has changed. Its proxy is replaced when its turn comes: at most %d "+
 			"MCPServers of a namespace are at a time (--config-rollouts-at-once). %s", p.queued.limit, enforced(p.view)),
 	})
 	o.Unwritten = true

@@ -117,8 +117,8 @@ func (v *view) configUID(name string) types.UID {
 // notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
 // the MCPServer's. What a pod has read of it cannot be undone by writing to it.
 func notWhatItsNameTells(ref apply.ObjectRef) string {
-	return "its data is not what its name stands for, so another client made it, and Freehold does not use it. " +
-		"To have Freehold make it anew: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
+	return "its data does not match the digest in its name, so another client wrote it, and Freehold does not use it. " +
+		"To let Freehold create it again: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }
 
 // unmet returns the first object that an intent depends on and that was not brought in line.

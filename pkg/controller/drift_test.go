@@ -95,7 +95,7 @@ func TestUpdateUnderAnOwnName(t *testing.T) {
 		updateAs(o.apiServer, managers.Backend, "web", func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "theirs" })
 		o.rest()
 		_, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned)
-		if reason != "FieldManagerConflict" || !strings.Contains(message, `"freehold-backend" (Update)`) {
+		if reason != "FieldManagerConflict" || !strings.Contains(message, `"freehold-backend" (Update; another client`) {
 			t.Errorf("FieldsOwned has reason %s: %s", reason, message)
 		}
 		o.took()

@@ -87,19 +87,18 @@ func refusals(v *view, refused []error) (found, delays []status.Finding) {
 func delayed(refusal *apply.Refusal) string {
 	switch refusal.Class {
 	case apply.ClassMoved:
-		return fmt.Sprintf("%s: it changes, comes or goes whenever Freehold writes it. Freehold goes on trying, every %s at the "+
-			"latest. If this lasts, find out who keeps writing it: %s",
+		return fmt.Sprintf("%s: another client changes, creates or deletes it each time Freehold writes it. Freehold retries at least every %s. "+
+			"If this persists, find that client: %s",
 			refusal.Object, longestWait, show(refusal.Object, "yaml", "--show-managed-fields"))
 	case apply.ClassGone:
-		return fmt.Sprintf("%s: it is being deleted, or its namespace is. Freehold makes it anew when it is gone. If it stays, "+
-			"look at its finalizers: %s", refusal.Object, show(refusal.Object, "jsonpath={.metadata.finalizers}"))
+		return fmt.Sprintf("%s: it, or its namespace, is being deleted. Freehold creates it again afterwards. If the deletion does not end, "+
+			"check its finalizers: %s", refusal.Object, show(refusal.Object, "jsonpath={.metadata.finalizers}"))
 	case apply.ClassStale:
-		return fmt.Sprintf("%s: %s. Freehold does not write over it. Either another operator that is further ahead is running, "+
-			"or the annotation %s or %s was set from outside", refusal.Object, refusal.Reason, v1beta1.AnnotationSource, v1beta1.AnnotationReferences)
+		return fmt.Sprintf("%s: %s. Freehold does not overwrite it. Either another operator with a newer view is running, "+
+			"or another client set the annotation %s or %s", refusal.Object, refusal.Reason, v1beta1.AnnotationSource, v1beta1.AnnotationReferences)
 	default:
-		return fmt.Sprintf("%s: the API server does not accept the write for now (%s). Freehold goes on trying, every %s at the "+
-			"latest. If this lasts, look at the API server, its etcd and its admission webhooks; the operator's log has the whole "+
-			"answer", refusal.Object, shortAnswer(refusal), longestWait)
+		return fmt.Sprintf("%s: the API server refuses the write for now (%s). Freehold retries at least every %s. "+
+			"If this persists, check the API server, etcd and the admission webhooks; the operator's log has the full answer", refusal.Object, shortAnswer(refusal), longestWait)
 	}
 }
 
@@ -152,26 +151,26 @@ func holding(c *apply.ConflictError, bytes int) string {
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
-	return fmt.Sprintf("%s holds %s of %s%s, which %s wants to have another value", holder, status.Bound(first.Path, bytes), c.Object, more,
+	return fmt.Sprintf("%s owns %s of %s%s; %s wants a different value", holder, status.Bound(first.Path, bytes), c.Object, more,
 		c.Writer)
 }
 
 func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
 	first, what := c.Fields[0], holding(c, min(pathBytes, bytes+len("...")))
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
-		return fmt.Sprintf("%s: ToolHive works on this MCPServer as well. "+
-			"To end that: stop ToolHive's operator. Then, to take what it holds: %s.",
+		return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. "+
+			"Stop ToolHive's operator, then take ownership: %s.",
 			what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
 	}
 	fields := contestedFields(c, bytes)
-	take := "To take it: " + annotate(v, v1beta1.AnnotationTake, fields)
+	take := "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)
 	switch {
 	case c.Object.Kind == managers.MCPServer:
-		return fmt.Sprintf("%s. %s. Or let that field manager give it up.", what, take)
+		return fmt.Sprintf("%s. %s. Or have that field manager release it.", what, take)
 	case !yieldable(c):
-		return fmt.Sprintf("%s. %s. Or let the MCPServer ask for the same value.", what, take)
+		return fmt.Sprintf("%s. %s. Or set the same value in the MCPServer.", what, take)
 	}
-	return fmt.Sprintf("%s. %s. To leave it to them: %s. Or let the MCPServer ask for the same value.",
+	return fmt.Sprintf("%s. %s. Leave it: %s. Or set the same value in the MCPServer.",
 		what, take, annotate(v, v1beta1.AnnotationYield, fields))
 }
 
@@ -185,7 +184,7 @@ func holderOf(owner ownership.Owner) string {
 	if managers.ClassOf(owner.Manager, "") != managers.ClassFreehold {
 		return "field manager " + owner.String()
 	}
-	return fmt.Sprintf("field manager %s (%s), which is not Freehold itself but uses a name of Freehold's,", owner, owner.Operation)
+	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
 }
 
 // toolHiveManagers are those of ToolHive's that hold something of the children.
@@ -252,12 +251,12 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
 	if predecessors := ok && written.UID != v.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
-		note := fmt.Sprintf("%s replaced the source of %s: %.*q is no UID and generation that this MCPServer has had",
+		note := fmt.Sprintf("%s replaced the source of %s: %.*q is not a UID and generation that this MCPServer has had",
 			out.Writer, out.Object, maxSource, out.Replaced)
 		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
 	if out.ReplacedReferences != "" {
-		note := fmt.Sprintf("%s replaced the references of %s: %.*q is no state that what this MCPServer refers to has had",
+		note := fmt.Sprintf("%s replaced the references of %s: %.*q is not a state that the objects that this MCPServer refers to have had",
 			out.Writer, out.Object, maxSource, out.ReplacedReferences)
 		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
@@ -288,15 +287,15 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 				continue // Another manager holds it, which FieldsOwned tells.
 			}
 			event.Reason = v1beta1.EventReasonFieldsReleased
-			event.Note = fmt.Sprintf("%s gave up %s of %s; the value stays and anybody may set it", out.Writer, what, out.Object)
+			event.Note = fmt.Sprintf("%s gave up %s of %s; the value stays, and any field manager may set it", out.Writer, what, out.Object)
 		case apply.CauseRepaired:
 			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonManagedFieldsRepaired
-			event.Note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s could not be read or was there twice",
+			event.Note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s was unreadable or occurred twice",
 				out.Writer, out.Object, first.From)
 		case apply.CauseRestored:
 			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonOwnershipLost
-			event.Note = fmt.Sprintf("%s had lost %s of %s and owns it again: the managedFields were reset, or the object was "+
-				"restored from a copy", out.Writer, what, out.Object)
+			event.Note = fmt.Sprintf("%s had lost %s of %s and owns it again: another client reset the managedFields, or restored the object "+
+				"from a backup", out.Writer, what, out.Object)
 		}
 		news = append(news, event)
 	}

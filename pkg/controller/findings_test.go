@@ -99,9 +99,9 @@ func TestConflictsAreDescribed(t *testing.T) {
 		fields []apply.FieldConflict
 		want   string
 	}{
-		"one field":             {[]apply.FieldConflict{replicas}, `field manager "kubectl" with subresource "scale" holds .spec.replicas of deployment.apps/web, which freehold-proxy wants`},
-		"several fields":        {[]apply.FieldConflict{replicas, {Path: ".a"}, {Path: ".b"}}, `of deployment.apps/web (+2 more fields), which`},
-		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager holds .a of`},
+		"one field":             {[]apply.FieldConflict{replicas}, `field manager "kubectl" with subresource "scale" owns .spec.replicas of deployment.apps/web; freehold-proxy wants`},
+		"several fields":        {[]apply.FieldConflict{replicas, {Path: ".a"}, {Path: ".b"}}, `of deployment.apps/web (+2 more fields); freehold-proxy wants`},
+		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager owns .a of`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, refused := &view{server: newServer("web")}, []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}

@@ -112,7 +112,7 @@ func TestNamesThatMeetHarmNeither(t *testing.T) {
 				second.Spec.Transport = other.transport
 				o.add(second)
 				o.rest()
-				tells("it belongs to MCPServer a: a child of either MCPServer has this name. Make one of the two anew")
+				tells("it belongs to MCPServer a: a child of each MCPServer has this name. Create one of the two again")
 
 				seen.refuses(true)
 				orphan[*corev1.Service](o.apiServer, other.service)
@@ -140,7 +140,7 @@ func TestNamesThatMeetHarmNeither(t *testing.T) {
 				seen.forgetDeletes()
 				seen.check(t, "a")
 				if told := o.foreignTo(other.name); wants != strings.Contains(told,
-					"MCPServer a, which is gone, has left it behind. If nobody needs it any more: kubectl delete -n shop service/"+other.service) {
+					"MCPServer a, since deleted, left it behind. If it is no longer needed: kubectl delete -n shop service/"+other.service) {
 					t.Errorf("%s tells: %q", other.name, told)
 				}
 				o.before.set(nil)
@@ -182,7 +182,7 @@ func TestNeighboursAreWoken(t *testing.T) {
 		markDeleted(o.apiServer, "a")
 		o.rest()
 		// Nobody collects garbage here, so the Service still has its owner.
-		if told := o.foreignTo("a-proxy"); !strings.Contains(told, "MCPServer a, which is gone") {
+		if told := o.foreignTo("a-proxy"); !strings.Contains(told, "MCPServer a, since deleted") {
 			t.Errorf("a-proxy tells: %q", told)
 		}
 	})

@@ -182,7 +182,7 @@ func TestContestedStatus(t *testing.T) {
 			t.Fatalf("conditions %+v", o.idp().Status.Conditions)
 		}
 		for _, part := range []string{
-			`field manager "somebody" holds .status.configHash of mcpoidcconfig.toolhive.stacklok.dev/idp, which freehold-config-status wants`,
+			`field manager "somebody" owns .status.configHash of mcpoidcconfig.toolhive.stacklok.dev/idp; freehold-config-status wants`,
 			`kubectl patch -n shop mcpoidcconfig.toolhive.stacklok.dev/idp --subresource=status --type=merge '--patch={"status":null}'`,
 		} {
 			if !strings.Contains(owned.Message, part) {

@@ -62,7 +62,7 @@ func TestHeldMessageSilencesNothingElse(t *testing.T) {
 			t.Errorf("FieldsOwned is %s because of %s, the message %q", status, reason, o.server("web").Status.Message)
 		}
 		for _, part := range []string{
-			`field manager "kubectl-patch" with subresource "status" holds .status.message of mcpserver.toolhive.stacklok.dev/web`, managers.Status,
+			`field manager "kubectl-patch" with subresource "status" owns .status.message of mcpserver.toolhive.stacklok.dev/web`, managers.Status,
 			"'freehold.dev/take=mcpserver.toolhive.stacklok.dev/web:.status.message'",
 		} {
 			if !strings.Contains(message, part) {

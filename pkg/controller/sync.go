@@ -246,7 +246,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	p.unreported.note(p.key, out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
 		if p.overwritten.again(p.key, p.server, next) {
-			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are there two operators at work?",
+			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are two operators running?",
 				"fieldManager", managers.Status, "nextWriteIn", p.overwritten.begin(p.key))
 		}
 		p.overwritten.note(p.key, p.server, next)

@@ -263,11 +263,11 @@ func (t *takingOver) progress() []status.Finding {
 			f.Message += fmt.Sprintf(" (+%d more objects)", more)
 		}
 	case t.countUntaken() > 0:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Objects of ToolHive's are still to be taken over"
+		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Freehold has yet to take over some of ToolHive's objects"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
 	case before != nil, t.inherited > 0, untold(t.server), takeover.Held(t.server, "status") && !t.intruded:
-		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Every object that ToolHive had made is Freehold's"
+		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Freehold has taken over every object of ToolHive's"
 	default:
 		return nil
 	}

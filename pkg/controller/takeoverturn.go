@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-const leftAsItIs = "ToolHive has made this MCPServer, and it is left as it is"
+const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
 
 // resumeTakeovers gives the takeovers that were begun their slots, before others may begin.
 func (c *Controller) resumeTakeovers() {

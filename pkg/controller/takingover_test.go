@@ -222,14 +222,14 @@ func TestProgressAndSlotAreDecided(t *testing.T) {
 		slot    slotUse
 	}{
 		"ours":                           {slot: slotReleased},
-		"waiting for its turn":           {theirs: true, change: func(o *takingOver) { o.queued = true }, status: metav1.ConditionFalse, message: "still to be taken", slot: slotKept},
-		"some are left":                  {theirs: true, change: isUnderWay, status: metav1.ConditionFalse, message: "still to be taken", slot: slotHeld},
+		"waiting for its turn":           {theirs: true, change: func(o *takingOver) { o.queued = true }, status: metav1.ConditionFalse, message: "has yet to take over", slot: slotKept},
+		"some are left":                  {theirs: true, change: isUnderWay, status: metav1.ConditionFalse, message: "has yet to take over", slot: slotHeld},
 		"two wait":                       {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.waiting = []string{"a", "b"} }, status: metav1.ConditionFalse, message: "a (+1 more objects)", slot: slotHeld},
-		"a refusal that passes":          {theirs: true, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionFalse, message: "still", slot: slotHeld},
-		"a refusal that stands":          {theirs: true, change: isUnderWay, refused: []error{&passing, &lasting}, status: metav1.ConditionFalse, message: "still", slot: slotSuspended},
-		"nothing can be rendered":        {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.unrendered = true }, status: metav1.ConditionFalse, message: "still", slot: slotSuspended},
-		"all were taken":                 {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, status: metav1.ConditionTrue, message: "is Freehold's", slot: slotReleased},
-		"all were taken, one is refused": {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, refused: []error{&passing}, status: metav1.ConditionTrue, message: "is Freehold's", slot: slotHeld},
+		"a refusal that passes":          {theirs: true, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionFalse, message: "has yet to", slot: slotHeld},
+		"a refusal that stands":          {theirs: true, change: isUnderWay, refused: []error{&passing, &lasting}, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
+		"nothing can be rendered":        {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.unrendered = true }, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
+		"all were taken":                 {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, status: metav1.ConditionTrue, message: "has taken over every", slot: slotReleased},
+		"all were taken, one is refused": {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, refused: []error{&passing}, status: metav1.ConditionTrue, message: "has taken over every", slot: slotHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")

@@ -15,12 +15,12 @@ import (
 func (v Verdict) Explain(ref apply.ObjectRef, exists bool) string {
 	switch {
 	case v.Other == "":
-		return "an object of that name exists and was not made for this MCPServer; rename or delete one of them"
+		return "an object with that name exists, and it is not a child of this MCPServer; rename or delete one of them"
 	case exists:
-		return fmt.Sprintf("it belongs to MCPServer %s: a child of either MCPServer has this name. "+
-			"Make one of the two anew under another name", v.Other)
+		return fmt.Sprintf("it belongs to MCPServer %s: a child of each MCPServer has this name. "+
+			"Create one of the two again under another name", v.Other)
 	default:
-		return fmt.Sprintf("MCPServer %s, which is gone, has left it behind. If nobody needs it any more: %s",
+		return fmt.Sprintf("MCPServer %s, since deleted, left it behind. If it is no longer needed: %s",
 			v.Other, shell.Command("kubectl", "delete", "-n", ref.Namespace, ref.String()))
 	}
 }

@@ -177,9 +177,9 @@ func TestExplain(t *testing.T) {
 		exists  bool
 		want    string
 	}{
-		"nobody's":    {inventory.Verdict{}, false, "an object of that name exists and was not made for this MCPServer; rename or delete one of them"},
-		"another's":   {inventory.Verdict{Other: "a"}, true, "it belongs to MCPServer a: a child of either MCPServer has this name. Make one of the two anew under another name"},
-		"left behind": {inventory.Verdict{Other: "a"}, false, "MCPServer a, which is gone, has left it behind. If nobody needs it any more: kubectl delete -n shop service/mcp-a-proxy"},
+		"nobody's":    {inventory.Verdict{}, false, "an object with that name exists, and it is not a child of this MCPServer; rename or delete one of them"},
+		"another's":   {inventory.Verdict{Other: "a"}, true, "it belongs to MCPServer a: a child of each MCPServer has this name. Create one of the two again under another name"},
+		"left behind": {inventory.Verdict{Other: "a"}, false, "MCPServer a, since deleted, left it behind. If it is no longer needed: kubectl delete -n shop service/mcp-a-proxy"},
 	} {
 		if got := c.verdict.Explain(ref, c.exists); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -121,7 +121,7 @@ func Families() []Family {
 		},
 		{
 			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "Fields that a writer wants to have another value than the field manager that holds them, by writer, kind of object and class of that manager.",
+			Help: "Fields that a writer wants a different value than the field manager that holds them, by writer, kind of object and class of that manager.",
 			Labels: []Label{writerLabel(), kindLabel(), {
 				Name: "manager_class", Meaning: "who holds the field", Values: managerClasses(),
 			}},
@@ -136,7 +136,7 @@ func Families() []Family {
 		},
 		{
 			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
-			Help:   "Workloads of MCPServers by tier and how far their rollout has come: waiting ones wait for somebody, stuck ones have a pod that does not become ready.",
+			Help:   "Workloads of MCPServers by tier and state of their rollout: waiting ones wait for a user, stuck ones have a pod that does not become ready.",
 			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: rolloutPhases()}},
 		},
 		{

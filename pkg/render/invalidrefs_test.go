@@ -229,7 +229,7 @@ func TestRateLimiting(t *testing.T) {
 			{"", invalid, `spec.rateLimiting.tools[2].name "a" occurs twice.`},
 		}},
 		"per user": {v1beta1.RateLimitConfig{PerUser: bucket(1, "1s")}, "redis", []Problem{
-			{"", "PerUserRequiresAuth", "spec.rateLimiting.perUser needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them users are not told apart."},
+			{"", "PerUserRequiresAuth", "spec.rateLimiting.perUser needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them the proxy cannot tell users apart."},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestReferences(t *testing.T) {
 
 // TestUnknownFieldsFailClosed: a spec of which something was dropped when it was read is not rendered.
 func TestUnknownFieldsFailClosed(t *testing.T) {
-	const next = " The MCP server could run with less protection than its spec asks for, so no object is written. " +
+	const next = " The MCP server could run with less protection than its spec requires, so Freehold writes no object. " +
 		"Upgrade Freehold to a version that supports the CRD in this cluster, or "
 	for name, c := range map[string]struct {
 		change func(*v1beta1.MCPServerSpec)

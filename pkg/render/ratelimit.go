@@ -46,7 +46,7 @@ func (r *renderer) perUserBucket(path string, bucket *v1beta1.RateLimitBucket) {
 	spec := &r.server.Spec
 	if bucket != nil && spec.OIDCConfigRef == nil && spec.ExternalAuthConfigRef == nil {
 		r.invalid(v1beta1.ConditionRateLimitConfigValid, v1beta1.ReasonPerUserRequiresAuth,
-			"%s needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them users are not told apart.", path)
+			"%s needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them the proxy cannot tell users apart.", path)
 	}
 	r.bucket(path, bucket)
 }

@@ -140,7 +140,7 @@ func usable[T config](r *renderer, ref *reference, found T, check func(T) error)
 		r.hold(ref, ref.notFound, "spec.%s names the %s, and the API server does not serve that kind: %s.", ref.field, ref.text(), unavailable.Cause)
 		return false
 	case blind:
-		r.hold(ref, ref.unavailable, "spec.%s names the %s, and it is not known whether it exists: %s.", ref.field, ref.text(), unavailable.Cause)
+		r.hold(ref, ref.unavailable, "spec.%s names the %s, and Freehold cannot tell whether it exists: %s.", ref.field, ref.text(), unavailable.Cause)
 		return false
 	case found == none:
 		r.hold(ref, ref.notFound, "spec.%s names the %s, which does not exist in the namespace %s.", ref.field, ref.text(), r.namespace)
@@ -222,7 +222,7 @@ func (r *renderer) noteGroup() {
 	group := r.in.References.Group
 	switch unavailable, blind := r.in.References.Unavailable[configs.Group]; {
 	case blind:
-		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "It is not known whether the MCPGroup %s exists: %s.", quote(wanted.Name), unavailable.Cause)
+		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "Freehold cannot tell whether the MCPGroup %s exists: %s.", quote(wanted.Name), unavailable.Cause)
 	case group == nil:
 		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "The MCPGroup %s does not exist in the namespace %s; this MCPServer is in no group.",
 			quote(wanted.Name), r.namespace)

@@ -56,7 +56,7 @@ func (r *renderer) validateRunner() {
 		switch {
 		case runner == nil:
 			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown,
-				"The tag of the proxyrunner's image %s does not tell its version. Those before v%s ignore TLS for the session "+
+				"The tag of the proxyrunner's image %s does not show its version. Proxyrunners before v%s ignore TLS for the session "+
 					"store and speak plain text with Redis; make sure that it is newer.", image, sinceRedisTLS)
 		case runner.LessThan(sinceRedisTLS):
 			r.invalidSpec(v1beta1.ReasonRunnerTooOld,
@@ -76,7 +76,7 @@ func (r *renderer) validateRunner() {
 		case !limit.set:
 		case runner == nil:
 			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown,
-				"The tag of the proxyrunner's image %s does not tell its version. Those before v%s ignore %s; make sure that it is newer.",
+				"The tag of the proxyrunner's image %s does not show its version. Proxyrunners before v%s ignore %s; make sure that it is newer.",
 				image, limit.since, limit.field)
 		case runner.LessThan(limit.since):
 			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerTooOld,

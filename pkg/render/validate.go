@@ -42,7 +42,7 @@ const namedFields = 5
 
 // validateRead refuses a spec that was not read as it is stored. Nobody can tell what a field that is not known protects.
 func (r *renderer) validateRead() {
-	const next = "The MCP server could run with less protection than its spec asks for, so no object is written. " +
+	const next = "The MCP server could run with less protection than its spec requires, so Freehold writes no object. " +
 		"Upgrade Freehold to a version that supports the CRD in this cluster, or "
 	spec := &r.server.Spec
 	if count := len(spec.UnknownFields); count > 0 {

@@ -84,7 +84,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 	if left := ready.LastTransitionTime.Add(ReadyDeadline).Sub(now); left > 0 {
 		return nil, left
 	}
-	return &trouble{pod.Name, v1beta1.ReasonNotReady, "it runs and has not become ready", ready.LastTransitionTime.Time}, 0
+	return &trouble{pod.Name, v1beta1.ReasonNotReady, "it is running but not ready", ready.LastTransitionTime.Time}, 0
 }
 
 // hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope.

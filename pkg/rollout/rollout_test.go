@@ -180,7 +180,7 @@ func TestStatefulSet(t *testing.T) {
 		"never ready": {
 			set(),
 			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(rollout.ReadyDeadline))},
-			"Stuck: NotReady (pod a-1): it runs and has not become ready", false, 0,
+			"Stuck: NotReady (pod a-1): it is running but not ready", false, 0,
 		},
 		"one of two crashes, and the other serves": {
 			set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", waiting("CrashLoopBackOff"))}, "Complete", true, 0,

@@ -147,7 +147,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	} else {
 		owned := Finding{
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict,
-			"Every field that Freehold sets is its own",
+			"Freehold owns every field that it sets",
 		}
 		contested := meta.IsStatusConditionFalse(o.Server.Status.Conditions, owned.Condition)
 		set.clear(o.Unsettled || o.Forbidden && contested, owned)
@@ -222,7 +222,7 @@ func (s *conditionSet) clear(unsettled bool, good Finding) {
 	case meta.FindStatusCondition(s.previous, good.Condition) != nil:
 		s.keep(good.Condition)
 	default:
-		s.add(Finding{good.Condition, metav1.ConditionUnknown, v1beta1.ReasonUnsettled, "Not every write has had an answer yet"})
+		s.add(Finding{good.Condition, metav1.ConditionUnknown, v1beta1.ReasonUnsettled, "Some writes have not been answered yet"})
 	}
 }
 

@@ -185,7 +185,7 @@ func TestAppliedTellsOfAHeldProxy(t *testing.T) {
 	for _, o := range []status.Observation{{}, {Held: []status.Finding{held}}} {
 		o.Server = &v1beta1.MCPServer{}
 		applied := meta.FindStatusCondition(status.Compute(o, time.Now()).Conditions, v1beta1.ConditionApplied)
-		if applied == nil || applied.Status != metav1.ConditionTrue || strings.Contains(applied.Message, "but for the proxy") != (len(o.Held) > 0) {
+		if applied == nil || applied.Status != metav1.ConditionTrue || strings.Contains(applied.Message, "except the proxy") != (len(o.Held) > 0) {
 			t.Errorf("with %d held, Applied is %+v", len(o.Held), applied)
 		}
 	}

@@ -83,7 +83,7 @@ type Finding struct {
 // written says what is written where no write was refused.
 func (o Observation) written() string {
 	if len(o.Held) > 0 {
-		return "Every object is written, but for the proxy and what has to change with it: they wait for a reference that can be used"
+		return "Every object is written except the proxy and what must change with it: they wait for a usable reference"
 	}
 	return "Every object is written"
 }

@@ -21,8 +21,8 @@ import (
 // messages stay the same while nothing is news: each write costs a request.
 func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNotReady, next.Message}
-	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "Nothing is under way"}
-	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, v1beta1.ReasonNotStalled, "Nothing is in the way"}
+	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "No change is in progress"}
+	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, v1beta1.ReasonNotStalled, "Nothing blocks progress"}
 	rolledOut := Finding{v1beta1.ConditionRolledOut, metav1.ConditionTrue, v1beta1.ReasonRolledOut, imageSeen(o)}
 
 	if cause := stall(o); cause.Reason != "" {
@@ -34,13 +34,13 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	case next.Phase == v1beta1.PhaseReady && o.serves():
 		ready.Status, ready.Reason = metav1.ConditionTrue, v1beta1.ReasonReady
 	case next.Phase == v1beta1.PhaseReady:
-		ready.Reason, ready.Message = v1beta1.ReasonNotServing, "What the spec asks for does not serve yet"
+		ready.Reason, ready.Message = v1beta1.ReasonNotServing, "The desired state does not serve yet"
 	}
 	switch {
 	case ready.Status == metav1.ConditionTrue, stalled.Status == metav1.ConditionTrue, next.Phase == v1beta1.PhaseStopped:
 	default:
 		reconciling.Status, reconciling.Reason = metav1.ConditionTrue, v1beta1.ReasonRollingOut
-		reconciling.Message = "Objects and pods are being brought in line with the spec"
+		reconciling.Message = "Freehold is updating objects and pods to match the spec"
 		if hold := o.hold(); hold != nil {
 			reconciling.Reason, reconciling.Message = hold.state.Reason, hold.String()
 		}
@@ -60,9 +60,9 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 // unwritten tells why an MCPServer that serves is not as its spec asks for.
 func (o Observation) unwritten() (reason, message string) {
 	if known := slices.Concat(o.Refusals, o.Delays); len(known) > 0 {
-		return known[0].Reason, fmt.Sprintf("Not everything that the spec asks for is written, see the condition %s", known[0].Condition)
+		return known[0].Reason, fmt.Sprintf("Some of the desired state is not written; see the condition %s", known[0].Condition)
 	}
-	return v1beta1.ReasonNotApplied, "Not everything that the spec asks for is written yet"
+	return v1beta1.ReasonNotApplied, "Some of the desired state is not written yet"
 }
 
 // stall is what is wrong and does not go away by itself: a spec that cannot be used, a write that was refused, or a

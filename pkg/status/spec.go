@@ -17,7 +17,7 @@ import (
 func specFindings(o Observation) []Finding {
 	spec := &o.Server.Spec
 	findings := []Finding{
-		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, v1beta1.ReasonValid, "The spec can be used as it is"},
+		{v1beta1.ConditionSpecValid, metav1.ConditionTrue, v1beta1.ReasonValid, "The spec is valid"},
 		{
 			v1beta1.ConditionStdioReplicaCapped, metav1.ConditionFalse, v1beta1.ReasonStdioReplicaCapNotActive,
 			"No replica count is held at 1",
@@ -28,13 +28,13 @@ func specFindings(o Observation) []Finding {
 	if spec.PodTemplateSpec != nil {
 		findings = append(findings, Finding{
 			v1beta1.ConditionPodTemplateValid, metav1.ConditionTrue,
-			v1beta1.ReasonValidPodTemplateSpec, "podTemplateSpec can be used",
+			v1beta1.ReasonValidPodTemplateSpec, "podTemplateSpec is valid",
 		})
 	}
 	if spec.AuthzConfig != nil {
 		findings = append(findings, Finding{
 			v1beta1.ConditionAuthzConfigValidated, metav1.ConditionTrue,
-			v1beta1.ReasonAuthzConfigValid, "authzConfig can be used",
+			v1beta1.ReasonAuthzConfigValid, "authzConfig is valid",
 		})
 	}
 	return findings
@@ -60,7 +60,7 @@ func rateLimit(spec *v1beta1.MCPServerSpec) Finding {
 	if spec.RateLimiting == nil {
 		f.Reason, f.Message = v1beta1.ReasonRateLimitNotApplicable, "rateLimiting is not set"
 	} else {
-		f.Reason, f.Message = v1beta1.ReasonRateLimitConfigValid, "rateLimiting can be used"
+		f.Reason, f.Message = v1beta1.ReasonRateLimitConfigValid, "rateLimiting is valid"
 	}
 	return f
 }

@@ -56,10 +56,10 @@ func HeldByPlugin(child metav1.Object) bool {
 // EndConflict says how a conflict about an object that MCPServers refer to ends, and by which command; empty for none.
 func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) {
 	if Held(live, "") || Held(live, "status") {
-		return "Freehold writes this object no more while ToolHive's operator does. Stop ToolHive's operator and run Freehold's with " +
+		return "Freehold does not write this object while ToolHive's operator does. Stop ToolHive's operator and run Freehold's with " +
 			"--configs=freehold, or leave the object to it with --configs=toolhive", ""
 	}
-	return "Freehold writes the rest. Stop that field manager, then clear the status, which Freehold writes anew", shell.Command(
+	return "Freehold writes the other fields. Stop that field manager, then clear the status; Freehold writes it again", shell.Command(
 		"kubectl", "patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`)
 }
 
@@ -84,7 +84,7 @@ func Begun(server *v1beta1.MCPServer) bool {
 // number of replicas to write.
 //
 // Whatever ToolHive has set and Freehold does not want goes away, since it passes to a writer that does not apply it. The
-// number of replicas does not, where the spec names none: it stays, and is nobody's. So do values that ToolHive shares with
+// number of replicas does not, where the spec names none: it stays, without an owner. So do values that ToolHive shares with
 // others, such as the list of finalizers itself.
 func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...string) []ownership.Heir {
 	var heirs []ownership.Heir

@@ -134,7 +134,7 @@ func TestConflictsOfConfigs(t *testing.T) {
 		if err != nil || int(met) != len(c.Fields) {
 			t.Errorf("the operator counts %v conflicts of %s, %v; the plugin %d", met, c.Object, err, len(c.Fields))
 		}
-		says(t, "the condition", c.Told.Message, `field manager "somebody" with subresource "status" holds `+c.Fields[0].Path+" of "+c.Object+", which "+c.Fields[0].Writer+" wants", c.End+": "+c.Clear)
+		says(t, "the condition", c.Told.Message, `field manager "somebody" with subresource "status" owns `+c.Fields[0].Path+" of "+c.Object+"; "+c.Fields[0].Writer+" wants", c.End+": "+c.Clear)
 		event := k.kubectl.Run(t, "get", "events", "--field-selector=reason=FieldManagerConflict", "-o", "jsonpath={.items[*].message}")
 		says(t, "the event", event, c.Told.Message)
 		k.kubectl.Shell(t, c.Clear)
@@ -200,7 +200,7 @@ func TestHandbackOfConfigs(t *testing.T) {
 		after.Status.ConfigHash != before.Status.ConfigHash || len(after.Status.Conditions) != len(before.Status.Conditions) {
 		t.Errorf("it is held by %v: %+v", got, after)
 	}
-	if again := must(t, k.Namespace, cmd.ExitDone, "handback", "web", "api", "--yes"); again.out != "Freehold holds nothing of them.\n" {
+	if again := must(t, k.Namespace, cmd.ExitDone, "handback", "web", "api", "--yes"); again.out != "Freehold owns nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}
 

@@ -109,7 +109,7 @@ func TestDiffNotWritten(t *testing.T) {
 	got = must(t, waiting, cmd.ExitFound, "diff", "web", known)
 	for _, want := range []string{
 		"deployment.apps/web: it is made once the backend is ready",
-		"serviceaccount/web-sa is refused: an object of that name exists and was not made for this MCPServer; rename or delete one of them",
+		"serviceaccount/web-sa is refused: an object with that name exists, and it is not a child of this MCPServer; rename or delete one of them",
 	} {
 		if !strings.Contains(got.errOut, want) {
 			t.Errorf("it does not say %q: %s", want, got.errOut)

@@ -86,4 +86,4 @@ func TestMigration(t *testing.T) {
 }
 
 // hindered is what a command is followed by that has found something in the way: ToolHive's operator.
-const hindered = "[something is in the way]"
+const hindered = "[something blocks the takeover]"

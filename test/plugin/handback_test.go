@@ -48,7 +48,7 @@ func TestHandback(t *testing.T) {
 	owners := must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "-o", "tree").out
 	golden(t, s.Namespace, "handback-owners", justNow.ReplaceAllString(owners, ", 0s:"))
 	again := must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
-	if again.out != "Freehold holds nothing of them.\n" {
+	if again.out != "Freehold owns nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}
 }

@@ -131,7 +131,7 @@ func TestTakeoverOfReferences(t *testing.T) {
 	apply(t, kubectl, telemetry)
 	preview := []string{"takeover", "--preview", web, known, runner}
 	problem := missing + ns.Name + "."
-	says(t, "missing", must(t, ns, cmd.ExitFound, preview...).out, "something is in the way", problem+" ToolHive's objects stay as they are.")
+	says(t, "missing", must(t, ns, cmd.ExitFound, preview...).out, "something blocks the takeover", problem+" ToolHive's objects stay as they are.")
 	p := ns.Operate(t, "--runner-image=freehold.invalid/proxyrunner:v0.44.0")
 	ns.AwaitServer(t, web, "is left to ToolHive", func(server *v1beta1.MCPServer) error {
 		told := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)

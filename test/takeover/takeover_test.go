@@ -112,8 +112,8 @@ func (w *world) awaitTaken(t *testing.T, m *member) {
 	t.Helper()
 	if len(m.contested) > 0 {
 		// As long as the proxies are not replaced, the backend is left as it is.
-		w.settleConflict(t, m, harness.Proxy, "To take it: ")
-		w.settleConflict(t, m, harness.Backend, "To leave it to them: ")
+		w.settleConflict(t, m, harness.Proxy, "Take ownership: ")
+		w.settleConflict(t, m, harness.Backend, "Leave it: ")
 	}
 	w.AwaitServer(t, m.server.Name, "is taken over", isTaken)
 	w.AwaitSettled(t, m.server.Name)

@@ -47,7 +47,7 @@ const (
 	// ConditionReconciling is True while Freehold or Kubernetes works on what the spec asks for, or waits for somebody who holds it
 	// up on purpose, as the library kstatus reads it.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while something is in the way of what the spec asks for that waiting does not cure, as the library
+	// ConditionStalled is True while something blocks the takeover of what the spec asks for that waiting does not cure, as the library
 	// kstatus reads it.
 	ConditionStalled = "Stalled"
 	// ConditionRolledOut is True while all pods are those that the spec asks for and some are ready. Its message has the

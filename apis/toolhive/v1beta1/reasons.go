@@ -130,7 +130,7 @@ const (
 const (
 	// ReasonNoConflict is that Freehold owns every field that it sets. On FieldsOwned=True.
 	ReasonNoConflict = "NoConflict"
-	// ReasonFieldManagerConflict is a field that another field manager owns and that Freehold wants to have another value. On
+	// ReasonFieldManagerConflict is a field that another field manager owns and that Freehold wants a different value. On
 	// FieldsOwned=False, and on Stalled=True where another field manager holds the condition FieldsOwned as well.
 	ReasonFieldManagerConflict = "FieldManagerConflict"
 	// ReasonObjectNotOurs is an object of a child's name that exists and belongs to something else. On FieldsOwned=False.

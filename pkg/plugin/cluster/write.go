@@ -85,7 +85,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 			return nil, err
 		}
 		if now.UID != server.UID || !maps.Equal(requests(now), requests(server)) {
-			return nil, fmt.Errorf("MCPServer %s was changed by somebody else meanwhile; try again", server.Name)
+			return nil, fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
 		}
 		server = now
 	}

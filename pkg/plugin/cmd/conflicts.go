@@ -32,10 +32,10 @@ func (p *plugin) conflicts() *cobra.Command {
 	formats := []string{formatWide, printers.YAML, printers.JSON}
 	cmd := &cobra.Command{
 		Use:   "conflicts [mcpserver/NAME | KIND/NAME | -A]",
-		Short: "Show which fields are contested, by whom, and how to settle it",
-		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants to have another value than
+		Short: "Show which fields are contested, which field manager owns them, and how to settle it",
+		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants a different value than
 somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
-two commands that would settle it. Without a name, all MCPServers of the namespace are looked at; with -A, all.
+two commands that would settle it. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
 
 So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which the operator writes the finalizer and the
 status: what others hold of these, and how to settle it. KIND/NAME names one of them.

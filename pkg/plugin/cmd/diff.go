@@ -100,7 +100,7 @@ func (o *diffOptions) run(argument string) error {
 		}
 		if intent.Foreign {
 			o.found = true
-			o.warn("%s is refused: its data is not what its name stands for. To have it made anew: %s", intent.Object,
+			o.warn("%s is refused: its data does not match the digest in its name. To let the operator create it again: %s", intent.Object,
 				shell.Command("kubectl", "delete", "-n", server.Namespace, intent.Object.String()))
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 const (
 	// ExitDone means that what was asked for is done, and that diff, conflicts and takeover have found nothing.
 	ExitDone = 0
-	// ExitFound means that diff or conflicts have found something, that something is in the way of a takeover, a handback
+	// ExitFound means that diff or conflicts have found something, that something blocks the takeover of a takeover, a handback
 	// or the definitions, or that the operator has refused what was asked.
 	ExitFound = 1
 	// ExitFailed means that it could not be done: wrong usage, no access, an answer with an error.
@@ -25,7 +25,7 @@ const (
 
 const exitCodesHelp = `Exit codes:
   0  done; diff, conflicts and takeover have found nothing
-  1  diff or conflicts have found something, something is in the way of a takeover, a handback or the definitions, or the
+  1  diff or conflicts have found something, something blocks the takeover of a takeover, a handback or the definitions, or the
      operator has refused what was asked
   2  it could not be done: wrong usage, no access, an error of the API server
   3  the answer was no, or nobody was there to answer; nothing was changed

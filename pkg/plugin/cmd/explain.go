@@ -28,7 +28,7 @@ func (p *plugin) explain() *cobra.Command {
 	o := &explainOptions{surveyor: surveyor{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH | KIND/NAME | KIND/NAME:PATH]",
-		Short: "Tell which of Freehold's writers owns which field of which child",
+		Short: "Show which of Freehold's writers owns which field of which child",
 		Long: `Tell which of Freehold's writers may own which field of which object. Each of them is a field manager with a fixed claim;
 what is told is that data. The plugin is one of them: while it hands MCPServers back to
 ToolHive, it owns under its own name what the operator's writers own otherwise.

@@ -109,7 +109,7 @@ func (o *handbackOptions) run(args []string) (err error) {
 	case !free || hindered:
 		return errFound
 	case len(plans) == 0:
-		fmt.Fprintln(o.Out, "Freehold holds nothing of them.")
+		fmt.Fprintln(o.Out, "Freehold owns nothing of them.")
 		return nil
 	case o.dryRun:
 		fmt.Fprintln(o.Out, "Nothing was written (dry run).")
@@ -243,7 +243,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		}
 		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
-				o.warn("MCPServer %s keeps the annotation %s, which somebody else has set: %s",
+				o.warn("MCPServer %s keeps the annotation %s, which another client set: %s",
 					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
 			}
 		}

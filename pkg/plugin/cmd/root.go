@@ -65,8 +65,8 @@ func build(env Environment) (*plugin, *cobra.Command) {
 	}
 	root := &cobra.Command{
 		Use:   "kubectl-freehold",
-		Short: "Tell who owns the fields of objects, and settle conflicts about those of MCPServers",
-		Long: `Tell who owns the fields of objects, and settle conflicts about those of MCPServers.
+		Short: "Show who owns the fields of objects, and settle conflicts about those of MCPServers",
+		Long: `Show who owns the fields of objects, and settle conflicts about those of MCPServers.
 
 owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
 look after.

@@ -145,7 +145,7 @@ func (s *settler) ask() error {
 		return nil
 	}
 	if !s.Interactive {
-		return &exit{code: ExitDeclined, err: errors.New("nobody is there to be asked; give --yes to do it. Nothing was written")}
+		return &exit{code: ExitDeclined, err: errors.New("there is no terminal to ask on; give --yes to write. Nothing was written")}
 	}
 	fmt.Fprint(s.Out, "Write it? [y/N] ")
 	answer, err := bufio.NewReader(s.In).ReadString('\n')

@@ -26,7 +26,7 @@ func (p *plugin) take() *cobra.Command {
 	o := &settler{surveyor: surveyor{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "take mcpserver/NAME [FIELD | MANAGER]...",
-		Short: "Take contested fields from who holds them",
+		Short: "Take ownership of contested fields",
 		Long: `Take contested fields of an MCPServer's children from who holds them, so that the operator can give them the values that
 it wants: all that are contested, or those that are named.
 

@@ -32,7 +32,7 @@ func (p *plugin) yield() *cobra.Command {
 	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "yield mcpserver/NAME [FIELD...]",
-		Short: "Leave contested fields to who holds them",
+		Short: "Leave contested fields to the field managers that own them",
 		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that are
 contested, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
 on the MCPServer says so; --undo takes entries out of it, all if none is named.
@@ -218,7 +218,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 		}
 	}
 	if len(c.entries) == len(before) {
-		fmt.Fprintln(o.Out, "That is so already.")
+		fmt.Fprintln(o.Out, "It is so already.")
 		return nil
 	}
 	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
@@ -244,7 +244,7 @@ func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, r
 func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fields []string) error {
 	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
 	if len(before) == 0 {
-		fmt.Fprintln(o.Out, "Nothing is left to others.")
+		fmt.Fprintln(o.Out, "No field is left to other field managers.")
 		return nil
 	}
 	c := change{server: server, annotation: v1beta1.AnnotationYield}

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Contested is a field that the operator wants to have another value than somebody else has given it.
+// Contested is a field that the operator wants a different value than somebody else has given it.
 type Contested struct {
 	// Object that has the field, and Writer that wants to set it.
 	Object apply.ObjectRef

@@ -56,7 +56,7 @@ type Told struct {
 	Since   time.Time `json:"since"`
 }
 
-// ContestedField is a field that the operator wants to have another value than somebody else has given it.
+// ContestedField is a field that the operator wants a different value than somebody else has given it.
 type ContestedField struct {
 	// Object as kubectl takes it, such as deployment.apps/web.
 	Object string `json:"object"`
@@ -120,7 +120,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 		separator = "\n"
 	}
 	for _, server := range c.Servers {
-		head("mcpserver/"+server.Name, server.Namespace, server.Told, ": the operator has not told of it yet")
+		head("mcpserver/"+server.Name, server.Namespace, server.Told, ": the operator has not reported it yet")
 		if len(server.Fields) == 0 {
 			line(to, "%s", server.Told.Message)
 			continue
@@ -137,7 +137,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 		}
 		line(to, "%s.", config.End)
 		if config.Clear != "" {
-			fmt.Fprintf(to, "To clear it:           %s\n", config.Clear)
+			fmt.Fprintf(to, "Clear it:         %s\n", config.Clear)
 		}
 	}
 	return nil
@@ -145,9 +145,9 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 
 // settlements are the commands that settle what is contested; yield is empty where nothing can be left to others.
 func settlements(to io.Writer, take, yield string) {
-	fmt.Fprintf(to, "To take it:            %s\n", take)
+	fmt.Fprintf(to, "Take ownership:   %s\n", take)
 	if yield != "" {
-		fmt.Fprintf(to, "To leave it to them:   %s\n", yield)
+		fmt.Fprintf(to, "Leave it:         %s\n", yield)
 	}
 }
 

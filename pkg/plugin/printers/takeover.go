@@ -167,13 +167,13 @@ func (t Takeovers) summary() string {
 func (s ServerTakeover) headline() string {
 	switch {
 	case s.Standing == "Freehold" && !s.hindered():
-		return "it is Freehold's already"
+		return "Freehold owns it already"
 	case s.Standing == "Nobody":
-		return "ToolHive has made nothing for it; Freehold makes it"
+		return "ToolHive has created nothing for it; Freehold creates it"
 	case len(s.Blockers) > 0:
-		return "something is in the way"
+		return "something blocks the takeover"
 	case len(s.Contested) > 0:
-		return "somebody else holds fields of it"
+		return "another field manager owns fields of it"
 	}
 	return "it can be taken over"
 }
@@ -286,7 +286,7 @@ func (o ObjectTakeover) cells(wide bool) [][]string {
 		}
 	}
 	for _, f := range o.Free {
-		cells = append(cells, []string{f.Path, Value(f.Value, !wide), "stays, and is nobody's", ""})
+		cells = append(cells, []string{f.Path, Value(f.Value, !wide), "stays, without an owner", ""})
 	}
 	return cells
 }

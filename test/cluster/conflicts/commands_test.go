@@ -35,8 +35,8 @@ type settlement struct {
 }
 
 const (
-	toTake  = "To take it: "
-	toYield = "To leave it to them: "
+	toTake  = "Take ownership: "
+	toYield = "Leave it: "
 )
 
 var settlements = map[string]settlement{

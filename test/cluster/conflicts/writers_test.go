@@ -146,11 +146,11 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		field := fmt.Sprintf("%s:%s'", s.object(), w.path)
 		_, manager := w.item()
 		told := []string{
-			fmt.Sprintf("field manager %s holds %s of %s, which %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
-			fmt.Sprintf("To take it: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
+			fmt.Sprintf("field manager %s owns %s of %s; %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
+			fmt.Sprintf("Take ownership: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
 		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path) {
-			told = append(told, fmt.Sprintf("To leave it to them: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
+			told = append(told, fmt.Sprintf("Leave it: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
 		}
 		s.AwaitConflict(t, s.server, told...)
 	} else {

@@ -210,8 +210,8 @@ func otherOwners(object *unstructured.Unstructured, path, writer string) []owner
 }
 
 // toldConflict is what condition FieldsOwned says of a conflict.
-var toldConflict = regexp.MustCompile(`^(field manager (".*?"(?: with subresource ".*?")?)|another field manager) holds (\S+) of (\S+?)` +
-	`(?: \(\+(\d+) more fields\))?, which (\S+) wants to have another value\. .*?(?: \(\+(\d+) more\))?$`)
+var toldConflict = regexp.MustCompile(`^(field manager (".*?"(?: with subresource ".*?")?)|another field manager) owns (\S+) of (\S+?)` +
+	`(?: \(\+(\d+) more fields\))?; (\S+) wants a different value\. .*?(?: \(\+(\d+) more\))?$`)
 
 // untold tells how condition FieldsOwned differs from what there is to be told.
 func untold(server *v1beta1.MCPServer, contests []contest) []string {
