@@ -44,6 +44,10 @@ test-unit: ## Run the tests that need nothing but Go
 test-simulation: ## Run the operator in a simulated cluster: every order, every crash, random trouble
 	@hack/test.sh simulation
 
+.PHONY: test-simulation-whole
+test-simulation-whole: ## Run these tests with all their cases, of which make test-simulation runs a share (takes hours)
+	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -seed=$(SEED) .
+
 .PHONY: simulate
 simulate: ## Play random histories for FOR (10m), from SEED, and record what was played in docs/reliability.md
 	@set -o pipefail; go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestSimulate$$' -v \

@@ -89,7 +89,7 @@ func referenceOf(t *testing.T, sc scenario) outcome {
 func TestOrders(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		for n := range uint64(10) {
+		for n := range uint64(inShort(3, 10)) {
 			compare(t, fmt.Sprintf("seed %d", *seed+1+n), reference, play(t, sc, *seed+1+n))
 		}
 	})
@@ -107,12 +107,24 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestCrashes kills the operator at every request that writes: before it is carried out, before it is answered, and after it.
+// inShort is a number for tests that are to be short, or another one.
+func inShort(short, otherwise int) int {
+	if testing.Short() {
+		return short
+	}
+	return otherwise
+}
+
+// TestCrashes kills the operator at every request that writes: before it is carried out, before it is answered, and after it. A short
+// test does so in one of these ways, which changes with the seed.
 func TestCrashes(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
 		for at := 1; at <= reference.requests; at++ {
 			for _, phase := range []Phase{Before, Committed, Answered} {
+				if testing.Short() && (at+int(phase)+int(*seed%3))%3 != 0 {
+					continue
+				}
 				end := play(t, sc, *seed, crash{at: at, phase: phase})
 				compare(t, fmt.Sprintf("killed at request %d, %s", at, phase), reference, end)
 			}
@@ -121,12 +133,16 @@ func TestCrashes(t *testing.T) {
 	})
 }
 
-// TestTwoCrashes kills the operator at a request, and its successor at one of its first requests.
+// TestTwoCrashes kills the operator at a request, and its successor at one of its first requests; in a short test at every fourth
+// request, which change with the seed.
 func TestTwoCrashes(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
 		for at := 1; at <= reference.requests; at++ {
 			for again := 1; again <= 2; again++ {
+				if testing.Short() && (2*at+again+int(*seed%4))%4 != 0 {
+					continue
+				}
 				phase := Phase((at + again + int(*seed)) % 3)
 				end := play(t, sc, *seed, crash{at: at, phase: phase}, crash{at: again, phase: Committed})
 				compare(t, fmt.Sprintf("killed at request %d, %s, and at request %d after that", at, phase, again), reference, end)
@@ -140,7 +156,7 @@ func TestTwoCrashes(t *testing.T) {
 func TestTwoOperators(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		for n := range uint64(5) {
+		for n := range uint64(inShort(2, 5)) {
 			end := playWith(t, sc, *seed+n, func(s *Simulation) { s.Start() })
 			end.rolls = nil // One may be behind in seeing the pods that a proxy is attached to, and undo what the other did.
 			compare(t, fmt.Sprintf("seed %d", *seed+n), reference, end)
