@@ -135,7 +135,7 @@ func TestHandback(t *testing.T) {
 			reference := h.play(t, *seed, nil)
 			for at := 1; at <= reference.writes; at++ {
 				for _, phase := range []Phase{Before, Committed, Answered} {
-					if testing.Short() && (3*at+int(phase)+int(*seed%6))%6 != 0 { // one phase of every other request
+					if testing.Short() && (3*at+int(phase)+int(*seed%12))%12 != 0 { // one phase of every fourth request
 						continue
 					}
 					what := fmt.Sprintf("killed at request %d, %s", at, phase)
