@@ -86,7 +86,7 @@ for part in "$@"; do
 	simulation)
 		seed="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
 		echo "The simulation begins with seed ${seed}."
-		run test/simulation "${TAGS}" -count=1 -short -timeout=20m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
+		run test/simulation "${TAGS}" -count=1 -short -timeout=45m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
 		;;
 	tools)
 		build_control_plane fake
