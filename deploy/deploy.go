@@ -12,6 +12,12 @@ import "embed"
 //go:embed install.yaml
 var Install string
 
+// Operator is the operator's Deployment, from which install.yaml is rendered: its arguments and its environment are those
+// there, its image and its labels are not.
+//
+//go:embed operator/core/deployment.yaml
+var Operator string
+
 // Samples holds samples/: one MCPServer in each file, one for each transport.
 //
 //go:embed samples/stdio.yaml samples/sse.yaml samples/streamable-http.yaml

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -257,7 +258,7 @@ func TestOperatorSettings(t *testing.T) {
 			}
 		})
 	}
-	if got := must(t, s.Namespace, cmd.ExitFound, "conflicts"); !strings.Contains(got.errOut, "its defaults are assumed") {
+	if got := must(t, s.Namespace, cmd.ExitFound, "conflicts"); !strings.Contains(got.errOut, "what deploy/install.yaml sets is assumed, such as the proxyrunner "+render.DefaultRunnerImage+" (see") {
 		t.Errorf("it does not say that it assumes something: %s", got.errOut)
 	}
 	if got := must(t, s.Namespace, cmd.ExitFailed, "conflicts", "--operator=freehold"); !strings.Contains(got.errOut, "NAMESPACE/NAME") {

@@ -26,6 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -54,7 +55,7 @@ func TestTakeoverPreview(t *testing.T) {
 	}
 	// Without the operator's Deployment it says what it assumes; and the takeover itself is not the plugin's to do.
 	assumed := must(t, ns, cmd.ExitDone, "takeover", "--preview", "mcpserver/edited")
-	if !strings.Contains(assumed.errOut, "its defaults are assumed") {
+	if !strings.Contains(assumed.errOut, "what deploy/install.yaml sets is assumed, such as the proxyrunner "+render.DefaultRunnerImage+" (see") {
 		t.Errorf("it says %s", assumed.errOut)
 	}
 	must(t, ns, cmd.ExitFailed, "takeover", "mcpserver/edited")

@@ -13,7 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/deploy"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/settings"
@@ -40,8 +42,8 @@ type Settings struct {
 var ErrNoOperator = errors.New("the operator's Deployment cannot be read")
 
 // OperatorSettings reads the settings of the operator from its Deployment, which is named as NAMESPACE/NAME. The arguments go
-// before what the Deployment says. Without a Deployment the error is ErrNoOperator, and the settings are the defaults with the
-// arguments.
+// before what the Deployment says. Without a Deployment the error is ErrNoOperator, and the settings are those of install.yaml
+// with the arguments.
 func (c *Client) OperatorSettings(deployment string, args []string) (Settings, error) {
 	namespace, name, _ := strings.Cut(deployment, "/")
 	found := &appsv1.Deployment{}
@@ -49,6 +51,9 @@ func (c *Client) OperatorSettings(deployment string, args []string) (Settings, e
 	switch err := c.read(versions[managers.Deployment], namespace, name, found); {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		missing = fmt.Errorf("%w: %w", ErrNoOperator, err)
+		if found, err = installed(); err != nil {
+			return Settings{}, err
+		}
 	case err != nil:
 		return Settings{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
 	}
@@ -57,6 +62,15 @@ func (c *Client) OperatorSettings(deployment string, args []string) (Settings, e
 		return settings, err
 	}
 	return settings, missing
+}
+
+// installed returns the Deployment that install.yaml makes, as far as the operator's settings go.
+func installed() (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict([]byte(deploy.Operator), deployment); err != nil {
+		return nil, fmt.Errorf("the operator's Deployment in install.yaml: %w", err)
+	}
+	return deployment, nil
 }
 
 // apiGroups asks the API server for its API groups.

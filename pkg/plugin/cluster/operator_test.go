@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,37 @@ func TestOperatorSettings(t *testing.T) {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Without a Deployment the settings are those that install.yaml gives the operator, and the user's arguments go before them.
+func TestAssumedSettings(t *testing.T) {
+	assumed, err := installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := assumed.Spec.Template.Spec.Containers[0]
+	if !slices.Contains(container.Args, "--leader-elect=true") || container.Name != operatorContainer {
+		t.Fatalf("this is not the operator's container: %+v", container)
+	}
+	at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == "TOOLHIVE_RUNNER_IMAGE" })
+	if at < 0 {
+		t.Fatalf("install.yaml names no proxyrunner: %v", container.Env)
+	}
+	groups := func() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
+	for want, args := range map[string][]string{container.Env[at].Value: nil, "mine": {"--runner-image=mine"}} {
+		got, err := invocationOf(assumed).settings(args, groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Settings{Options: render.Options{RunnerImage: want}}, got); diff != "" {
+			t.Errorf("with %q (-want +got):\n%s", args, diff)
+		}
+	}
+	// What install.yaml sets is read, and not what the code would set by itself.
+	assumed.Spec.Template.Spec.Containers[0].Args = append(slices.Clone(container.Args), "--proxy-host=::1")
+	if got, err := invocationOf(assumed).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
+		t.Errorf("settings %+v, %v", got, err)
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *surveyor) knowSettings() error {
 	switch {
 	case errors.Is(err, cluster.ErrNoOperator):
 		if len(s.args) == 0 {
-			s.warn("%v; its defaults are assumed (see --operator and --operator-arg)", err)
+			s.warn("%v; what deploy/install.yaml sets is assumed, such as the proxyrunner %s (see --operator and --operator-arg)", err, settings.RunnerImage)
 		}
 	case err != nil:
 		return err
