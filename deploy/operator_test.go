@@ -5,13 +5,16 @@ package deploy
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 func TestPodIsRestricted(t *testing.T) {
@@ -70,6 +74,73 @@ func TestImagesArePinned(t *testing.T) {
 		if !pinned(image) {
 			t.Errorf("image %q names no version", image)
 		}
+	}
+}
+
+// TestOneRunnerIsMeant shows that the manifests, the operator without any setting and the documentation name the same release of
+// ToolHive's proxyrunner. What renders otherwise is not what was tested.
+func TestOneRunnerIsMeant(t *testing.T) {
+	container := one(t, one(t, installed(t).deployments).Spec.Template.Spec.Containers)
+	if got := environment(container, "TOOLHIVE_RUNNER_IMAGE"); got != render.DefaultRunnerImage {
+		t.Errorf("install.yaml names %s, the operator by itself %s", got, render.DefaultRunnerImage)
+	}
+	_, version, _ := strings.Cut(render.DefaultRunnerImage, ":")
+	for file, sentence := range map[string]string{
+		"compatibility.md": "The manifests\nname the proxyrunner of " + version + ",",
+		"migration.md":     "The manifests name that of " + version + ".",
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "docs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), sentence) {
+			t.Errorf("docs/%s does not say %q", file, sentence)
+		}
+	}
+}
+
+// TestOperatorIsThatOfInstall shows that what the plugin assumes where it finds no operator is what install.yaml sets.
+func TestOperatorIsThatOfInstall(t *testing.T) {
+	source := strict[appsv1.Deployment](t, []byte(Operator))
+	want, got := one(t, one(t, installed(t).deployments).Spec.Template.Spec.Containers), one(t, source.Spec.Template.Spec.Containers)
+	got.Image = want.Image
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the operator's container (-install.yaml +operator/core):\n%s", diff)
+	}
+}
+
+// latest is an image reference that names no version, or what is given to a setting or field of an image.
+var latest = regexp.MustCompile(`[\w./-]+:latest\b`)
+
+// TestNothingNamesLatest looks through manifests, documentation, scripts and code: an image is named by its version, as what
+// "latest" is tomorrow was not tested.
+func TestNothingNamesLatest(t *testing.T) {
+	looked := 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != ".." && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), "_") || strings.HasPrefix(entry.Name(), ".")) {
+			return fs.SkipDir
+		}
+		if !slices.Contains([]string{".go", ".md", ".yaml", ".sh", ".tmpl"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		looked++
+		for _, found := range latest.FindAllString(string(text), -1) {
+			t.Errorf("%s names %s", path, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if looked < 500 {
+		t.Errorf("only %d files were found", looked)
 	}
 }
 
