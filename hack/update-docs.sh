@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes what is derived from code into the documentation: the table of writers in README.md, that of children in
-# docs/architecture.md, docs/metrics.md, docs/api-reference.md, and the pictures of a terminal in docs/screens.
+# docs/architecture.md, those of rights in docs/security.md, docs/metrics.md, docs/api-reference.md, and the pictures of a terminal in
+# docs/screens.
 # With an argument, does so in that copy of the tree (hack/verify-docs.sh does).
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 OUT="${1:-${ROOT}}"
 
-go -C "${ROOT}" run ./docs/derived "${OUT}/README.md" "${OUT}/docs/architecture.md"
+go -C "${ROOT}" run ./docs/derived "${OUT}/README.md" "${OUT}"/docs/{architecture,security}.md
 go -C "${ROOT}" run ./docs/metricslist "${OUT}/docs/metrics.md"
 go -C "${ROOT}" run ./docs/screens test/plugin/testdata "${OUT}/docs/screens"
 

@@ -11,11 +11,11 @@ trap 'rm -rf "${COPY}"' EXIT
 
 mkdir -p "${COPY}/docs/screens"
 cp "${ROOT}/README.md" "${COPY}/"
-cp "${ROOT}/docs/architecture.md" "${COPY}/docs/"
+cp "${ROOT}"/docs/{architecture,security}.md "${COPY}/docs/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
 status=0
-for file in README.md docs/architecture.md docs/metrics.md docs/api-reference.md docs/screens/owners.svg docs/screens/conflicts.svg; do
+for file in README.md docs/{architecture,security,metrics,api-reference}.md docs/screens/{owners,conflicts}.svg; do
 	diff -u "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
 if ((status != 0)); then

@@ -50,7 +50,7 @@ if ((${#files[@]} > MOST)); then
 fi
 
 hack/update-manifests.sh >/dev/null
-go run ./docs/derived README.md docs/architecture.md
+go run ./docs/derived README.md docs/{architecture,security}.md
 go build ./...
 go test -skip="${RECORDED}" "${NOTICE[@]}" ./docs/derived
 go test -run="${MANAGE}" ./pkg/controller

@@ -29,6 +29,8 @@ func blocks() map[string]string {
 		"children":         childrenTable(children),
 		"rights":           rights(children),
 		"config-rights":    configRights(managers.Configs()),
+		"cluster-rights":   rightsTable(clusterRights(children, managers.Configs())),
+		"other-rights":     otherRightsTable(otherRights()),
 		"guarded-configs":  matchingConfigs(managers.Configs()),
 		"guarded-children": matching(children, "CREATE", "UPDATE"),
 		"watched-children": matching(children, "UPDATE"),

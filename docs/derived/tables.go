@@ -51,22 +51,24 @@ func object(w fieldmanager.Writer) string {
 	return name
 }
 
+// childName is the name of a child of the MCPServer NAME.
+func childName(c *inventory.Child) string {
+	if c.ByContent {
+		return c.Name("NAME") + "-DIGEST"
+	}
+	return c.Name("NAME")
+}
+
 // childrenTable has a row for each child.
 func childrenTable(children []*inventory.Child) string {
-	name := func(c *inventory.Child) string {
-		if c.ByContent {
-			return c.Name("NAME") + "-DIGEST"
-		}
-		return c.Name("NAME")
-	}
 	var text strings.Builder
 	text.WriteString("| Child | Name | Field manager | Depends on |\n|---|---|---|---|\n")
 	for _, child := range children {
 		var dependencies []string
 		for _, d := range child.DependsOn {
-			dependencies = append(dependencies, " "+d.Kind.Kind+" "+name(d))
+			dependencies = append(dependencies, " "+d.Kind.Kind+" "+childName(d))
 		}
-		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, name(child), child.Writer, strings.Join(dependencies, ","))
+		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, childName(child), child.Writer, strings.Join(dependencies, ","))
 	}
 	return text.String()
 }
