@@ -28,13 +28,19 @@ type serviceMonitor struct {
 }
 
 type monitoredEndpoint struct {
-	Port        string `json:"port"`
-	HonorLabels bool   `json:"honorLabels"`
-	Scheme      string `json:"scheme"`
-	TokenFile   string `json:"bearerTokenFile"`
-	TLS         struct {
-		InsecureSkipVerify bool `json:"insecureSkipVerify"`
-	} `json:"tlsConfig"`
+	Port        string        `json:"port"`
+	HonorLabels bool          `json:"honorLabels"`
+	Scheme      string        `json:"scheme"`
+	TokenFile   string        `json:"bearerTokenFile"`
+	TLS         *monitoredTLS `json:"tlsConfig"`
+}
+
+// monitoredTLS is how an endpoint is verified.
+type monitoredTLS struct {
+	ServerName string `json:"serverName"`
+	CA         struct {
+		Secret corev1.SecretKeySelector `json:"secret"`
+	} `json:"ca"`
 }
 
 // monitoring are the objects of an overlay for Prometheus and Grafana.

@@ -4,10 +4,15 @@
 package documents
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -119,8 +124,9 @@ func TestMonitoring(t *testing.T) {
 		r.kubectl.Run(t, "wait", "mcpserver/"+name, "--for=condition="+condition+"=False", "--timeout=2m")
 	}
 
+	certificate := r.certificate(t)
 	for _, command := range Of(t) {
-		out, err := r.attempt(t, r.filledIn(command))
+		out, err := r.attempt(t, strings.ReplaceAll(r.filledIn(command), "DIRECTORY", certificate))
 		// 1 means that there are conflicts.
 		if found := strings.Contains(command.Text, "freehold conflicts"); err != nil && (!found || !strings.Contains(err.Error(), "exit status 1")) {
 			t.Errorf("%v: %v", command, err)
@@ -136,6 +142,33 @@ func TestMonitoring(t *testing.T) {
 			}
 		}
 	}
+}
+
+// certificate makes a directory with the files of a certificate for metrics, and sees to it that its Secret goes in the end.
+func (r *reader) certificate(t *testing.T) string {
+	t.Helper()
+	chain, key, err := cert.GenerateSelfSignedCertKey("freehold-metrics.freehold-system.svc", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	for file, data := range map[string][]byte{"tls.crt": chain, "tls.key": key, "ca.crt": chain} {
+		if err := os.WriteFile(filepath.Join(directory, file), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		const secret = "freehold-metrics-certificate"
+		secrets := r.Core.CoreV1().Secrets("freehold-system")
+		made, err := secrets.Get(context.WithoutCancel(t.Context()), secret, metav1.GetOptions{})
+		if err != nil || made.Type != corev1.SecretTypeTLS || len(made.Data) != 3 {
+			t.Errorf("the Secret is %+v, %v", made, err)
+		}
+		if err := secrets.Delete(context.WithoutCancel(t.Context()), secret, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return directory
 }
 
 // definition is that of a kind of the Prometheus operator, as far as kubectl needs it.

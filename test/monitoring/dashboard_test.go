@@ -27,8 +27,11 @@ func TestPrometheus(t *testing.T) {
 	ns := env.Namespace(t)
 	bearer := token(t, ns.Name, "prometheus")
 	allowReading(t, ns.Name, "prometheus")
-	process := ns.Operate(t, "--metrics-secure", "--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
-	p := startPrometheus(t, process.MetricsAddress(), bearer)
+	signs, certificates := newAuthority(t), t.TempDir()
+	signs.issue(t, certificates, serverName(t))
+	process := ns.Operate(t, "--metrics-secure", "--metrics-certificate-directory="+certificates,
+		"--leader-elect=true", "--leader-elect-resource-namespace="+operator.Namespace)
+	p := startPrometheus(t, process.MetricsAddress(), bearer, trust{signs.file, serverName(t)})
 	harness.Eventually(t, "Prometheus scrapes the operator", func(ctx context.Context) error {
 		return p.one(ctx, `up{job="freehold-metrics"}`, "1")
 	})

@@ -25,9 +25,12 @@ import (
 // prometheus is a running one.
 type prometheus struct{ address string }
 
+// trust is whom a Prometheus takes for the operator: an authority's certificate, as a file, and the name that it must have signed.
+type trust struct{ authority, name string }
+
 // startPrometheus lets the distribution's Prometheus scrape an operator's secure metrics every second, with the rules of
 // deploy/monitoring, until the test ends.
-func startPrometheus(t *testing.T, target, bearer string) prometheus {
+func startPrometheus(t *testing.T, target, bearer string, trusts trust) prometheus {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -71,7 +74,7 @@ func startPrometheus(t *testing.T, target, bearer string) prometheus {
 		"scrape_configs": []any{map[string]any{
 			"job_name": "freehold-metrics", "scheme": "https", "honor_labels": true,
 			"authorization": map[string]any{"credentials_file": write("token", bearer)},
-			"tls_config":    map[string]any{"insecure_skip_verify": true},
+			"tls_config":    map[string]any{"ca_file": trusts.authority, "server_name": trusts.name},
 			"static_configs": []any{map[string]any{
 				"targets": []string{target}, "labels": map[string]string{"namespace": "freehold-system", "pod": "freehold-0"},
 			}},
