@@ -28,3 +28,8 @@ var Samples embed.FS
 //
 //go:embed samples/scenarios/*.yaml
 var Scenarios embed.FS
+
+// Available is samples/availability/proxies.yaml: an MCPServer with two proxies, and their PodDisruptionBudget.
+//
+//go:embed samples/availability/proxies.yaml
+var Available string

@@ -29,6 +29,7 @@ type objects struct {
 	services            []corev1.Service
 	deployments         []appsv1.Deployment
 	disruptionBudgets   []policyv1.PodDisruptionBudget
+	quotas              []corev1.ResourceQuota
 	networkPolicies     []networkingv1.NetworkPolicy
 	roles               []rbacv1.Role
 	roleBindings        []rbacv1.RoleBinding
@@ -72,6 +73,8 @@ func decode(t *testing.T, manifests string) objects {
 			all.deployments = append(all.deployments, strict[appsv1.Deployment](t, document))
 		case "PodDisruptionBudget":
 			all.disruptionBudgets = append(all.disruptionBudgets, strict[policyv1.PodDisruptionBudget](t, document))
+		case "ResourceQuota":
+			all.quotas = append(all.quotas, strict[corev1.ResourceQuota](t, document))
 		case "NetworkPolicy":
 			all.networkPolicies = append(all.networkPolicies, strict[networkingv1.NetworkPolicy](t, document))
 		case "Role":

@@ -35,6 +35,7 @@ var typed = []entry{
 	{file: "README.md", section: "Install it", test: "documents.TestInstall"},
 	{file: "docs/api.md", section: "Clients for MCPServers", test: "documents.TestPrograms"},
 	{file: "docs/api.md", section: "Library for operators of other kinds", test: "documents.TestLibraryExample"},
+	{file: "docs/availability.md", test: "documents.TestAvailability"},
 	{file: "docs/kubectl-freehold.md", section: "Install", test: "documents.TestInstallPlugin"},
 	{file: "docs/kubectl-freehold.md", section: "Who owns what", test: "plugin.TestDocumentation"},
 	{file: "docs/kubectl-freehold.md", section: "Conflicts", test: "plugin.TestDocumentation"},
