@@ -8,6 +8,8 @@ replace (
 )
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/freehold-dev/freehold v0.0.0-00010101000000-000000000000
 	github.com/freehold-dev/freehold/hack v0.0.0-00010101000000-000000000000
 	github.com/go-jose/go-jose/v4 v4.1.7

@@ -4,7 +4,9 @@
 package printers
 
 import (
-	_ "embed" // the page's template
+	"crypto/sha256"
+	_ "embed" // the page's template and its script
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -18,7 +20,16 @@ import (
 //go:embed page.html.tmpl
 var pageSource string
 
+//go:embed page.js
+var pageScript string
+
 var pageTemplate = template.Must(template.New("page").Parse(pageSource))
+
+// scriptHash names the page's script in its policy, so that a browser runs no other.
+func scriptHash() string {
+	sum := sha256.Sum256([]byte(pageScript))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // Page shows objects as one HTML page that needs nothing else: no network, no other file.
 type Page struct {
@@ -72,13 +83,18 @@ type pageOwner struct {
 
 type page struct {
 	Title, Date string
+	ScriptHash  string
+	Script      template.JS
 	Managers    []*pageManager
 	Objects     []pageObject
 }
 
 // Print writes the page.
 func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
-	content := page{Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339)}
+	content := page{
+		Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339),
+		ScriptHash: scriptHash(), Script: template.JS(pageScript), //nolint:gosec // it is a constant of this program
+	}
 	managers := map[string]*pageManager{}
 	if len(reports) > 0 {
 		content.Title = printable.Text("Owners of " + title(reports[0]))
