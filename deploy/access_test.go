@@ -128,7 +128,7 @@ func TestNobodyMayUpdate(t *testing.T) {
 		allowed []permission
 	}{
 		{"install.yaml", installed(t), []permission{lease}},
-		{"namespaced", rendered(t, "namespaced"), []permission{lease}},
+		{"install-namespaced.yaml", installedNamespaced(t), []permission{lease}},
 		{
 			"owner-references-permission", rendered(t, "owner-references-permission"),
 			[]permission{lease, finalizers},
@@ -175,7 +175,7 @@ func TestNobodyMayUpdate(t *testing.T) {
 
 // TestNamespacedOperatorStaysInItsNamespaces shows that the overlay grants the same, but only there.
 func TestNamespacedOperatorStaysInItsNamespaces(t *testing.T) {
-	whole, namespaced := installed(t), rendered(t, "namespaced")
+	whole, namespaced := installed(t), installedNamespaced(t)
 	if n := len(namespaced.clusterRoles) + len(namespaced.clusterRoleBindings); n != 0 {
 		t.Errorf("%d cluster-wide grants, want none", n)
 	}
@@ -204,7 +204,7 @@ func TestNamespacedOperatorStaysInItsNamespaces(t *testing.T) {
 
 // TestGrantsReachTheOperator shows that every binding leads from a role that exists to the account that the pods use.
 func TestGrantsReachTheOperator(t *testing.T) {
-	for name, all := range map[string]objects{"install.yaml": installed(t), "namespaced": rendered(t, "namespaced")} {
+	for name, all := range map[string]objects{"install.yaml": installed(t), "install-namespaced.yaml": installedNamespaced(t)} {
 		account := one(t, all.serviceAccounts)
 		pod := one(t, all.deployments)
 		if pod.Namespace != account.Namespace || pod.Spec.Template.Spec.ServiceAccountName != account.Name {

@@ -44,14 +44,26 @@ func installed(t *testing.T) objects {
 	return decode(t, Install)
 }
 
-// rendered returns what an overlay of testdata renders to.
-func rendered(t *testing.T, overlay string) objects {
+// installedNamespaced returns what install-namespaced.yaml holds.
+func installedNamespaced(t *testing.T) objects {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", overlay, "rendered.yaml"))
+	return decode(t, read(t, "install-namespaced.yaml"))
+}
+
+// read returns the text of a file of this directory.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decode(t, string(data))
+	return string(data)
+}
+
+// rendered returns what an overlay of testdata renders to.
+func rendered(t *testing.T, overlay string) objects {
+	t.Helper()
+	return decode(t, read(t, filepath.Join("testdata", overlay, "rendered.yaml")))
 }
 
 func decode(t *testing.T, manifests string) objects {

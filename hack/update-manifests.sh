@@ -2,8 +2,9 @@
 # Copyright The Freehold Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes the rules about the children into the ClusterRole and the policies of deploy/, and renders deploy/ with kustomize:
-# install.yaml and install-without-crd.yaml for users, and the overlays under deploy/testdata for the tests.
+# Writes the rules about the children into the ClusterRole and the policies of deploy/, and the version in the file VERSION into
+# the name of the operator's image. Then renders deploy/ with kustomize: install.yaml, install-without-crd.yaml and
+# install-namespaced.yaml for users, and the overlays under deploy/testdata for the tests.
 # With an argument, renders those of that copy of the tree (hack/verify-manifests.sh does).
 set -euo pipefail
 
@@ -26,10 +27,17 @@ render() {
 
 go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.yaml \
 	"${OUT}"/deploy/policy/{field-managers,owned-fields}.yaml
+IMAGES="${OUT}/deploy/operator/core/kustomization.yaml"
+tagged="$(sed "s/^\( *newTag:\).*/\1 $(<"${OUT}/VERSION")/" "${IMAGES}")"
+printf '%s\n' "${tagged}" >"${IMAGES}"
+
 render . install.yaml \
 	"Never kubectl delete -f this: MCPServers would wait for an operator that is gone. See docs/uninstall.md." \
 	"Where ToolHive's Helm chart or another tool has installed the CRDs, apply install-without-crd.yaml instead. See docs/migration.md."
 render operator install-without-crd.yaml \
+	"Before you kubectl delete -f this, read docs/uninstall.md: only a running operator releases MCPServers."
+render namespaced install-namespaced.yaml \
+	"For the one namespace mcp-servers, which has to exist, like the CRDs. deploy/namespaced/kustomization.yaml says how to name others." \
 	"Before you kubectl delete -f this, read docs/uninstall.md: only a running operator releases MCPServers."
 for overlay in "${OUT}"/deploy/testdata/*/kustomization.yaml; do
 	name="$(basename "$(dirname "${overlay}")")"

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -39,13 +40,15 @@ func build(opts options, p program) (v1.Image, error) {
 	if err := checkBinary(binary, p.platform); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
-	license, err := os.ReadFile(opts.license)
-	if err != nil {
-		return nil, err
+	files := []file{{path: programName, mode: 0o755, data: binary}}
+	for _, path := range opts.include {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{path: filepath.Base(path), mode: 0o644, data: data})
 	}
-	contents, err := archive(opts.created,
-		file{path: programName, mode: 0o755, data: binary},
-		file{path: "LICENSE", mode: 0o644, data: license})
+	contents, err := archive(opts.created, files...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func build(opts options, p program) (v1.Image, error) {
 			"org.opencontainers.image.source":      source,
 			"org.opencontainers.image.url":         source,
 			"org.opencontainers.image.licenses":    "Apache-2.0",
-			"org.opencontainers.image.version":     opts.tag.TagStr(),
+			"org.opencontainers.image.version":     opts.version,
 			"org.opencontainers.image.revision":    opts.revision,
 			"org.opencontainers.image.created":     opts.created.Format(time.RFC3339),
 		},

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +47,16 @@ func compile(t *testing.T, platform string, flags ...string) string {
 func pack(t *testing.T, programs ...string) (string, error) {
 	t.Helper()
 	out := t.TempDir()
-	license := filepath.Join(t.TempDir(), "LICENSE")
-	if err := os.WriteFile(license, []byte("a licence\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	args := []string{
-		"-name=example.com/freehold", "-tag=v1.2.3", "-revision=abc", "-created=86400", "-license=" + license, "-out=" + out,
+		"-name=example.com/freehold", "-tag=v1.2.3", "-version=v1.2.3-dev+abc", "-revision=abc", "-created=86400", "-out=" + out,
+	}
+	included := t.TempDir()
+	for _, name := range []string{"LICENSE", "THIRD_PARTY_LICENCES.md"} {
+		path := filepath.Join(included, name)
+		if err := os.WriteFile(path, []byte("a licence\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "-include="+path)
 	}
 	return out, run(append(args, programs...))
 }
@@ -94,6 +99,9 @@ func TestLayoutHoldsBothPlatforms(t *testing.T) {
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Digest.String() != digest {
 		t.Fatalf("the layout holds %v, want the index %s", manifest.Manifests, digest)
 	}
+	if tag := manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; tag != "v1.2.3" {
+		t.Errorf("the layout calls it %q, want the tag", tag)
+	}
 	index, err := root.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +131,16 @@ func TestArchiveHoldsOneImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := tarball.ImageFromPath(filepath.Join(out, "freehold-linux-amd64.tar"), nil)
+	path := filepath.Join(out, "freehold-linux-amd64.tar")
+	// What docker load and ctr images import call it, and what a manifest has to name.
+	archived, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(archived) != 1 || !slices.Equal(archived[0].RepoTags, []string{"example.com/freehold:v1.2.3"}) {
+		t.Errorf("the archive holds %+v", archived)
+	}
+	img, err := tarball.ImageFromPath(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +163,7 @@ func check(t *testing.T, img v1.Image, platform v1.Platform) {
 		t.Errorf("user %q, entrypoint %q, created %s", config.Config.User, config.Config.Entrypoint, config.Created)
 	}
 	for label, want := range map[string]string{
-		"version": "v1.2.3", "revision": "abc", "created": "1970-01-02T00:00:00Z", "licenses": "Apache-2.0",
+		"version": "v1.2.3-dev+abc", "revision": "abc", "created": "1970-01-02T00:00:00Z", "licenses": "Apache-2.0",
 		"title": "freehold", "source": source,
 	} {
 		if got := config.Config.Labels["org.opencontainers.image."+label]; got != want {
@@ -179,7 +196,7 @@ func check(t *testing.T, img v1.Image, platform v1.Platform) {
 			t.Errorf("%s belongs to %d:%d and is of %s", header.Name, header.Uid, header.Gid, header.ModTime)
 		}
 	}
-	if want := map[string]int64{"freehold": 0o755, "LICENSE": 0o644}; !reflect.DeepEqual(modes, want) {
+	if want := map[string]int64{"freehold": 0o755, "LICENSE": 0o644, "THIRD_PARTY_LICENCES.md": 0o644}; !reflect.DeepEqual(modes, want) {
 		t.Errorf("files %v, want %v", modes, want)
 	}
 }

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -34,10 +35,12 @@ func main() {
 // options are what the images have in common, and where they go.
 type options struct {
 	tag      name.Tag
+	version  string
 	revision string
 	created  time.Time
-	license  string
-	out      string
+	// include are files that every image has at its root, beside the program.
+	include []string
+	out     string
 }
 
 // program is the binary for one platform.
@@ -97,10 +100,15 @@ func writeLayout(directory string, index v1.ImageIndex, tag name.Tag) error {
 func parse(args []string) (options, []program, error) {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	repository := flags.String("name", "", "the image's name, without a tag")
-	tag := flags.String("tag", "", "the image's tag, which is also its version")
+	tag := flags.String("tag", "", "the image's tag")
+	version := flags.String("version", "", "what the programs call themselves; the tag if it is not given")
 	revision := flags.String("revision", "unknown", "the commit that the binaries are built from")
 	created := flags.Int64("created", 0, "the image's age, in seconds since 1970")
-	license := flags.String("license", "", "a licence file to put into the image")
+	var include []string
+	flags.Func("include", "a file to put into the image, beside the program; may be repeated", func(path string) error {
+		include = append(include, path)
+		return nil
+	})
 	out := flags.String("out", "", "an existing directory to write to")
 	if err := flags.Parse(args); err != nil {
 		return options{}, nil, err
@@ -109,8 +117,8 @@ func parse(args []string) (options, []program, error) {
 	if err != nil {
 		return options{}, nil, fmt.Errorf("-name and -tag: %w", err)
 	}
-	if *out == "" || *license == "" {
-		return options{}, nil, fmt.Errorf("-out and -license are needed")
+	if *out == "" || len(include) == 0 {
+		return options{}, nil, fmt.Errorf("-out and, for the licences, -include are needed")
 	}
 	if flags.NArg() == 0 {
 		return options{}, nil, fmt.Errorf("no binary: want arguments such as linux/amd64=PATH")
@@ -128,6 +136,7 @@ func parse(args []string) (options, []program, error) {
 		programs = append(programs, program{platform: *parsed, path: path})
 	}
 	return options{
-		tag: ref, revision: *revision, created: time.Unix(*created, 0).UTC(), license: *license, out: *out,
+		tag: ref, version: cmp.Or(*version, ref.TagStr()), revision: *revision, created: time.Unix(*created, 0).UTC(),
+		include: include, out: *out,
 	}, programs, nil
 }

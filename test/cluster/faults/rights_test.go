@@ -22,7 +22,7 @@ import (
 )
 
 // namespacedManifests are what deploy/namespaced renders to.
-var namespacedManifests = filepath.Join("..", "..", "..", "deploy", "testdata", "namespaced", "rendered.yaml")
+var namespacedManifests = filepath.Join("..", "..", "..", "deploy", "install-namespaced.yaml")
 
 // namespacedRole reads the Role that deploy/namespaced gives the operator in each namespace.
 func namespacedRole(t *testing.T) *rbacv1.Role {
