@@ -6,7 +6,7 @@ SHELL := bash
 # The make of macOS, 3.81, does not know this: a recipe that depends on it says so itself.
 .SHELLFLAGS := -euo pipefail -c
 
-# Where make build and make image write to; git ignores it.
+# Where make build, make image and make release write to; git ignores it.
 OUTPUT ?= _output
 # What the pods of make run run on: fake, or real (Linux and root only).
 NODE ?= fake
@@ -20,6 +20,10 @@ CYCLES ?= 100
 FLEET ?= 200
 # How long make fuzz runs each target.
 FUZZTIME ?= 30s
+# Where make push pushes the image to, without a tag.
+TO ?=
+# The tag that make release makes the release of; empty for a rehearsal.
+TAG ?=
 # How many MCPServers make bench creates.
 N ?= 200
 
@@ -115,7 +119,7 @@ generate: ## Renew everything that is generated: code, CRD, manifests, tables in
 	@hack/update-licences.sh
 
 .PHONY: manifests
-manifests: ## Render deploy/install.yaml and the overlays that tests look at
+manifests: ## Render deploy/install*.yaml and the overlays that tests look at
 	@hack/update-manifests.sh
 
 ##@ Follow ToolHive
@@ -133,6 +137,14 @@ build: ## Build the programs for this machine into _output/bin
 .PHONY: image
 image: ## Build the operator's image, without a daemon or a registry, into _output/image
 	@hack/build-image.sh "$(OUTPUT)/image"
+
+.PHONY: push
+push: ## Push what make image has built to a registry, without a daemon (TO=registry.example.com/freehold)
+	@hack/push-image.sh "$(TO)" "$(OUTPUT)/image"
+
+.PHONY: release
+release: ## Make all files of a release into _output/release, without publishing them (TAG=v0.1.0 refuses another commit than its tag)
+	@TAG="$(TAG)" hack/release.sh "$(OUTPUT)/release"
 
 .PHONY: clean
 clean: ## Remove _output (Go's own caches and the cluster's binaries stay)

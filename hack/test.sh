@@ -97,6 +97,7 @@ for part in "$@"; do
 		run hack/tools/image
 		run hack/tools/licences
 		run hack/tools/promql
+		run hack/tools/release
 		run hack/tools/shell
 		run hack/tools/testreport
 		run hack/tools/upstreamdiff

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes a release twice, from two copies of this tree in different places, and fails when the results differ, or when the image,
+# the manifests, the programs and krew's manifest do not have the version in the file VERSION. Of the platforms of the plugin these
+# are the two that the image has as well: the others take minutes to compile, and hack/tools/release tests how they are packed.
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+WORK="$(mktemp -d)"
+trap 'rm -rf "${WORK}"' EXIT
+
+mkdir "${WORK}/tree"
+"${ROOT}/hack/copy-tree.sh" "${WORK}/tree"
+mkdir "${WORK}/elsewhere"
+cp -R "${WORK}/tree" "${WORK}/elsewhere/copy" # not copied with its times: they must not matter
+
+export PLUGIN_PLATFORMS="linux/amd64 linux/arm64"
+BINARIES="${WORK}/binaries" "${WORK}/tree/hack/release.sh" "${WORK}/first"
+"${WORK}/elsewhere/copy/hack/release.sh" "${WORK}/second"
+
+if ! diff -rq "${WORK}/first" "${WORK}/second"; then
+	echo "Two builds of the same source gave two releases." >&2
+	exit 1
+fi
+
+VERSION="$(<"${ROOT}/VERSION")"
+DIGEST="$(<"${WORK}/first/digest")"
+status=0
+
+# want WHAT PATTERN FILE: a line of the file has to match.
+want() {
+	if ! grep -Eq -- "$2" "$3"; then
+		echo "$1: nothing matches $2 in $(basename "$3")" >&2
+		status=1
+	fi
+}
+
+# The image that a manifest names is the one that is loaded from an archive; here by its tag, in a release by its digest, too.
+NAME="$(sed -n 's/^ *image: \(.*\):v.*/\1/p' "${ROOT}/deploy/install.yaml")"
+for manifest in install.yaml install-without-crd.yaml install-namespaced.yaml; do
+	want "the image in the checkout" "^ +image: ${NAME}:${VERSION}\$" "${ROOT}/deploy/${manifest}"
+	want "the image in the release" "^ +image: ${NAME}:${VERSION}@${DIGEST}\$" "${WORK}/first/${manifest}"
+done
+for archive in "${WORK}"/first/freehold-linux-*.tar; do
+	tar -x -O -f "${archive}" manifest.json >"${WORK}/manifest.json"
+	want "the tag in ${archive##*/}" "\"RepoTags\":\\[\"${NAME}:${VERSION}\"\\]" "${WORK}/manifest.json"
+done
+want "krew's manifest" "^  version: ${VERSION}\$" "${WORK}/first/freehold.yaml"
+
+# The copy is no git checkout: the programs cannot tell a commit, and must not call themselves released.
+HOST="$(go env GOHOSTOS)/$(go env GOHOSTARCH)"
+if [[ " ${PLUGIN_PLATFORMS} " == *" ${HOST} "* ]]; then
+	for program in freehold kubectl-freehold; do
+		"${WORK}/binaries/${HOST}/${program}" --version >"${WORK}/version"
+		want "${program} --version" "(^| )${VERSION}-dev\\+unknown\$" "${WORK}/version"
+	done
+else
+	echo "skipped: what the programs call themselves, as these do not run on ${HOST}"
+fi
+
+# What is already there is not a release: it is not to be taken away.
+mkdir "${WORK}/mine"
+touch "${WORK}/mine/work"
+if "${WORK}/tree/hack/release.sh" "${WORK}/mine" 2>/dev/null || [[ ! -e "${WORK}/mine/work" ]]; then
+	echo "hack/release.sh takes away a directory that is no release." >&2
+	status=1
+fi
+((status == 0)) && echo "Both are ${DIGEST}."
+exit "${status}"
