@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Copyright The Freehold Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fails on what actionlint finds in the workflows of GitHub: fields and contexts that are not there, expressions of the wrong type,
+# inputs that an action does not have, and, where ShellCheck is on PATH, what that finds in their scripts. It asks no service. Also
+# fails where a workflow does not say which rights its token has, or names a branch of an action.
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+ACTIONLINT="$(go -C "${ROOT}/hack/tools/workflows" tool -n actionlint)"
+status=0
+
+cd "${ROOT}"
+"${ACTIONLINT}" -no-color .github/workflows/*.yaml || status=1
+for workflow in .github/workflows/*.yaml; do
+	if ! grep -Eq '^permissions:' "${workflow}"; then
+		echo "${workflow}: no permissions for the whole of it" >&2
+		status=1
+	fi
+	# A version, or a commit.
+	if grep -nE '^ *(- )?uses: ' "${workflow}" | grep -vE '@(v[0-9][0-9.]*|[0-9a-f]{40})( *#.*)?$'; then
+		echo "${workflow}: name a version or a commit of each action" >&2
+		status=1
+	fi
+done
+exit "${status}"
