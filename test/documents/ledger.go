@@ -20,6 +20,10 @@ type entry struct {
 // exceptions are commands that no test types.
 var exceptions = []entry{
 	{file: "README.md", has: "make test", reason: "is what runs these tests"},
+	{file: "README.md", has: "kind load", reason: "needs kind; TestGetImage reads the archive's tag, which is what kind goes by"},
+	{file: "README.md", has: "k3s ctr", reason: "needs k3s; it is containerd's ctr, and takes the same archive"},
+	{file: "docs/kubectl-freehold.md", has: "make release", reason: "compiles for five platforms, which takes minutes; hack/verify-release.sh does it for two"},
+	{file: "docs/kubectl-freehold.md", has: "kubectl krew", reason: "needs krew; hack/tools/release unpacks the archives by its manifest as krew does"},
 	{file: "docs/api.md", has: "go get ", reason: "needs a version that is published; the programs in examples/ depend on this checkout instead"},
 	{file: "docs/migration.md", has: "helm ", reason: "needs Helm and the charts that ToolHive publishes; TestBesideHelm has what Helm leaves"},
 	{file: "docs/monitoring.md", has: " logs ", reason: "the pods of these suites are fake, and write no log"},
@@ -33,6 +37,7 @@ var exceptions = []entry{
 var typed = []entry{
 	{file: "README.md", section: "Try it", test: "documents.TestMakeRun"},
 	{file: "README.md", section: "Install it", test: "documents.TestInstall"},
+	{file: "README.md", section: "Get the image into the cluster", test: "documents.TestGetImage"},
 	{file: "docs/api.md", section: "Clients for MCPServers", test: "documents.TestPrograms"},
 	{file: "docs/api.md", section: "Library for operators of other kinds", test: "documents.TestLibraryExample"},
 	{file: "docs/availability.md", test: "documents.TestAvailability"},
