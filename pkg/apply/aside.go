@@ -78,7 +78,10 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	}
 	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.hasMarker(live)
 	by := func(entry *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
-		if owner.Applies(w.manager.Name, w.manager.Subresource) || !w.mayHold(entry) || req.Inherit != nil && req.Inherit.From(owner) {
+		if owner.Applies(w.manager.Name, w.manager.Subresource) || w.isFormer(owner) || !w.mayHold(entry) {
+			return false
+		}
+		if req.Inherit != nil && req.Inherit.From(owner) {
 			return false
 		}
 		if !lost {

@@ -31,7 +31,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 		return w.take(ctx, requests, a)
 	}
 	// What is to be inherited changes who owns what, so what stands does not count any more.
-	if a.Inherit == nil && w.stands(a) {
+	if a.Inherit == nil && !w.succeeding(a) && w.stands(a) {
 		return a.out
 	}
 	if err := w.canonicalise(a); err != nil {

@@ -33,7 +33,8 @@ const (
 	CauseYielded Cause = "Yielded"
 	// CauseRestored means that the writer had lost its claim and has it again.
 	CauseRestored Cause = "Restored"
-	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked.
+	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked, or that a claim has
+	// passed to the writer that has it since another release, see fieldmanager.Writer.Formerly.
 	CauseInherited Cause = "Inherited"
 	// CauseRepaired means that entries of managedFields could not be read, or were there twice.
 	CauseRepaired Cause = "Repaired"
@@ -59,6 +60,9 @@ type ClaimChange struct {
 func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	edit, err := ownership.Repair(a.live)
 	if err := w.edit(ctx, a, CauseRepaired, edit, err); err != nil {
+		return err
+	}
+	if err := w.succeed(ctx, a); err != nil {
 		return err
 	}
 	if a.Inherit != nil {

@@ -89,7 +89,7 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	if err := m.store(&req); err != nil {
 		return nil, err
 	}
-	planner := &writer[L, A]{manager: w.manager, target: w.target}
+	planner := &writer[L, A]{manager: w.manager, target: w.target, successions: w.successions}
 	planner.target.Apply, planner.target.Edits.Send = m.apply, m.edit
 	planner.target.Edits.Clock = cmp.Or[clock.PassiveClock](w.target.Edits.Clock, clock.RealClock{})
 

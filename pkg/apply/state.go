@@ -25,6 +25,9 @@ type State struct {
 	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
 	damaged bool
 	claims  []claimState
+	// succeeding are the writers for which isDue. There are none but after an upgrade to a release in which a writer has another
+	// name or claim.
+	succeeding []string
 }
 
 // claimState is what one writer owns of an object.
@@ -69,6 +72,9 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 	for _, w := range writers {
 		if claim, ok := w.reduce(a.requests, ref, live, before, now.damaged); ok {
 			now.claims = append(now.claims, claim)
+		}
+		if w.isDue(live) {
+			now.succeeding = append(now.succeeding, w.Name())
 		}
 	}
 	return now
@@ -149,7 +155,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err error) {
 	claim := a.State.claim(w.manager.Name)
 	switch {
-	case a.Inherit != nil, a.State.damaged, a.Confirm, a.LetGo:
+	case a.Inherit != nil, a.State.damaged, a.Confirm, a.LetGo, w.succeeding(a):
 		return false, true, nil
 	case claim == nil && w.hasMarker(a.out.Live):
 		return false, true, nil

@@ -13,7 +13,7 @@ func (w *writer[L, A]) same(requests *requestCache, req Request) bool {
 		return false
 	}
 	a, err := w.begin(requests, req)
-	if err != nil || a.out.Live == nil || a.State == nil {
+	if err != nil || a.out.Live == nil || a.State == nil || w.succeeding(a) {
 		return false
 	}
 	if w.stands(a) {

@@ -25,6 +25,9 @@ type Writer interface {
 	Name() string
 	// sync brings one object in line with an intent.
 	sync(ctx context.Context, requests *requestCache, req Request) Outcome
+	// isDue reports whether a part of a live object is to pass to the writer from a former manager of its claim, or from the writer
+	// to the one that claims it now.
+	isDue(live metav1.Object) bool
 	// reduce returns what the writer owns of an object; owns is false for nothing.
 	reduce(requests *requestCache, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
 	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
@@ -103,6 +106,8 @@ type Inheritance struct {
 type writer[L metav1.Object, A Configuration[A]] struct {
 	manager fieldmanager.Writer
 	target  Target[L, A]
+	// successions are those that concern the writer.
+	successions []succession
 }
 
 // NewWriter returns the writer of a registered field manager. It fails when the registry does not know the
@@ -116,7 +121,7 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 	if key := target.Source; key != "" {
 		target.OwnershipMarker = fieldmanager.Path("metadata", "annotations", key)
 	}
-	return &writer[L, A]{manager: manager, target: target}, nil
+	return &writer[L, A]{manager: manager, target: target, successions: successionsOf(registry, manager)}, nil
 }
 
 // MustNewWriter is NewWriter for managers that are written down by programmers: it panics where that fails.

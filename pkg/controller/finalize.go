@@ -18,7 +18,6 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -45,7 +44,7 @@ func (p *pass) finalize(ctx context.Context) {
 	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && ownership.ApplyEntry(p.server, managers.Finalizer, "") == nil {
+	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && !managers.Owns(p.server, managers.Finalizer, "") {
 		return // It is for ToolHive's operator to do.
 	}
 	if !p.reveal(ctx) {

@@ -66,7 +66,7 @@ type ownerDecision struct {
 // other would go on for as long as both run. ConfigsFreehold is the user's word that ToolHive is gone, so there the object is
 // taken over again once ToolHive has not written for a while.
 func decideOwner(mode ConfigsMode, live metav1.Object, now time.Time) ownerDecision {
-	ours := ownership.ApplyEntry(live, managers.ConfigFinalizer, "") != nil
+	ours := managers.Owns(live, managers.ConfigFinalizer, "")
 	last, theirs := lastOfToolHive(live)
 	quiet := now.Sub(last)
 	switch {

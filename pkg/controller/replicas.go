@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -94,7 +95,7 @@ type replicasOwners struct {
 func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 	var found replicasOwners
 	for _, o := range ownership.Owners(live, render.ReplicasPath) {
-		if o.Applies(writer, "") {
+		if managers.IsNamed(writer, o.Manager) && o.Applies(o.Manager, "") {
 			found.ours = true
 		} else {
 			found.others = append(found.others, o)

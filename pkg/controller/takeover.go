@@ -122,7 +122,7 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 			return "the Role to be taken over"
 		}
 	case takeover.AtOnce:
-		if child == inventory.Proxy && set != nil && ownership.ApplyEntry(set, managers.Backend, "") != nil && backendRolls(v, set) {
+		if child == inventory.Proxy && set != nil && managers.Owns(set, managers.Backend, "") && backendRolls(v, set) {
 			return "the rollout of the backend"
 		}
 	}
@@ -288,6 +288,6 @@ func (t *takingOver) isUnfinished() bool {
 
 // untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.
 func untold(server *v1beta1.MCPServer) bool {
-	return ownership.ApplyEntry(server, managers.Status, "status") != nil &&
+	return managers.Owns(server, managers.Status, "status") &&
 		meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
 }

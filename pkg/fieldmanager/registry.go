@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // MaxNameLength is the longest manager name that the API server takes, in bytes
@@ -31,6 +32,9 @@ type Writer struct {
 	Claim Claim
 	// Summary says what is claimed, in words, for the documentation.
 	Summary string
+	// Formerly are the field managers that had the claim, or a part of it, in earlier releases: names that the writer had, and other
+	// writers from which fields have moved to this one. What they own of it by apply passes to the writer, see Registry.Passes.
+	Formerly []string
 }
 
 // Registry is the set of writers of a program. The zero value is empty.
@@ -47,6 +51,14 @@ func (r *Registry) Register(w Writer) error {
 	}
 	if w.Kind.Kind == "" {
 		return fmt.Errorf("field manager %q: the kind is empty", w.Name)
+	}
+	for _, former := range w.Formerly {
+		if err := validateName(former); err != nil {
+			return fmt.Errorf("a former name of field manager %q: %w", w.Name, err)
+		}
+		if former == w.Name {
+			return fmt.Errorf("field manager %q has its own name as a former one", w.Name)
+		}
 	}
 	for _, other := range r.writers {
 		if other.Kind != w.Kind || other.Object != w.Object || other.Subresource != w.Subresource {
@@ -87,9 +99,33 @@ func (r *Registry) Writers() []Writer {
 	return slices.Clone(r.writers)
 }
 
-// Knows tells whether any writer has the name.
+// Knows reports whether any writer has the name, or had it in an earlier release.
 func (r *Registry) Knows(name string) bool {
-	return slices.ContainsFunc(r.writers, func(w Writer) bool { return w.Name == name })
+	return slices.ContainsFunc(r.writers, func(w Writer) bool { return w.Name == name || slices.Contains(w.Formerly, name) })
+}
+
+// Retired reports whether writers had the name in an earlier release, and none has it any more.
+func (r *Registry) Retired(name string) bool {
+	return r.Knows(name) && !slices.ContainsFunc(r.writers, func(w Writer) bool { return w.Name == name })
+}
+
+// Passes returns what tells which fields pass to a writer that a field manager owns by apply through the same subresource: those of
+// the writer's claim. Where no writer has the manager's name any more, nothing must stay with it: what no heir of it claims goes to the
+// first of them, which does not apply it and thereby removes it. It returns nil where nothing passes.
+func (r *Registry) Passes(from string, to Writer) func(path fieldpath.Path) bool {
+	if !slices.Contains(to.Formerly, from) {
+		return nil
+	}
+	var heirs []Writer
+	for _, w := range r.writers {
+		if w.Kind == to.Kind && w.Object == to.Object && w.Subresource == to.Subresource && slices.Contains(w.Formerly, from) {
+			heirs = append(heirs, w)
+		}
+	}
+	rest := r.Retired(from) && len(heirs) > 0 && heirs[0].Name == to.Name
+	return func(path fieldpath.Path) bool {
+		return to.Claim.Covers(path) || rest && !slices.ContainsFunc(heirs, func(w Writer) bool { return w.Claim.Covers(path) })
+	}
 }
 
 func validateName(name string) error {

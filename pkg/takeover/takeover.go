@@ -66,7 +66,7 @@ func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) 
 // Untaken tells whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
 // own, and ToolHive's stay as they are for the pods that read them, and are deleted when there are none.
 func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
-	return ref.Kind != managers.ConfigMap && Held(live, "") && ownership.ApplyEntry(live, MainWriter(ref), "") == nil
+	return ref.Kind != managers.ConfigMap && Held(live, "") && !managers.Owns(live, MainWriter(ref), "")
 }
 
 // UnderWay reports whether a takeover was begun and not ended, as the MCPServer's status tells.
@@ -77,7 +77,7 @@ func UnderWay(server *v1beta1.MCPServer) bool {
 
 // Begun reports whether a takeover was begun. Then it goes on, as far as it can, whatever has come in its way since.
 func Begun(server *v1beta1.MCPServer) bool {
-	return UnderWay(server) || ownership.ApplyEntry(server, managers.Finalizer, "") != nil
+	return UnderWay(server) || managers.Owns(server, managers.Finalizer, "")
 }
 
 // Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a

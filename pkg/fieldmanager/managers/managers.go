@@ -54,7 +54,8 @@ func CountsReplicas(writer string) bool { return writer == ProxyReplicas || writ
 // Registry returns a new registry of all of Freehold's writers.
 func Registry() *fieldmanager.Registry {
 	r := &fieldmanager.Registry{}
-	r.MustRegister(
+	register(
+		r,
 		fieldmanager.Writer{
 			Name: Finalizer, Kind: MCPServer, Summary: "the one finalizer",
 			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "finalizers", value.NewValueInterface(v1beta1.Finalizer))),
@@ -104,7 +105,7 @@ func Registry() *fieldmanager.Registry {
 			Claim: fieldmanager.Within(append(metadata(), fieldmanager.Path("spec"))...),
 		},
 	)
-	r.MustRegister(configWriters()...)
+	register(r, configWriters()...)
 	edited := map[schema.GroupKind]bool{}
 	for _, w := range r.Writers() {
 		if edited[w.Kind] {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -146,7 +145,7 @@ func (o *handbackOptions) configsOf(servers []*v1beta1.MCPServer) ([]*unstructur
 	}
 	staying = slices.DeleteFunc(staying, func(server *v1beta1.MCPServer) bool {
 		named := slices.ContainsFunc(servers, func(s *v1beta1.MCPServer) bool { return s.UID == server.UID })
-		return named || ownership.ApplyEntry(server, managers.Finalizer, "") == nil
+		return named || !managers.Owns(server, managers.Finalizer, "")
 	})
 	return slices.DeleteFunc(held, func(config *unstructured.Unstructured) bool {
 		refers := func(server *v1beta1.MCPServer) bool { return cluster.RefersTo(server, config) }

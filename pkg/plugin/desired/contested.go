@@ -68,7 +68,7 @@ func ContestedAt(
 
 // heldStatus is what others hold of an MCPServer's status and the operator does not.
 func (p *Planner) heldStatus() ([]Contested, error) {
-	if ownership.ApplyEntry(p.Server, managers.Status, "status") == nil {
+	if !managers.Owns(p.Server, managers.Status, "status") {
 		return nil, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.Server)
@@ -82,7 +82,7 @@ func (p *Planner) heldStatus() ([]Contested, error) {
 // HeldConfig returns what others hold of an object that MCPServers refer to, and the operator does not, though it keeps the object.
 func HeldConfig(object *unstructured.Unstructured) (all []Contested, err error) {
 	ref := takeover.RefOf(object)
-	if ownership.ApplyEntry(object, takeover.MainWriter(ref), "") == nil {
+	if !managers.Owns(object, takeover.MainWriter(ref), "") {
 		return nil, nil
 	}
 	for _, w := range managers.Registry().Writers() {
@@ -102,7 +102,8 @@ func HeldConfig(object *unstructured.Unstructured) (all []Contested, err error) 
 // it would write of a status cannot be told from outside, so Ours is missing.
 func held(object *unstructured.Unstructured, ref apply.ObjectRef, w fieldmanager.Writer, but func(ownership.Owner) bool) ([]Contested, error) {
 	others := func(_ *metav1.ManagedFieldsEntry, o ownership.Owner) bool {
-		return !o.Applies(w.Name, w.Subresource) && !but(o)
+		ours := managers.IsNamed(w.Name, o.Manager) && o.Applies(o.Manager, w.Subresource)
+		return !ours && !but(o)
 	}
 	set, err := ownership.HeldBy(object, others, w.Claim.Covers)
 	if err != nil {

@@ -39,13 +39,13 @@ const (
 
 // StandingOf tells whose an MCPServer is, from it itself and its children.
 func StandingOf(server metav1.Object, children []*unstructured.Unstructured) Standing {
-	ours := ownership.ApplyEntry(server, managers.Finalizer, "") != nil
+	ours := managers.Owns(server, managers.Finalizer, "")
 	for _, child := range children {
 		ref := takeover.RefOf(child)
 		if takeover.Untaken(ref, child) {
 			return OfToolHive
 		}
-		ours = ours || ownership.ApplyEntry(child, takeover.MainWriter(ref), "") != nil
+		ours = ours || managers.Owns(child, takeover.MainWriter(ref), "")
 	}
 	switch {
 	case ours:
