@@ -25,8 +25,15 @@ import (
 // stopGrace is how long an operator may take to come to rest before it is killed.
 const stopGrace = 30 * time.Second
 
-// versionFlags give a build of the checkout a version that cannot be taken for a release.
-const versionFlags = "-X k8s.io/component-base/version.gitVersion=v0.0.0-local"
+// Versions that cannot be taken for a release: that of a build of the checkout, and that of an earlier commit. An operator's requests
+// name it in their User-Agent.
+const (
+	Version        = "v0.0.0-local"
+	EarlierVersion = "v0.0.0-earlier"
+)
+
+// versionFlag is the linker's flag that sets the version.
+const versionFlag = "-X k8s.io/component-base/version.gitVersion="
 
 // Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
 // to the path. Further arguments are passed to go build.
@@ -44,8 +51,13 @@ func build(ctx context.Context, path, program string, args []string) error {
 	if err != nil {
 		return err
 	}
+	return buildIn(ctx, root, path, program, Version, args)
+}
+
+// buildIn compiles a program of the checkout with this top directory.
+func buildIn(ctx context.Context, root, path, program, version string, args []string) error {
 	args = append([]string{
-		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", versionFlags, "-o", path,
+		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", versionFlag + version, "-o", path,
 	}, append(args, program)...)
 	command := exec.CommandContext(ctx, "go", args...)
 	if output, err := command.CombinedOutput(); err != nil {
