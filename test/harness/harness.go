@@ -46,6 +46,7 @@ type Env struct {
 	// Numbers are what the suites count.
 	Numbers Numbers
 
+	options    cluster.Options
 	dir        string
 	binary     string
 	kubeconfig string
@@ -53,8 +54,23 @@ type Env struct {
 }
 
 // New starts a cluster, builds the operator and installs Freehold.
-func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
-	env = &Env{}
+func New(ctx context.Context, options cluster.Options) (*Env, error) {
+	env, err := NewBare(ctx, options)
+	if err != nil {
+		return env, err
+	}
+	if err = operator.Install(ctx, env.Config, os.Stderr); err == nil {
+		err = env.Installed(ctx)
+	}
+	if err != nil {
+		env.Close()
+	}
+	return env, err
+}
+
+// NewBare starts a cluster and builds the operator. Freehold is not installed: who does so calls Installed then.
+func NewBare(ctx context.Context, options cluster.Options) (env *Env, err error) {
+	env = &Env{options: options}
 	defer func() {
 		if err != nil {
 			env.Close()
@@ -75,17 +91,17 @@ func New(ctx context.Context, options cluster.Options) (env *Env, err error) {
 	if env.Core, err = kubernetes.NewForConfig(env.Config); err != nil {
 		return env, err
 	}
-	if env.Servers, err = versioned.NewForConfig(env.Config); err != nil {
-		return env, err
-	}
-	if err := operator.Install(ctx, env.Config, os.Stderr); err != nil {
-		return env, err
-	}
-	if err := env.knowMCPServers(ctx, options); err != nil {
-		return env, err
-	}
-	env.kubeconfig, err = env.Cluster.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
+	env.Servers, err = versioned.NewForConfig(env.Config)
 	return env, err
+}
+
+// Installed lets the cluster know that Freehold was installed: its kinds, and the rights of its operators.
+func (e *Env) Installed(ctx context.Context) (err error) {
+	if err := e.knowMCPServers(ctx); err != nil {
+		return err
+	}
+	e.kubeconfig, err = e.Cluster.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
+	return err
 }
 
 // NewForTest starts a control plane, with Freehold installed, for one test: one that disturbs the control plane itself. It
@@ -105,8 +121,8 @@ func NewForTest(t *testing.T) *Env {
 }
 
 // knowMCPServers lets the garbage collector know the new kind. It looks for such every 30 s, and when it starts.
-func (e *Env) knowMCPServers(ctx context.Context, options cluster.Options) error {
-	if options.APIServerOnly {
+func (e *Env) knowMCPServers(ctx context.Context) error {
+	if e.options.APIServerOnly {
 		return nil
 	}
 	if err := e.Cluster.StopComponent(cluster.ControllerManager); err != nil {

@@ -206,7 +206,7 @@ func (i Invariants) judgeApply(e *audit.Event, kind schema.GroupKind) string {
 	if e.FieldManager == managers.Ownership {
 		return "an apply under the name that owns no fields"
 	}
-	if _, ok := i.Registry.Writer(e.FieldManager, kind, e.Subresource); !ok {
+	if _, ok := i.Registry.Writer(e.FieldManager, kind, e.Subresource); !ok && !i.excepted(OtherNames, e) {
 		return fmt.Sprintf("%q is not registered for %s", e.FieldManager, path.Join(e.Resource, e.Subresource))
 	}
 	if !strings.HasSuffix(e.UserAgent, " "+e.FieldManager) {

@@ -25,7 +25,18 @@ func (e *Env) Operator(t *testing.T, args ...string) *operator.Process {
 // Logged is Operator with what reads the log, as far as it has been written. The verbosity is 4.
 func (e *Env) Logged(t *testing.T, args ...string) (*operator.Process, func() string) {
 	t.Helper()
-	p, log := e.launch(t, args)
+	return e.logged(t, e.binary, args)
+}
+
+// OtherOperator is Logged for the operator of another release, of which this is the program.
+func (e *Env) OtherOperator(t *testing.T, binary string, args ...string) (*operator.Process, func() string) {
+	t.Helper()
+	return e.logged(t, binary, args)
+}
+
+func (e *Env) logged(t *testing.T, binary string, args []string) (*operator.Process, func() string) {
+	t.Helper()
+	p, log := e.launch(t, binary, args)
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Errorf("the operator did not end well: %v", err)
@@ -43,7 +54,7 @@ type CrashableOperator struct {
 // operator is killed when the test ends.
 func (e *Env) CrashableOperator(t *testing.T, args ...string) *CrashableOperator {
 	t.Helper()
-	p, _ := e.launch(t, args)
+	p, _ := e.launch(t, e.binary, args)
 	t.Cleanup(func() { _ = p.Kill() }) // Most have ended already.
 	return &CrashableOperator{p}
 }
@@ -52,7 +63,7 @@ func (e *Env) CrashableOperator(t *testing.T, args ...string) *CrashableOperator
 const portAttempts = 3
 
 // launch starts an operator. After the test, and after what is to be cleaned up later, its log is looked at.
-func (e *Env) launch(t *testing.T, args []string) (*operator.Process, *os.File) {
+func (e *Env) launch(t *testing.T, binary string, args []string) (*operator.Process, *os.File) {
 	t.Helper()
 	log, err := os.CreateTemp(e.dir, "freehold-*.log")
 	if err != nil {
@@ -64,7 +75,7 @@ func (e *Env) launch(t *testing.T, args []string) (*operator.Process, *os.File) 
 	})
 	run := newRun(args)
 	options := operator.Options{
-		Binary: e.binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
+		Binary: binary, Kubeconfig: e.kubeconfig, Log: log, Args: append([]string{"-v=4"}, args...),
 	}
 	for attempt := 1; ; attempt++ {
 		p, err := operator.Start(t.Context(), options)

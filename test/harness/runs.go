@@ -56,6 +56,8 @@ const (
 	BrokenConnections Expected = "BrokenConnections"
 	// Confirmations is that operators read what MCPServers refer to, where a child tells of a newer state of it than they know.
 	Confirmations Expected = "Confirmations"
+	// OtherNames is that operators of another release apply, whose writers have other names.
+	OtherNames Expected = "OtherNames"
 )
 
 // Exception is a time at which something is to be expected that Invariants do not allow.

@@ -28,6 +28,8 @@ type Suite struct {
 	// Options are those of the cluster. After the last test, everything that operators asked the API server for is held
 	// against the invariants, see Violations; not without AuditBodies.
 	Options cluster.Options
+	// Bare leaves the installation of Freehold to the tests, see NewBare.
+	Bare bool
 	// Env is where the tests find the cluster.
 	Env **Env
 	// Node is where they find its real node, with the images of MCP servers. Without it there is none.
@@ -89,7 +91,11 @@ func (s Suite) Run(m *testing.M) (code int) {
 
 func (s Suite) start(ctx context.Context) (err error) {
 	began := time.Now()
-	if *s.Env, err = New(ctx, s.Options); err != nil {
+	begin := New
+	if s.Bare {
+		begin = NewBare
+	}
+	if *s.Env, err = begin(ctx, s.Options); err != nil {
 		return err
 	}
 	fmt.Printf("The control plane was ready after %v\n", Since(began))
