@@ -65,6 +65,10 @@ var typed = []entry{
 	{file: "docs/uninstall.md", section: "Remove everything but the CRDs", test: "documents.TestUninstallButDefinitions"},
 	{file: "docs/uninstall.md", section: "If MCPServers are stuck", test: "documents.TestStuck"},
 	{file: "docs/uninstall.md", section: "If no operator can run", test: "documents.TestStuckForGood"},
+	{file: "docs/upgrade.md", section: "See what will be written", test: "upgrade.TestUpgrade"},
+	{file: "docs/upgrade.md", section: "Upgrade", test: "upgrade.TestUpgrade"},
+	{file: "docs/upgrade.md", section: "Roll back", test: "upgrade.TestUpgrade"},
+	{file: "docs/upgrade.md", section: "Storage versions", test: "upgrade.TestStorageVersions"},
 }
 
 func (e *entry) isAbout(c Command) bool {
