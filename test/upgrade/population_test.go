@@ -83,7 +83,7 @@ func (s *scene) populate(t *testing.T) {
 	for _, name := range []string{taken, scaled, pair, lone, yielded} {
 		s.AwaitSettled(t, name)
 	}
-	s.AwaitAllReady(t)
+	s.awaitAllReady(t)
 }
 
 // yieldsResources lets others set what a proxy may use.
@@ -101,8 +101,8 @@ func (s *scene) expectConflict(t *testing.T, name string) {
 	})
 }
 
-// AwaitAllReady waits until each MCPServer that can be Ready is.
-func (s *scene) AwaitAllReady(t *testing.T) {
+// awaitAllReady waits until each MCPServer that can be Ready is.
+func (s *scene) awaitAllReady(t *testing.T) {
 	t.Helper()
 	harness.EventuallyWithin(t, harness.CrowdTimeout, "the MCPServers are Ready", func(ctx context.Context) error {
 		list, err := s.Servers.List(ctx, metav1.ListOptions{})

@@ -183,7 +183,8 @@ func (s *scene) checkOrder(t *testing.T, round int, since audit.Mark) {
 		next = operator.Version
 	}
 	for _, e := range s.Writes(t, since) {
-		isNext := strings.HasPrefix(e.UserAgent, "freehold/"+next+" ")
+		agent, _, _ := strings.Cut(e.UserAgent, " ") // What follows, if anything, is the field manager.
+		isNext := agent == "freehold/"+next
 		count[isNext]++
 		if count[true] > 0 && !isNext {
 			t.Errorf("round %d: %v came after a write of %s", round, e, next)

@@ -78,7 +78,7 @@ func (s *scene) handOver(t *testing.T, replicas []*operator.Process) {
 			s.AwaitWrites(t, mark, "the first writes for the edits", func(events []*audit.Event) bool { return len(events) > 2 })
 			harness.Stop(t, leader)
 		})
-		s.AwaitAllReady(t)
+		s.awaitAllReady(t)
 		s.rest(t, standby)
 		s.checkOrder(t, round, mark)
 		s.checkEdits(t, round)

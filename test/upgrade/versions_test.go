@@ -143,7 +143,7 @@ func TestStorageVersions(t *testing.T) {
 	})
 	s.types(t, migrate)
 	s.AwaitStatus(t, late, harness.Fine...)
-	s.CheckAuthors(t, web, late)
+	s.checkAuthors(t, web, late)
 }
 
 // checkMigrated checks that a migration has written each MCPServer, that nothing shows it but the version that its author is told with, and
@@ -171,8 +171,8 @@ func (s *scene) checkMigrated(t *testing.T, command documents.Command, before sn
 	}
 }
 
-// CheckAuthors checks that who has applied MCPServers as v1alpha1 owns what they have applied, and that it goes when they apply without it.
-func (s *scene) CheckAuthors(t *testing.T, names ...string) {
+// checkAuthors checks that who has applied MCPServers as v1alpha1 owns what they have applied, and that it goes when they apply without it.
+func (s *scene) checkAuthors(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		managed := s.kubectl.Run(t, "get", "mcpserver", name, "--show-managed-fields", "-o", "jsonpath={.metadata.managedFields[*].manager} {.metadata.managedFields[*].apiVersion}")
