@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metricslist writes a Markdown file that lists the metrics which the operator tells: its own, from their
-// description, and those of the libraries that it is made of, from the registry after each of them has been used.
+// Command metricslist writes a Markdown file that lists the metrics which the operator exposes: its own, from their
+// descriptions, and those of its libraries, from the registry after each of them has been used.
 package main
 
 import (
@@ -47,42 +47,42 @@ func run(ctx context.Context, args []string) error {
 const head = `<!-- Written by hack/update-docs.sh; edit pkg/metrics or docs/metricslist, not this. -->
 # Metrics
 
-The operator tells these on ` + "`/metrics`" + `, in the format of Prometheus. Each replica has its own; only the leader works, so
-counters of the others stand still. [monitoring.md](monitoring.md) is about how to scrape them, and about the alerts and
-the dashboard that are made of them.
+The operator exposes these metrics on ` + "`/metrics`" + `, in the Prometheus format. Each replica has its own. Only the leader
+reconciles, so the counters of the other replicas do not change. [monitoring.md](monitoring.md) explains how to scrape the metrics, and
+describes the alerts and the dashboard.
 
-A metric that is ALPHA may be renamed or removed by a minor release, which then says so; one that is STABLE keeps its
-name, type and labels. A counter or gauge with labels appears when it has something to tell, unless its description
-says otherwise.
+A minor release may rename or remove an ALPHA metric, and its release notes then say so. A STABLE metric keeps its name, type and
+labels. A counter or gauge with labels appears with its first value, unless its description says otherwise.
 
 ## Freehold's own
 `
 
 const middle = `
-### What the outcomes of freehold_writes_total are
+### The outcomes of freehold_writes_total
 
 | Outcome | Means |
 |---|---|
-| ` + "`unchanged`" + ` | the object is as the intent wants it; no request |
-| ` + "`held`" + ` | refused before, and the refusal still stands; no request |
-| ` + "`created`, `applied`, `claimed`" + ` | an object was made; changed; left as it was while fields changed hands |
+| ` + "`unchanged`" + ` | the object already matches the intent; no request |
+| ` + "`held`" + ` | an earlier refusal still stands; no request |
+| ` + "`created`, `applied`, `claimed`" + ` | an object was created; changed; left unchanged while its fields changed owners |
 | ` + "`deleted`" + ` | an object was deleted, or a pod evicted |
-| ` + "`conflict`" + ` | another field manager has another value. Sent again when something changes |
-| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than what the operator knew; changed meanwhile; is being deleted. These pass by themselves as a rule |
+| ` + "`conflict`" + ` | another field manager owns a field with another value. Freehold retries when something changes |
+| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than the operator's view; changed in the meantime; is being deleted. These usually pass without action |
 | ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; another owner has an object of that name |
-| ` + "`forbidden`, `transient`" + ` | not allowed, or refused by an admission policy; the API server could not answer |
+| ` + "`forbidden`, `transient`" + ` | refused by authorization, a quota or an admission policy; the API server could not answer |
 
-All refusals but ` + "`conflict`" + ` are looked at again with back-off, every ten minutes at the latest, and counted each time;
-in between they are ` + "`held`" + `. ` + "`stale`" + ` and ` + "`foreign`" + ` are decided without a request. Those of the last four rows are there from the start, at 0, for each writer and kind that it writes.
+Freehold retries all refusals but ` + "`conflict`" + ` with back-off, at the latest every ten minutes, and counts each retry; in between
+they are ` + "`held`" + `. It decides ` + "`stale`" + ` and ` + "`foreign`" + ` without a request. The outcomes of the last four rows exist from the
+start, at 0, for each writer and kind that it writes.
 
-## Those of the libraries
+## Metrics of the libraries
 
-They come from client-go and component-base, and bear the names that Kubernetes' own components have them under. The
-queue of MCPServers has ` + "`name=\"mcpserver\"`" + `; the lease has the name of ` + "`--leader-elect-resource-name`" + `.
+These come from client-go and component-base, with the same names as in the components of Kubernetes. The queue of MCPServers has ` + "`name=\"mcpserver\"`" + `; the
+lease has the name of ` + "`--leader-elect-resource-name`" + `.
 `
 
 const tail = `
-Beside these there are what Go (` + "`go_…`" + `) and the kernel (` + "`process_…`" + `) tell of every process.
+The operator also exposes the metrics of Go (` + "`go_…`" + `) and of the process (` + "`process_…`" + `).
 `
 
 // document renders the file.
@@ -105,14 +105,14 @@ func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error
 		}
 		stability, help, ok := strings.Cut(strings.TrimPrefix(f.GetHelp(), "["), "] ")
 		if !ok || !strings.HasPrefix(f.GetHelp(), "[") {
-			return "", fmt.Errorf("%s does not say how stable it is: %q", f.GetName(), f.GetHelp())
+			return "", fmt.Errorf("%s has no stability level: %q", f.GetName(), f.GetHelp())
 		}
 		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n",
 			f.GetName(), strings.ToLower(f.GetType().String()), labels(f), stability, cell(help))
 		rows++
 	}
 	if rows == 0 {
-		return "", errors.New("no library tells a metric")
+		return "", errors.New("no library has a metric")
 	}
 	text.WriteString(tail)
 	return text.String(), nil
@@ -126,14 +126,14 @@ func cardinality(own []metrics.Family) string {
 			names = append(names, "`"+f.Name+"`")
 		}
 	}
-	const rest = "Which MCPServers the figures are about is in their conditions and in the log.\n"
+	const rest = "Conditions and the log name the MCPServers that a metric counts.\n"
 	if len(names) == 0 {
-		return "\nNo label names an MCPServer, so the number of series does not depend on how many MCPServers there are.\n" + rest
+		return "\nNo label names an MCPServer, so the number of series does not depend on the number of MCPServers.\n" + rest
 	}
 	return "\nThe labels of " + strings.Join(names, " and ") + " name an MCPServer, or its StatefulSet,\n" +
-		"which has the same name; they have a series only for those that their description speaks of. No other metric names MCPServers,\n" +
-		"and the label `writer` has only field managers of Freehold, and `none`, as its values: the number of their series does not depend\n" +
-		"on how many MCPServers there are. " + rest
+		"which has the same name. They have a series only for the MCPServers in their description. No other metric names MCPServers,\n" +
+		"and the only values of the label `writer` are Freehold's field managers and `none`. So the number of their series does not\n" +
+		"depend on the number of MCPServers. " + rest
 }
 
 func isOwn(own []metrics.Family, name string) bool {
@@ -145,7 +145,7 @@ func isOwn(own []metrics.Family, name string) bool {
 	return false
 }
 
-// ofProcess tells whether a metric is one that every Go program has. Which ones there are depends on the machine.
+// ofProcess reports whether a metric is one that every Go program has. The set of these depends on the machine.
 func ofProcess(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
 }

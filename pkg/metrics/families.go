@@ -102,18 +102,18 @@ func Families() []Family {
 			Help: "1, with the version of the operator as its labels.",
 			Labels: []Label{
 				{Name: "version", Meaning: "of Freehold"},
-				{Name: "commit", Meaning: "it was built from"},
+				{Name: "commit", Meaning: "of the source"},
 				{Name: "go_version", Meaning: "of the compiler"},
 			},
 		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset.",
-			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed hands", Values: causes()}},
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: causes()}},
 		},
 		{
 			Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer: freehold, toolhive, or undecided while ToolHive's operator has the time to begin.",
+			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer: freehold, toolhive, or undecided while Freehold waits to see whether ToolHive's operator writes them.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "of the object", Values: configKinds()},
 				{Name: "owner", Meaning: "which operator", Values: configOwners()},
@@ -121,14 +121,14 @@ func Families() []Family {
 		},
 		{
 			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "Fields that a writer wants a different value than the field manager that holds them, by writer, kind of object and class of that manager.",
+			Help: "Fields that another field manager owns and for which a writer wants a different value, by writer, kind of object and class of that manager.",
 			Labels: []Label{writerLabel(), kindLabel(), {
-				Name: "manager_class", Meaning: "who holds the field", Values: managerClasses(),
+				Name: "manager_class", Meaning: "class of the field's owner", Values: managerClasses(),
 			}},
 		},
 		{
 			Name: OnDelete, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "1 for each StatefulSet of an MCPServer whose updateStrategy is OnDelete, so that Kubernetes does not replace its pods by itself.",
+			Help: "1 for each StatefulSet of an MCPServer whose updateStrategy is OnDelete, so that Kubernetes does not replace its pods.",
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
@@ -136,7 +136,7 @@ func Families() []Family {
 		},
 		{
 			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
-			Help:   "Workloads of MCPServers by tier and state of their rollout: waiting ones wait for a user, stuck ones have a pod that does not become ready.",
+			Help:   "Workloads of MCPServers by tier and phase of their rollout: waiting ones continue when a user or a controller allows it, stuck ones have a pod that does not become ready.",
 			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: rolloutPhases()}},
 		},
 		{
@@ -146,18 +146,18 @@ func Families() []Family {
 				{Name: "namespace", Meaning: "of the MCPServer"},
 				{Name: "mcpserver", Meaning: "its name"},
 				tierLabel(),
-				{Name: "reason", Meaning: "why, as the kubelet, the scheduler or the Deployment's controller calls it"},
+				{Name: "reason", Meaning: "of the kubelet, the scheduler or the Deployment controller"},
 			},
 		},
 		{
 			Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
-			Help:   "MCPServers that ToolHive has made, by state: active are being taken over, waiting wait for their turn, suspended were begun and do not get on.",
+			Help:   "MCPServers that ToolHive created, by state of their takeover: active are being taken over, waiting wait for their turn, suspended were begun and make no progress.",
 			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateSuspended, stateWaiting}}},
 		},
 		{
 			Name: Writes, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Intents by writer, kind of object and outcome. Deletions and evictions have the writer none. The outcomes unchanged, held, foreign and stale sent no request.",
-			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "what became of the intent", Values: outcomes()}},
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "result of the intent", Values: outcomes()}},
 		},
 	}
 }
