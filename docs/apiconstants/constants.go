@@ -22,7 +22,7 @@ type constant struct {
 	deprecated           bool
 }
 
-// constants reads those of the packages at or below a directory, without their tests.
+// constants returns those of the packages at or below a directory, without their tests.
 func constants(directory string) ([]constant, error) {
 	var found []constant
 	err := files(directory, func(_ string, file *ast.File) { found = append(found, constantsOf(file)...) })

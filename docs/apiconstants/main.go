@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command apiconstants prints, in Markdown, what an API reference that is made of types leaves out: the types and
-// reasons of conditions, the reasons of events, the annotations and the labels, which are constants. What it says of each is the constant's comment.
+// Command apiconstants prints, in Markdown, the constants that an API reference of types leaves out: the types and reasons of
+// conditions, the reasons of events, the annotations and the labels. The description of each is the constant's comment.
 package main
 
 import (
@@ -25,19 +25,19 @@ func main() {
 // section is a part of the reference.
 type section struct {
 	title, introduction string
-	// has tells which constants belong to it.
+	// has reports whether a constant belongs to it.
 	has func(constant) bool
 }
 
 // api is the directory of the package that has the constants.
 const api = "apis/toolhive/v1beta1"
 
-// named tells of constants whether their names begin so.
+// named returns a function that reports whether a constant's name begins with the prefix.
 func named(prefix string) func(constant) bool {
 	return func(c constant) bool { return strings.HasPrefix(c.name, prefix) }
 }
 
-// annotation tells of annotations whether they are Freehold's.
+// annotation returns a function that reports whether a constant is an annotation of Freehold, or of ToolHive.
 func annotation(freeholds bool) func(constant) bool {
 	return func(c constant) bool {
 		return c.value != v1beta1.AnnotationPrefix && strings.HasPrefix(c.name, "Annotation") &&
@@ -48,37 +48,37 @@ func annotation(freeholds bool) func(constant) bool {
 var sections = []section{
 	{
 		title: "Conditions",
-		introduction: "The types in `status.conditions` that Freehold writes, on an MCPServer unless they name another kind. A type that is " +
-			"not among them is another writer's, and is left alone.",
+		introduction: "The types in `status.conditions` that Freehold writes, on an MCPServer unless they name another kind. Any other type " +
+			"belongs to another writer, and Freehold leaves it alone.",
 		has: named("Condition"),
 	},
 	{
 		title: "Reasons of conditions",
 		introduction: "Each with the conditions that have it, as `Type=Status`. `Stalled=True` repeats the reason of an invalid spec, of a " +
-			"refused write, or of a rollout that is stuck; `Ready=False` repeats that of a refused write, and `Reconciling=True` that of " +
-			"a delayed one. Where the Deployment's condition `Progressing` is False for a reason that is not listed, `Stalled` has that.",
+			"refused write, or of a stuck rollout; `Ready=False` repeats that of a refused write, and `Reconciling=True` that of " +
+			"a delayed one. If the Deployment's condition `Progressing` is False for a reason that is not listed, `Stalled` has that reason.",
 		has: named("Reason"),
 	},
 	{
 		title: "Reasons of events",
-		introduction: "Those of events about what no condition tells. When a condition reports a problem, and when a takeover begins and " +
+		introduction: "Those of events that no condition reports. When a condition reports a problem, and when a takeover begins or " +
 			"ends, an event has the condition's reason and message.",
 		has: named("EventReason"),
 	},
 	{
 		title: "Annotations of Freehold",
 		introduction: "[Who owns a field](ownership.md), [rollouts](rollouts.md) and [from ToolHive's operator to Freehold](migration.md) " +
-			"explain how to use those that users set.",
+			"explain how to use the annotations that users set.",
 		has: annotation(true),
 	},
 	{
 		title:        "Keys of ToolHive",
-		introduction: "The finalizers and the annotations that ToolHive has defined, and that Freehold reads and writes as it does.",
+		introduction: "The finalizers and the annotations that ToolHive defines. Freehold reads and writes them as ToolHive does.",
 		has:          func(c constant) bool { return named("Finalizer")(c) || annotation(false)(c) },
 	},
 	{
 		title:        "Labels",
-		introduction: "Those of the children are ToolHive's, and Freehold sets them as it does.",
+		introduction: "ToolHive defines the labels of the children. Freehold sets them as ToolHive does.",
 		has:          named("Label"),
 	},
 }

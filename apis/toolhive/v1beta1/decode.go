@@ -12,10 +12,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// UnmarshalJSON implements json.Unmarshaler. The CRD in a cluster may be newer than this type. A decoder drops the fields
-// that a type does not have; those of a spec are recorded instead, since one of them could be what protects the server.
-// A value of another type than expected is recorded as well, not returned: an error would make the whole list unreadable,
-// and with it every other MCPServer.
+// UnmarshalJSON implements json.Unmarshaler and records unknown fields and malformed values instead of dropping or refusing
+// them. The CRD in a cluster may be newer than this type, and an unknown field could be the one that protects the server. An
+// error for a value of another type would make the whole list unreadable, and with it every other MCPServer.
 func (s *MCPServerSpec) UnmarshalJSON(data []byte) error {
 	type plain MCPServerSpec // without this method
 	decode(data, (*plain)(s), &s.UnknownFields, &s.Malformed)
@@ -71,8 +70,8 @@ func (s *MCPGroupSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads a spec, given as a type without the method UnmarshalJSON, and records what it cannot read. JSON null leaves
-// everything as it is, as encoding/json wants it.
+// decode reads a spec, given as a type without the method UnmarshalJSON, and records what it cannot read. JSON null changes
+// nothing, as encoding/json requires.
 func decode(data []byte, spec any, unknown *[]string, malformed *string) {
 	if bytes.Equal(data, []byte("null")) {
 		return

@@ -3,10 +3,10 @@
 
 package v1beta1
 
-// Finalizer on an MCPServer is ToolHive's. Freehold releases it once the children are taken care of.
+// Finalizer on an MCPServer is ToolHive's. Freehold releases it after it has dealt with the children.
 const Finalizer = "mcpserver.toolhive.stacklok.dev/finalizer"
 
-// Finalizers of the kinds that an MCPServer refers to. They are ToolHive's as well.
+// Finalizers of the kinds that an MCPServer refers to. ToolHive defines them.
 const (
 	// FinalizerOIDCConfig on an MCPOIDCConfig holds its deletion while workloads refer to it.
 	FinalizerOIDCConfig = "mcpoidcconfig.toolhive.stacklok.dev/finalizer"
@@ -20,21 +20,22 @@ const (
 	FinalizerTelemetryConfig = "mcptelemetryconfig.toolhive.stacklok.dev/finalizer"
 	// FinalizerWebhookConfig on an MCPWebhookConfig holds its deletion while workloads refer to it.
 	FinalizerWebhookConfig = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer"
-	// FinalizerGroup on an MCPGroup lets the operator update the members before the group goes. It never waits for them.
+	// FinalizerGroup on an MCPGroup lets the operator update the members before the group is deleted. It never waits for
+	// them.
 	FinalizerGroup = "toolhive.stacklok.dev/mcpgroup-finalizer"
 )
 
 // Annotations that ToolHive defines.
 const (
-	// AnnotationRestartedAt on an MCPServer asks for a restart of the proxy; its value is an RFC 3339 time.
-	// It stands on the proxy's pod template as well.
+	// AnnotationRestartedAt on an MCPServer requests a restart of the proxy; its value is an RFC 3339 time. Freehold also
+	// sets it on the proxy's pod template.
 	AnnotationRestartedAt = "mcpserver.toolhive.stacklok.dev/restarted-at"
 	// AnnotationRestartStrategy on an MCPServer is rolling (the default) or immediate.
 	AnnotationRestartStrategy = "mcpserver.toolhive.stacklok.dev/restart-strategy"
 	// AnnotationRunConfigChecksum on the proxy's pod template rolls the proxy when its RunConfig changes.
 	AnnotationRunConfigChecksum = "toolhive.stacklok.dev/runconfig-checksum"
-	// AnnotationAuthServerCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of its authorization
-	// server change.
+	// AnnotationAuthServerCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of its
+	// authorization server change.
 	AnnotationAuthServerCAChecksum = "toolhive.stacklok.dev/authserver-ca-checksum"
 	// AnnotationContentChecksum on the RunConfig ConfigMap is the checksum of its content.
 	AnnotationContentChecksum = "toolhive.stacklok.dev/content-checksum"
@@ -49,19 +50,19 @@ const AnnotationPrefix = "freehold.dev/"
 // Annotations of Freehold that users set on an MCPServer.
 const (
 	// AnnotationTake on an MCPServer asks Freehold to take contested fields from their owners, once. The condition
-	// FieldsTaken answers.
+	// FieldsTaken has the answer.
 	AnnotationTake = "freehold.dev/take"
-	// AnnotationYield on an MCPServer asks Freehold to leave fields to other managers, for as long as it stands. The
-	// condition FieldsYielded answers.
+	// AnnotationYield on an MCPServer asks Freehold to leave fields to other managers, for as long as the annotation is
+	// set. The condition FieldsYielded has the answer.
 	AnnotationYield = "freehold.dev/yield"
-	// AnnotationTakeover on an MCPServer approves, with the value "approved", that Freehold takes it over from ToolHive. The
-	// operator asks for it when it runs with --takeover=manual.
+	// AnnotationTakeover on an MCPServer, with the value "approved", allows Freehold to take it over from ToolHive. It is
+	// required if the operator runs with --takeover=manual.
 	AnnotationTakeover = "freehold.dev/takeover"
-	// AnnotationBackendUpdateStrategy on an MCPServer says who replaces the pods of its backend when their template has
-	// changed: with RollingUpdate, the default, Kubernetes; with OnDelete Freehold, through the eviction API.
+	// AnnotationBackendUpdateStrategy on an MCPServer sets what replaces the pods of its backend after a change of their
+	// template: Kubernetes with RollingUpdate, the default, or Freehold, through the eviction API, with OnDelete.
 	AnnotationBackendUpdateStrategy = "freehold.dev/backend-update-strategy"
-	// AnnotationBackendRollout on an MCPServer with the update strategy OnDelete pauses the rollout of its backend, with the
-	// value "paused", for as long as it stands.
+	// AnnotationBackendRollout on an MCPServer with the update strategy OnDelete pauses the rollout of its backend, with
+	// the value "paused", for as long as the annotation is set.
 	AnnotationBackendRollout = "freehold.dev/backend-rollout"
 )
 
@@ -75,37 +76,39 @@ const (
 
 // Annotations that Freehold writes for itself.
 const (
-	// AnnotationTakeRecord on an MCPServer records the claims of other field managers that the request to take ends, so that
-	// each is ended once.
+	// AnnotationTakeRecord on an MCPServer records the claims of other field managers that a request to take ends, so that
+	// Freehold ends each once.
 	AnnotationTakeRecord = "freehold.dev/take-record"
 	// AnnotationSource on a child has the UID and the generation of the MCPServer that its content was last rendered from.
 	// It changes only together with the content.
 	AnnotationSource = "freehold.dev/source"
-	// AnnotationCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of a tokens' issuer, or of a
-	// telemetry collector, change: the proxyrunner reads them once. It is the SHA-256 sum of them, in hexadecimal.
+	// AnnotationCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of a token issuer or a
+	// telemetry collector change: the proxyrunner reads them once. It is their SHA-256 sum, in hexadecimal.
 	AnnotationCAChecksum = "freehold.dev/ca-checksum"
-	// AnnotationReferences on a child has the states of the objects that the MCPServer referred to when the content was last
-	// rendered, sorted by name and joined by commas. Each is kind/name=UID/generation@resourceVersion; the generation of kinds
-	// that have none is 0. It changes together with the content, or when it lacks one of the objects; children that depend on no
-	// such object do not have it.
+	// AnnotationReferences on a child has the states of the objects that the MCPServer referred to when the content was
+	// last rendered, sorted by name and joined by commas. Each is kind/name=UID/generation@resourceVersion; the generation
+	// of kinds that have none is 0. It changes together with the content, or when it lacks one of the objects. Children
+	// that depend on no such object do not have it.
 	AnnotationReferences = "freehold.dev/references"
-	// AnnotationReplicasSource on a workload has the UID and the generation of the MCPServer from which spec.replicas was last
-	// written, or given up. The writers of replicas set it, and the other writers set freehold.dev/source.
+	// AnnotationReplicasSource on a workload has the UID and the generation of the MCPServer from which spec.replicas was
+	// last written, or given up. The writers of replicas set it; the other writers set freehold.dev/source.
 	AnnotationReplicasSource = "freehold.dev/replicas-source"
-	// AnnotationConfigUIDs on the proxy's pod template has the UIDs of Freehold's ConfigMaps that the template names, in its
-	// order: when a ConfigMap is deleted and created again, the pods that may have read another one are replaced.
+	// AnnotationConfigUIDs on the proxy's pod template has the UIDs of Freehold's ConfigMaps that the template names, in
+	// its order. If a ConfigMap is deleted and created again, Kubernetes replaces the pods that may have read the earlier
+	// one.
 	AnnotationConfigUIDs = "freehold.dev/config-uids"
-	// AnnotationAttachedTo on the pod template of a proxy with transport stdio names the process that its runner talks to.
+	// AnnotationAttachedTo on the pod template of a proxy with transport stdio names the process that its runner is
+	// attached to.
 	//
-	// The runner is attached to the input and output of one process, and does not get over its end: the attempts that it
-	// makes while the pod is replaced leave readers behind, each of which swallows one message of a client; and when it
-	// sees the StatefulSet without a ready pod at its first look it gives up for good, with its own pod Ready. A rollout of
-	// the proxy whenever the process is another one gives it a new runner.
+	// The runner is attached to the input and output of one process, and does not recover when that process ends. Its
+	// attempts to attach while the pod is replaced leave readers behind, each of which swallows one message of a client. If
+	// its first check finds the StatefulSet without a ready pod, it stops permanently, with its own pod Ready. So Freehold
+	// rolls the proxy out for each new process, which starts a new runner.
 	AnnotationAttachedTo = "freehold.dev/attached-to"
 )
 
-// LabelMetricsAccess on a namespace lets its pods read the operator's metrics, with the value "true": the operator's
-// NetworkPolicy asks for it.
+// LabelMetricsAccess on a namespace, with the value "true", lets its pods read the operator's metrics: the operator's
+// NetworkPolicy requires it.
 const LabelMetricsAccess = "freehold.dev/metrics-access"
 
 // Labels that ToolHive puts on the children of an MCPServer.

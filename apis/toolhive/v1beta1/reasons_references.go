@@ -3,25 +3,28 @@
 
 package v1beta1
 
-// ReasonWaitingForTurn is a change of something that an MCPServer refers to, for which its proxy is not replaced yet: few are at a time. On
-// Applied=False and Reconciling=True.
+// ReasonWaitingForTurn means that an object that the MCPServer refers to has changed, and that its proxy waits for its
+// rollout: Freehold rolls out few at a time. On Applied=False and Reconciling=True.
 const ReasonWaitingForTurn = "WaitingForTurn"
 
-// Reasons of conditions of an MCPServer that tell that the operator cannot list objects of a kind, so that it is not known whether the one that the spec
-// names exists.
+// Reasons of conditions of an MCPServer which report that the operator cannot list objects of a kind. So it does not know
+// whether the object that the spec names exists.
 const (
-	// ReasonOIDCConfigRefError is about MCPOIDCConfigs. On OIDCConfigRefValidated=False.
+	// ReasonOIDCConfigRefError means that the operator cannot list MCPOIDCConfigs. On OIDCConfigRefValidated=False.
 	ReasonOIDCConfigRefError = "OIDCConfigRefError"
-	// ReasonAuthzConfigRefError is about MCPAuthzConfigs. On AuthzConfigRefValidated=False.
+	// ReasonAuthzConfigRefError means that the operator cannot list MCPAuthzConfigs. On AuthzConfigRefValidated=False.
 	ReasonAuthzConfigRefError = "AuthzConfigRefError"
-	// ReasonExternalAuthConfigError is about MCPExternalAuthConfigs. On ExternalAuthConfigValidated=False.
+	// ReasonExternalAuthConfigError means that the operator cannot list MCPExternalAuthConfigs. On
+	// ExternalAuthConfigValidated=False.
 	ReasonExternalAuthConfigError = "ExternalAuthConfigError"
-	// ReasonAuthServerRefFetchError is about MCPExternalAuthConfigs. On AuthServerRefValidated=False.
+	// ReasonAuthServerRefFetchError means that the operator cannot list MCPExternalAuthConfigs. On
+	// AuthServerRefValidated=False.
 	ReasonAuthServerRefFetchError = "AuthServerRefFetchError"
-	// ReasonToolConfigRefError is about MCPToolConfigs. On ToolConfigRefValidated=False.
+	// ReasonToolConfigRefError means that the operator cannot list MCPToolConfigs. On ToolConfigRefValidated=False.
 	ReasonToolConfigRefError = "ToolConfigRefError"
-	// ReasonTelemetryConfigRefError is about MCPTelemetryConfigs. On TelemetryConfigRefValidated=False.
+	// ReasonTelemetryConfigRefError means that the operator cannot list MCPTelemetryConfigs. On
+	// TelemetryConfigRefValidated=False.
 	ReasonTelemetryConfigRefError = "TelemetryConfigRefError"
-	// ReasonWebhookConfigError is about MCPWebhookConfigs. On WebhookConfigValidated=False.
+	// ReasonWebhookConfigError means that the operator cannot list MCPWebhookConfigs. On WebhookConfigValidated=False.
 	ReasonWebhookConfigError = "WebhookConfigError"
 )
