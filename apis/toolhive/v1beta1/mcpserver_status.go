@@ -15,7 +15,7 @@ const (
 	PhasePending MCPServerPhase = "Pending"
 	// PhaseReady means that the MCPServer is serving.
 	PhaseReady MCPServerPhase = "Ready"
-	// PhaseFailed means that the MCPServer cannot serve until somebody changes something.
+	// PhaseFailed means that the MCPServer cannot serve until a user changes something.
 	PhaseFailed MCPServerPhase = "Failed"
 	// PhaseTerminating means that ToolHive's operator is deleting the MCPServer. Freehold never writes it: an MCPServer that is being
 	// deleted keeps its last phase.

@@ -52,12 +52,12 @@ type MCPToolConfigSpec struct {
 	ToolsOverride map[string]ToolOverride `json:"toolsOverride,omitempty"`
 
 	// UnknownFields are the paths, below spec, of fields that this type does not have or that were given twice.
-	// UnmarshalJSON sets it; it is no part of the API.
+	// UnmarshalJSON sets it; it is not part of the API.
 	// +listType=atomic
 	UnknownFields []string `json:"-"`
 
-	// Malformed says what of the spec could not be read into this type; empty for nothing. UnmarshalJSON sets it; it is
-	// no part of the API.
+	// Malformed names the value of the spec that could not be read into this type; it is empty for none. UnmarshalJSON sets
+	// it; it is not part of the API.
 	Malformed string `json:"-"`
 }
 
