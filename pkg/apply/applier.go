@@ -18,9 +18,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Observer is told of every outcome, for metrics. It is called from many goroutines and must not block.
+// Observer receives every outcome, for metrics. Many goroutines call it, and it must not block.
 type Observer interface {
-	// Observe is told the outcome of a write or of the decision not to write.
+	// Observe receives the outcome of a write or of the decision not to write.
 	Observe(out Outcome)
 }
 
@@ -46,23 +46,24 @@ type deletion struct {
 // rememberedDeletions is how many deletions are remembered. Who is forgotten is asked for once more.
 const rememberedDeletions = 4096
 
-// NewApplier returns an applier that remembers nothing yet. The observer may be nil.
+// NewApplier returns an applier with an empty request cache. The observer may be nil.
 func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observer, clock.RealClock{}) }
 
-// NewApplierWithClock is NewApplier with a clock of its own, which tells how long refusals stand.
+// NewApplierWithClock is NewApplier with a given clock, which measures how long refusals stand.
 func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
 	return &Applier{
 		requests: newRequestCache(clock), written: newWriteTracker(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
 	}
 }
 
-// WriteTracker tells which of this applier's own writes a cache has yet to show.
+// WriteTracker returns the tracker of this applier's own writes that a cache has yet to show.
 func (a *Applier) WriteTracker() *WriteTracker { return a.written }
 
-// Sync brings one object in line with one writer's intent. It sends one apply, and none when the object is already
-// so or when the same intent was refused and that still stands: a conflict until the object's ownership or the intent
-// changes, any other refusal until then or until a wait is over, whichever comes first, see Outcome.RetryAfter. Where a
-// claim has to change hands, an edit of managedFields comes first; after a conflict that is to be settled, one more apply.
+// Sync applies one writer's intent to one object. It sends one apply, and none if the object already matches the intent
+// or an earlier refusal of the same intent stands. A conflict stands until the ownership of the object or the intent
+// changes. Any other refusal stands until then, or until its wait is over, whichever comes first; see Outcome.RetryAfter.
+// If a claim has to change owners, Sync first edits managedFields. After a conflict that the request settles, it sends
+// one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if req.Aside != nil && a.requests.setAside(w.Name(), req.Object, req.Aside.Conflict) {
 		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))
@@ -75,9 +76,9 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	return out
 }
 
-// Refuse is for a write that a controller decides not to ask a writer for, for a reason that the refusal tells: the
-// object, as it was seen, is somebody else's. The outcome is what Sync would return: it has a wait, which grows as long as
-// the same is decided again.
+// Refuse records a write that a controller does not request, for the reason that the refusal gives: for example, another
+// owner has the object. The outcome is what Sync would return. It has a wait, which grows while the controller decides
+// the same.
 func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Object) Outcome {
 	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
 	what := entry{refused: &refused{err: refusal}}
@@ -93,7 +94,7 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	return out
 }
 
-// RefuseUnread is Refuse for an object that could not be read, which has to be known before anything is written.
+// RefuseUnread is Refuse for an object that could not be read, and that has to be known before anything is written.
 func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef, cause error) Outcome {
 	refusal, ok := errors.AsType[*Refusal](classify(cause, fieldmanager.Writer{Name: writer}, ref, nil))
 	if !ok {
@@ -102,9 +103,9 @@ func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef
 	return a.Refuse(ctx, refusal, nil)
 }
 
-// Hold is for a write that a controller decides not to send, since other managers hold what it would write: SetAside has found the
-// conflict. The outcome is what Sync would return. It is ActionRefused when the conflict is another one than before; since when the
-// managers hold the fields makes no difference. A request with an Aside ends what is remembered.
+// Hold records a write that a controller does not send because other managers own its fields, as SetAside has found. The
+// outcome is what Sync would return. It is ActionRefused if the conflict differs from the earlier one; the time since
+// when the managers own the fields makes no difference. A request with an Aside ends this.
 func (a *Applier) Hold(ctx context.Context, conflict *ConflictError, live metav1.Object) Outcome {
 	out := Outcome{Writer: conflict.Writer, Object: conflict.Object, Action: ActionNone, Err: conflict, Live: live}
 	for _, field := range conflict.Fields {
@@ -124,8 +125,8 @@ const mostLogged = 10
 
 func some[F any](fields []F) []F { return fields[:min(mostLogged, len(fields))] }
 
-// Note logs an outcome and tells the observer of it. Sync, Delete and Refuse do so themselves; it is for what a
-// controller finds in its way before it can ask for anything.
+// Note logs an outcome and passes it to the observer. Sync, Delete and Refuse do so themselves. Controllers call it for a
+// problem that they find before they can send a request.
 func (a *Applier) Note(ctx context.Context, out Outcome) {
 	if a.observer != nil {
 		a.observer.Observe(out)
@@ -155,12 +156,12 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 	}
 }
 
-// Conflicts returns the conflicts that stand.
+// Conflicts returns the standing conflicts.
 func (a *Applier) Conflicts() []*ConflictError { return a.requests.conflicts() }
 
-// Delete deletes an object that was seen, provided that it has not changed since. It does nothing to an object that is
-// already being deleted, or of which it has deleted this very version, or whose deletion was refused when the refusal still
-// stands. The outcome has no writer; its error, if any, is a *Refusal. An object that is gone is no error.
+// Delete deletes an object, provided that it has not changed since it was read. It sends nothing for an object that is
+// already being deleted, for a version that it has already deleted, or while an earlier refusal stands. The outcome has
+// no writer; its error, if any, is a *Refusal. A missing object is no error.
 func (a *Applier) Delete(
 	ctx context.Context, ref ObjectRef, live metav1.Object,
 	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
@@ -197,8 +198,8 @@ func (a *Applier) Delete(
 	return a.deleted(ctx, out, now)
 }
 
-// HasDeleted reports whether this applier has deleted an object in the very version that a cache shows: the cache does not show the
-// deletion yet.
+// HasDeleted reports whether this applier has deleted exactly the version of an object that a cache shows: the cache does
+// not show the deletion yet.
 func (a *Applier) HasDeleted(live metav1.Object) bool {
 	return a.deletionOf(live.GetUID()).isDone(live.GetResourceVersion())
 }
@@ -227,14 +228,14 @@ func (a *Applier) deleted(ctx context.Context, out Outcome, refused *refused) Ou
 	return out
 }
 
-// Forget drops what is remembered of an object, for example when it has been deleted for good.
+// Forget removes an object from the request cache, for example after its deletion.
 func (a *Applier) Forget(ref ObjectRef) {
 	a.requests.forgetObject(ref)
 	a.written.forget(ref)
 }
 
-// ClassOf returns the class of an error of this package; for any other error it is Transient, and for nil it
-// is empty.
+// ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty
+// class for nil.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ""

@@ -16,20 +16,20 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Aside is what an intent leaves out because other field managers hold it at other values, so that the rest is written.
-// It suits reports, such as a status: a contested field then never silences the others.
+// Aside is the part of an intent that is left out because other field managers own it with other values, so that the rest
+// is written. It suits reports, such as a status: one contested field then does not block the others.
 type Aside struct {
-	// Conflict names the fields and their holders; nil when there are none.
+	// Conflict names the fields and their owners; nil if there are none.
 	Conflict *ConflictError
 
 	// leave has what is left out.
 	leave *fieldpath.Set
 }
 
-// SetAside finds what a request is to set aside, from the managedFields of its live object and without a request: fields
-// within the writer's claim that another manager holds at a value that the intent does not want, absence included. What
-// the request inherits or yields is not among them. Whole returns what is left out together with a contested field, such
-// as an item of a list that would be invalid without it; or the field itself.
+// SetAside returns what a request has to leave out, from the managedFields of its live object and without a request: the
+// fields within the writer's claim that another manager owns with a value that the intent does not want, or that the
+// intent does not set. It excludes what the request inherits or yields. Whole returns what to leave out together with a
+// contested field, such as a list item that would be invalid without the field, or the field itself.
 func SetAside(w Writer, req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error) {
 	return w.setAside(req, whole)
 }
@@ -160,8 +160,8 @@ func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, u
 	return differing, unwanted, nil
 }
 
-// HeldByOthers returns the fields within a writer's claim that other managers hold and the writer does not, whatever their
-// values. They are found as SetAside finds them, without an intent.
+// HeldByOthers returns the fields within a writer's claim that other managers own and the writer does not, whatever their
+// values. It finds them like SetAside, without an intent.
 func HeldByOthers(w Writer, req Request) ([]FieldConflict, error) { return w.heldAlone(req) }
 
 func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
@@ -178,8 +178,8 @@ func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
 	return fields, nil
 }
 
-// TakeHeld makes fields the writer's that other managers hold within its claim and that req.Take selects, by one edit of
-// managedFields. It applies nothing.
+// TakeHeld transfers to the writer the fields within its claim that other managers own and req.Take selects, by one edit
+// of managedFields. It applies nothing.
 func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
 	out := w.takeHeld(ctx, a.requests, req)
 	if out.Wrote() {

@@ -23,7 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Cause is why fields changed hands.
+// Cause is the reason why fields changed owners.
 type Cause string
 
 const (
@@ -31,14 +31,14 @@ const (
 	CauseTaken Cause = "Taken"
 	// CauseYielded means that fields were given up, as Request.Yield asked.
 	CauseYielded Cause = "Yielded"
-	// CauseRestored means that the writer had lost its claim and has it again.
+	// CauseRestored means that the writer had lost its claim and owns it again.
 	CauseRestored Cause = "Restored"
-	// CauseInherited means that claims of managers that are no more were ended, as Request.Inherit asked, or that a claim has
+	// CauseInherited means that claims of managers that no longer exist were ended, as Request.Inherit asked, or that a claim
 	// passed to the writer that has it since another release, see fieldmanager.Writer.Formerly.
 	CauseInherited Cause = "Inherited"
-	// CauseRepaired means that entries of managedFields could not be read, or were there twice.
+	// CauseRepaired means that entries of managedFields were unreadable or duplicate.
 	CauseRepaired Cause = "Repaired"
-	// CauseUnset means that fields nobody owned were claimed to be removed, as Request.Unset asked.
+	// CauseUnset means that fields without an owner were claimed in order to remove them, as Request.Unset asked.
 	CauseUnset Cause = "Unset"
 )
 
@@ -51,7 +51,7 @@ func Causes() []Cause {
 type ClaimChange struct {
 	// Cause of the change.
 	Cause Cause
-	// Fields that changed hands.
+	// Fields that changed owners.
 	Fields []ownership.Moved
 }
 
@@ -309,8 +309,9 @@ func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 	return w.identify(a)
 }
 
-// Leave returns what a writer that owns some fields and wants a configuration leaves to others, and what of the
-// configuration, which is a pointer to a struct and is not modified, is to be applied then.
+// Leave returns the fields that a writer leaves to other managers, out of the fields that it owns and those that the
+// configuration sets, and the rest of the configuration to apply. The configuration is a pointer to a struct and is not
+// modified.
 func Leave(
 	schema managedfields.TypeConverter, owned *fieldpath.Set, config runtime.ApplyConfiguration, yield func(path fieldpath.Path) bool,
 ) (rest runtime.ApplyConfiguration, left *fieldpath.Set, err error) {

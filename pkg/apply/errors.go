@@ -16,64 +16,64 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Class is the kind of a refusal. The set is closed: every error of this package has one of these classes,
-// and Policies says what follows from each.
+// Class is the kind of a refusal. The set is closed: every error of this package has one of these classes, and Policies
+// returns how to react to each.
 type Class string
 
 const (
-	// ClassConflict means that another manager owns a field that the intent wants a different value.
+	// ClassConflict means that another manager owns a field for which the intent wants a different value.
 	ClassConflict Class = "Conflict"
-	// ClassForeign means that an object of that name exists and belongs to something else.
+	// ClassForeign means that an object of that name exists and has another owner.
 	ClassForeign Class = "Foreign"
-	// ClassStale means that the object was written from a newer generation of the source than ours, or from a newer state of an
-	// object that the source refers to.
+	// ClassStale means that the object was written from a newer generation of the source than the writer's, or from a
+	// newer state of an object that the source refers to.
 	ClassStale Class = "Stale"
-	// ClassMoved means that the object changed, came or went since it was last seen.
+	// ClassMoved means that the object was changed, created or deleted since it was read.
 	ClassMoved Class = "Moved"
 	// ClassInvalid means that the API server's validation refused the object (422).
 	ClassInvalid Class = "Invalid"
 	// ClassTerminal means that the body cannot be applied at all, such as a list with one key twice.
 	ClassTerminal Class = "Terminal"
-	// ClassForbidden means that authorization, quota or an admission policy refused the write (403, or what a
-	// policy or a webhook says instead).
+	// ClassForbidden means that authorization, a quota or an admission policy refused the write (403, or the code that a
+	// policy or a webhook returns instead).
 	ClassForbidden Class = "Forbidden"
 	// ClassGone means that the object or its namespace is being deleted.
 	ClassGone Class = "Gone"
-	// ClassTransient means that the API server could not answer: overload, a time-out, a broken connection. An answer
-	// that is not recognised has this class as well.
+	// ClassTransient means that the API server could not answer: overload, a timeout, a broken connection. An answer that
+	// the package does not recognise has this class as well.
 	ClassTransient Class = "Transient"
 )
 
-// Retry says when a refused write is tried again.
+// Retry is when a refused write is retried.
 type Retry string
 
 const (
-	// RetryOnChange waits until the object or the intent changes; an event will tell.
+	// RetryOnChange waits until the object or the intent changes; an event reports the change.
 	RetryOnChange Retry = "OnChange"
-	// RetrySoon tries again as soon as there is a newer view of the object, and with back-off as long as there is none.
+	// RetrySoon retries as soon as a newer view of the object is available, and with back-off until then.
 	RetrySoon Retry = "Soon"
-	// RetryBackoff tries again with exponential back-off, and at once when the object or the intent changes.
+	// RetryBackoff retries with exponential back-off, and at once when the object or the intent changes.
 	RetryBackoff Retry = "Backoff"
 )
 
-// LongestWait bounds the wait before a refused write is sent again. No refusal but a conflict outlives it: whatever was in
-// the way may have gone without an event.
+// LongestWait is the longest wait before a refused write is sent again. No refusal but a conflict outlives it, because
+// its cause may have ended without an event.
 const LongestWait = 10 * time.Minute
 
-// Policy is what follows from a class of refusal.
+// Policy is the reaction to a class of refusal.
 type Policy struct {
-	// Retry says when the write is tried again.
+	// Retry is when the write is retried.
 	Retry Retry
-	// FirstWait is how long the write waits before it is sent again although nothing has changed. Each further wait is
-	// twice as long, up to LongestWait. Zero for RetryOnChange.
+	// FirstWait is how long the write waits before it is sent again if nothing changes. Each further wait is twice as
+	// long, up to LongestWait. Zero for RetryOnChange.
 	FirstWait time.Duration
-	// Passes tells that the refusal goes away by itself as a rule, so that it is told only when the write is refused
-	// again after its first wait, see Refusal.Repeated.
+	// Passes reports that the refusal usually ends by itself, so that it is reported only if the write is refused again
+	// after its first wait, see Refusal.Repeated.
 	Passes bool
-	// ToldFrom is how long the wait after a repeated refusal has to be for Refusal.Repeated; 0 for any. On a busy API server
-	// a write can lose a few races in a row.
+	// ToldFrom is how long the wait after a repeated refusal has to be for Refusal.Repeated; 0 for any. On a busy API
+	// server a write can lose a few races in a row.
 	ToldFrom time.Duration
-	// Event tells whether a Warning event is sent when the refusal first appears.
+	// Event reports whether to send a Warning event when the refusal first appears.
 	Event bool
 	// Outcome is the value of the metrics' label outcome.
 	Outcome string
@@ -82,7 +82,7 @@ type Policy struct {
 // shortestWait is the first wait where the reason of a refusal may be over in a moment.
 const shortestWait = 200 * time.Millisecond
 
-// Policies has a row for every class.
+// Policies returns the policy of every class.
 func Policies() map[Class]Policy {
 	return map[Class]Policy{
 		ClassConflict:  {Retry: RetryOnChange, Event: true, Outcome: "conflict"},
@@ -111,7 +111,7 @@ type ObjectRef struct {
 	types.NamespacedName
 }
 
-// String is the form that kubectl takes, such as statefulset.apps/name.
+// String returns the form that kubectl takes, such as statefulset.apps/name.
 func (r ObjectRef) String() string {
 	kind := strings.ToLower(r.Kind.Kind)
 	if r.Kind.Group != "" {
@@ -120,7 +120,7 @@ func (r ObjectRef) String() string {
 	return kind + "/" + r.Name
 }
 
-// Refusal is a write that was not made or not accepted.
+// Refusal is a write that was not sent or not accepted.
 type Refusal struct {
 	// Class of the refusal.
 	Class Class
@@ -128,15 +128,16 @@ type Refusal struct {
 	Writer string
 	// Object that was to be written.
 	Object ObjectRef
-	// Reason says why, for humans, on one line.
+	// Reason is the cause, for humans, on one line.
 	Reason string
-	// Cause is the API server's answer; nil when the refusal is our own.
+	// Cause is the API server's answer; nil if the package itself refused the write.
 	Cause error
-	// Repeated tells that the write was refused before, waited, and was refused again, see Policy.ToldFrom.
+	// Repeated reports that the write was refused before, waited, and was refused again, see Policy.ToldFrom.
 	Repeated bool
 }
 
-// News tells whether the user should be told of the refusal: at once, or, where it passes as a rule, when it has not.
+// News reports whether to report the refusal to the user: at once, or, if it usually passes by itself, after it was
+// repeated.
 func (e *Refusal) News() bool { return e.Repeated || !Policies()[e.Class].Passes }
 
 // Error implements error.
@@ -150,7 +151,7 @@ func (e *Refusal) Error() string {
 // Unwrap returns the API server's answer.
 func (e *Refusal) Unwrap() error { return e.Cause }
 
-// ConflictError is a refusal of class Conflict with both sides named.
+// ConflictError is a refusal of class Conflict that names both sides.
 type ConflictError struct {
 	Refusal
 	// Fields in conflict, in the order of the API server's answer; at least one.
@@ -161,7 +162,7 @@ type ConflictError struct {
 type FieldConflict struct {
 	// Path of the field, such as .spec.replicas.
 	Path string
-	// Owners that hold it, without ourselves. Empty when the object seen last does not show them yet.
+	// Owners of the field, without the writer itself. Empty while the object that was read last does not show them.
 	Owners []ownership.Owner
 }
 

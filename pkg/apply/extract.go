@@ -19,10 +19,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Extractor returns a function for Target.Extract. It returns what a generated ExtractX function of the kind returns, or
-// ExtractXStatus for the subresource status, and does less for it: it looks at the fields that are owned where the generated
-// function checks and copies all there are. An operator that starts extracts from each object that it owns something of, so
-// that this is most of what a start costs. It fails when the schema does not know the kind.
+// Extractor returns a function for Target.Extract. That function returns the same as a generated ExtractX function of the
+// kind, or ExtractXStatus for the subresource status, with less work: it visits only the owned fields, where the
+// generated function checks and copies all fields. An operator that starts extracts from each object of which it owns
+// fields, so this is most of the cost of a start. Extractor fails if the schema does not know the kind.
 func Extractor[L metav1.Object, A Configuration[A]](
 	types managedfields.TypeConverter, kind schema.GroupVersionKind, subresource string,
 ) (func(live L, manager string) (A, error), error) {

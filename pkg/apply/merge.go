@@ -20,17 +20,18 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Merge returns an object, which is nil where there is none yet, as the API server merges it when a manager applies a
-// configuration to it without force, before defaults are filled in. It sends nothing and modifies nothing. The error is a
-// conflict as the API server answers it, with its causes in the order of their fields, or tells what does not fit the schema.
+// Merge returns an object as the API server merges it when a manager applies a configuration to it without force, before
+// defaulting. The object is nil if it does not exist yet. Merge sends nothing and modifies nothing. The error is a
+// conflict as the API server returns it, with its causes in the order of their fields, or describes what does not fit the
+// schema.
 func Merge(
 	schema managedfields.TypeConverter, live *unstructured.Unstructured, config map[string]any, manager, subresource string,
 ) (*unstructured.Unstructured, error) {
 	return oneVersion{}.merge(schema, live, config, manager, subresource)
 }
 
-// ContestedFields returns the fields of an object that the answer to an apply names as contested, in the order of their paths;
-// nil for any other answer.
+// ContestedFields returns the fields of an object that the answer to an apply names as contested, in the order of their
+// paths. It returns nil for any other answer.
 func ContestedFields(answer error, object metav1.Object) []fieldpath.Path {
 	status, ok := errors.AsType[*apierrors.StatusError](answer)
 	if !ok {

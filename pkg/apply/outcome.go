@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Action is what was done.
+// Action is what a request did.
 type Action string
 
 const (
@@ -21,16 +21,16 @@ const (
 	ActionCreated Action = "Created"
 	// ActionApplied means that the intent was applied to an existing object.
 	ActionApplied Action = "Applied"
-	// ActionClaimed means that fields changed hands and that the object then was as the intent wants it.
+	// ActionClaimed means that fields changed owners, and that the object then matched the intent.
 	ActionClaimed Action = "Claimed"
 	// ActionDeleted means that the deletion of the object, or the eviction of the pod, was accepted.
 	ActionDeleted Action = "Deleted"
-	// ActionRefused means that a request was refused, or was not sent because it must not be. While the refusal stands the
-	// action is ActionNone.
+	// ActionRefused means that the API server refused a request, or that it was not sent because that is not allowed.
+	// While the refusal stands the action is ActionNone.
 	ActionRefused Action = "Refused"
 )
 
-// Outcome is the end of a request.
+// Outcome is the result of a request.
 type Outcome struct {
 	// Writer is the field manager.
 	Writer string
@@ -38,29 +38,28 @@ type Outcome struct {
 	Object ObjectRef
 	// Action says what was done.
 	Action Action
-	// Err is nil when the object is as the intent wants it. Otherwise it is a *Refusal or a *ConflictError.
+	// Err is nil if the object matches the intent. Otherwise it is a *Refusal or a *ConflictError.
 	Err error
-	// Live is the object after the last request that was accepted, or as it was given when there was none.
+	// Live is the object after the last accepted request, or as the caller passed it if there was none.
 	Live metav1.Object
-	// Claims are the fields that changed hands on the way.
+	// Claims are the fields that changed owners during the request.
 	Claims []ClaimChange
-	// Replaced is the source that the object told of and that was overwritten although it was no older one of the same
-	// source object: what another writer put into the annotation of an object that the source object controls. Empty for
-	// none.
+	// Replaced is the source annotation that was overwritten although it was no older generation of the same
+	// source object: another writer had set it on an object that the source object controls. Empty for none.
 	Replaced string
-	// ReplacedReferences is what the object told of its references and that was overwritten although it tells of newer ones
-	// than there are, or cannot be read: what another writer put into that annotation. Empty for none.
+	// ReplacedReferences is the references annotation that was overwritten although it named newer states than exist, or
+	// was unreadable: another writer had set it. Empty for none.
 	ReplacedReferences string
-	// Left are the fields that Request.Yield leaves to others, of those that the writer owns or wants. It is nil when
-	// nothing was to be left, and when the object does not exist.
+	// Left are the fields that Request.Yield leaves to others, out of those that the writer owns or wants. It is nil if
+	// there is nothing to leave, and if the object does not exist.
 	Left *fieldpath.Set
-	// RetryAfter is when to ask again although nothing has changed: until then nothing is sent, since the refusal stands.
-	// Zero for a success and for a conflict, which waits for a change.
+	// RetryAfter is the time to wait before the next attempt if nothing changes. Nothing is sent until then, because the
+	// refusal stands. Zero for a success and for a conflict, which waits for a change.
 	RetryAfter time.Duration
 }
 
-// Problem is what to tell the user of the outcome, for humans, on one line. It is empty when all is well, and when what
-// is in the way should pass by itself and has not had the time to.
+// Problem returns a one-line description of the outcome for the user. It is empty for a success, and for a refusal that
+// should pass by itself and has not persisted yet.
 func (o Outcome) Problem() string {
 	if refusal, ok := errors.AsType[*Refusal](o.Err); o.Err == nil || ok && !refusal.News() {
 		return ""
@@ -68,7 +67,7 @@ func (o Outcome) Problem() string {
 	return o.Err.Error()
 }
 
-// Wrote tells whether the object was changed by a write; it is not when it was deleted.
+// Wrote reports whether a write changed the object. It returns false for a deletion.
 func (o Outcome) Wrote() bool {
 	switch o.Action {
 	case ActionNone, ActionRefused, ActionDeleted:

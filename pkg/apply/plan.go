@@ -22,25 +22,26 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Planned is what a writer would do about a request, and why.
+// Planned is what a writer would do for a request, and why.
 type Planned struct {
-	// Outcome is what Applier.Sync would return, but for what the API server refuses for another reason than a conflict.
+	// Outcome is what Applier.Sync would return, except for refusals by the API server other than conflicts.
 	Outcome
-	// Steps are the requests that would be sent, in order. One that is in conflict is the last, unless the fields are taken.
+	// Steps are the requests that would be sent, in order. A request in conflict is the last, unless the fields are
+	// taken.
 	Steps []Step
-	// After is the object after the steps, without the defaults that the API server fills in; nil when there is none.
+	// After is the object after the steps, without the API server's defaults; nil if there is none.
 	After *unstructured.Unstructured
 }
 
 // Step is one request of a Planned: an edit of managedFields, or an apply.
 type Step struct {
-	// Edit is why fields change hands, and which; nil for an apply.
+	// Edit has the fields that change owners, and why; nil for an apply.
 	Edit *ClaimChange
 	// Apply is the configuration that is applied, without the preconditions; nil for an edit.
 	Apply map[string]any
 }
 
-// Config returns the configuration that is applied last; nil for none. An edit may follow it, by which fields are given up.
+// Config returns the configuration that is applied last; nil for none. An edit that gives up fields may follow it.
 func (p *Planned) Config() map[string]any {
 	for _, step := range slices.Backward(p.Steps) {
 		if step.Apply != nil {
@@ -50,7 +51,7 @@ func (p *Planned) Config() map[string]any {
 	return nil
 }
 
-// Moved returns the paths of the fields that change hands for a cause.
+// Moved returns the paths of the fields that change owners for a cause.
 func (p *Planned) Moved(cause Cause) (paths []string) {
 	for _, change := range p.Claims {
 		for _, field := range change.Fields {
@@ -71,10 +72,10 @@ func (p *Planned) Contested() []fieldpath.Path {
 	return ownership.Paths(p.Live, conflict.names)
 }
 
-// Plan returns what Applier.Sync would do if nothing was remembered of earlier requests. It is pure: it runs the same
-// procedure, but merges what would be sent into a copy of the object, by the API server's own code. Request.Live is the whole
-// object, of the writer's type or unstructured; State and Load are ignored. The request is not modified. The error tells that
-// something cannot be encoded, or does not fit the schema of the writer's target.
+// Plan returns what Applier.Sync would do with an empty request cache. It is pure: it runs the same procedure, but merges
+// its requests into a copy of the object, by the API server's own code. Request.Live is the whole object, of the writer's
+// type or unstructured; Plan ignores State and Load. It does not modify the request. The error reports that a value
+// cannot be encoded, or does not fit the schema of the writer's target.
 func Plan(w Writer, req Request) (*Planned, error) {
 	req.State, req.Load = nil, nil
 	return w.plan(req)

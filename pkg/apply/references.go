@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Reference is the state in which an intent was rendered from an object that its source refers to.
+// Reference is the state of an object that the source of an intent refers to, at the time when the intent was rendered.
 type Reference struct {
-	// Name tells the object from the others that intents for the same object refer to, such as configmap/corp-ca. It has no
-	// comma and no equals sign.
+	// Name identifies the object among those that intents for the same object refer to, such as configmap/corp-ca. It has
+	// no comma and no equals sign.
 	Name string
 	// UID of the object.
 	UID types.UID
-	// Generation of the object; 0 for kinds that have none, whose states are told apart by the resourceVersion.
+	// Generation of the object; 0 for kinds that have none, whose states differ by the resourceVersion.
 	Generation int64
 	// ResourceVersion of the object. Unlike generations, resource versions compare across an object that was deleted and
 	// created again.
 	ResourceVersion string
 }
 
-// String is the entry of the reference in the annotation.
+// String returns the entry of the reference in the annotation.
 func (r Reference) String() string {
 	return fmt.Sprintf("%s=%s/%d@%s", r.Name, r.UID, r.Generation, r.ResourceVersion)
 }
@@ -43,11 +43,11 @@ func (r Reference) newerThan(other Reference) bool {
 	return err == nil && order > 0
 }
 
-// References are the objects that the source of an intent refers to, one for each name. An annotation on the object that was
-// written records them, see Target.References; it changes together with the content, and when it lacks one of them.
+// References are the objects that the source of an intent refers to, one for each name. An annotation on the written
+// object records them, see Target.References. It changes together with the content, and when it lacks one of them.
 type References []Reference
 
-// String is the annotation's value: an entry for each reference, sorted by their names and joined by commas.
+// String returns the annotation's value: an entry for each reference, sorted by name and joined by commas.
 func (r References) String() string {
 	entries := make([]string, 0, len(r))
 	for _, reference := range r.sorted() {
@@ -60,8 +60,8 @@ func (r References) sorted() References {
 	return slices.SortedStableFunc(slices.Values(r), func(a, b Reference) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// ParseReferences reads the annotation's value; ok is false for anything that String does not write of one or more references
-// with different names.
+// ParseReferences parses the annotation's value. It returns false for any text that String does not return for one or
+// more references with different names.
 func ParseReferences(text string) (r References, ok bool) {
 	for entry := range strings.SplitSeq(text, ",") {
 		name, state, _ := strings.Cut(entry, "=")
@@ -125,8 +125,8 @@ func (r References) of(name string) (found Reference, known bool) {
 	return found, false
 }
 
-// Behind reports whether the object tells, by that annotation, of an older state of one of the references. A reference that only
-// the object or only the intent has is not compared.
+// Behind reports whether the object's annotation has an older state of one of the references. It does not compare a
+// reference that only the object or only the intent has.
 func (r References) Behind(live metav1.Object, annotation string) bool {
 	all, _ := referencesOf(live, annotation)
 	return slices.ContainsFunc(r, func(ours Reference) bool {
@@ -135,9 +135,9 @@ func (r References) Behind(live metav1.Object, annotation string) bool {
 	})
 }
 
-// Ahead returns the names of the references of which the object tells, by that annotation, of a newer state: of a later
-// generation of the same object, or of a later resourceVersion where the object has no generation or is another one. A
-// reference that only the object or only the intent has is not compared. Nil for none.
+// Ahead returns the names of the references for which the object's annotation has a newer state: a later generation of
+// the same object, or a later resourceVersion if the object has no generation or is another one. It does not compare a
+// reference that only the object or only the intent has. Nil for none.
 func (r References) Ahead(live metav1.Object, annotation string) (names []string) {
 	for _, o := range r.overtaken(live, annotation) {
 		names = append(names, o.written.Name)

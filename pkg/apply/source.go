@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Source is the object that an intent was rendered from, and what it refers to. The zero value is none. Annotations on the
-// object that was written record it, see Target.Source and Target.References; they change only together with the content.
+// Source is the object that an intent was rendered from, and its references. The zero value is none. Annotations on the
+// written object record it, see Target.Source and Target.References; they change only together with the content.
 type Source struct {
 	// UID of the source object.
 	UID types.UID
@@ -24,10 +24,11 @@ type Source struct {
 	References References
 }
 
-// String is the value of the annotation Target.Source, which has the source object alone.
+// String returns the value of the annotation Target.Source, which has only the source object.
 func (s Source) String() string { return fmt.Sprintf("%s/%d", s.UID, s.Generation) }
 
-// ParseSource reads the value of the annotation Target.Source; ok is false for anything that String does not write.
+// ParseSource parses the value of the annotation Target.Source. It returns false for any text that String does not
+// return.
 func ParseSource(text string) (s Source, ok bool) {
 	uid, number, found := strings.Cut(text, "/")
 	if !found || uid == "" {
@@ -56,13 +57,13 @@ func (s Source) staleAgainst(live metav1.Object, annotation string) bool {
 	return ok && written.UID == s.UID && written.Generation > s.Generation
 }
 
-// Ahead reports whether the object tells, by one of the annotations, of a newer generation of the source.
+// Ahead reports whether one of the object's annotations has a newer generation of the source.
 func (s Source) Ahead(live metav1.Object, annotations ...string) bool {
 	return slices.ContainsFunc(annotations, func(annotation string) bool { return s.staleAgainst(live, annotation) })
 }
 
-// Unlike returns what the object tells of its source, by that annotation, when that is neither this one nor an earlier
-// generation of it. It is empty where the object tells nothing else.
+// Unlike returns the source in the object's annotation if it is neither this source nor an earlier generation of it, or
+// an empty string.
 func (s Source) Unlike(live metav1.Object, annotation string) string {
 	if written, ok := sourceOf(live, annotation); ok && written.UID == s.UID && written.Generation <= s.Generation {
 		return ""

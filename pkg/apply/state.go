@@ -13,11 +13,12 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// State is what decides whether writers have work on an object. A cache keeps it in the object's place: it tells for each
-// writer what the writer owns, as a digest, and for all managers together whether anything about their claims has changed. The
-// object itself is read only where ownership is edited or explained, see Request.Load.
+// State decides whether writers have work on an object. A cache keeps it in place of the object. It has a digest of what
+// each writer owns, and shows whether the claims of any manager have changed. The object itself is read only to edit its
+// ownership or to explain a conflict, see Request.Load.
 type State struct {
-	// Object has the metadata of the object, and whatever else of it is kept. Its managedFields need not have their fields.
+	// Object has the metadata of the object, and any other part of it that the cache keeps. Its managedFields need not
+	// have their fields.
 	Object metav1.Object
 
 	// standing is that of ownership.Standing.
@@ -44,7 +45,7 @@ type claimState struct {
 	kept any
 }
 
-// Standing identifies who owns what of the object, see ownership.Standing.
+// Standing returns a fingerprint of the owners of the object's fields, see ownership.Standing.
 func (s *State) Standing() uint64 { return s.standing }
 
 func (s *State) claim(writer string) *claimState {
@@ -56,8 +57,8 @@ func (s *State) claim(writer string) *claimState {
 	return nil
 }
 
-// Reduce returns the state of an object as these writers see it, without State.Object. What is the same as before, which is
-// nil for an object that was not seen before, or as one of this applier's own writes has left it, is not worked out again.
+// Reduce returns the state of an object for these writers, without State.Object. Before is the earlier state, or nil.
+// Reduce does not compute again what has not changed since, or what one of this applier's own writes has left.
 func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
 	now := &State{standing: ownership.Standing(live, "")}
 	if before != nil && before.Object.GetUID() != live.GetUID() {

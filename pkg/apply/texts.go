@@ -34,8 +34,8 @@ func unstorable(status metav1.Status) bool {
 // the reason empty.
 const manyBudgets = "This pod has more than one PodDisruptionBudget"
 
-// BudgetInTheWay returns what keeps a pod from being evicted if its PodDisruptionBudgets do: the budget allows no
-// disruption now, or there is more than one.
+// BudgetInTheWay reports whether PodDisruptionBudgets keep a pod from being evicted, and returns the detail: the budget
+// allows no disruption now, or more than one budget selects the pod.
 func BudgetInTheWay(refusal error) (detail string, inTheWay bool) {
 	if cause, ok := apierrors.StatusCause(refusal, policyv1.DisruptionBudgetCause); ok {
 		return cause.Message, true

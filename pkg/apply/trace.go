@@ -19,8 +19,8 @@ import (
 // instrumentation is the name under which this package makes spans.
 const instrumentation = "github.com/freehold-dev/freehold/pkg/apply"
 
-// Names of the spans that there is one of for each request that is sent. They are children of the span in the context of
-// Applier.Sync or Applier.Delete; where there is none, or one that is not recorded, no span is made.
+// Names of the spans. Each request that is sent has one span. It is a child of the span in the context of Applier.Sync or
+// Applier.Delete; if there is none, or it is not recorded, no span is made.
 const (
 	// SpanApply is an apply.
 	SpanApply = "apply"
@@ -28,7 +28,7 @@ const (
 	SpanEdit = "edit managedFields"
 	// SpanDelete is a delete.
 	SpanDelete = "delete"
-	// SpanGet is a read of an object of which only the State was at hand.
+	// SpanGet is a read of an object of which the caller passed only the State.
 	SpanGet = "get"
 )
 
@@ -40,13 +40,13 @@ const (
 	AttributeObject = attribute.Key("freehold.object")
 	// AttributeKind is the kind of the object, as in StatefulSet.
 	AttributeKind = attribute.Key("freehold.kind")
-	// AttributeWriter is the field manager for whom the request is sent. A delete has none.
+	// AttributeWriter is the field manager that the request is for. A delete has none.
 	AttributeWriter = attribute.Key("freehold.writer")
 	// AttributeOutcome is created, applied, claimed, deleted or read, or for a refusal the outcome of its class, see Policy.
 	AttributeOutcome = attribute.Key("freehold.outcome")
-	// AttributeCode is the HTTP status of a refusal; absent where the API server has not answered.
+	// AttributeCode is the HTTP status of a refusal; it is absent if the API server has not answered.
 	AttributeCode = attribute.Key("http.response.status_code")
-	// AttributeResourceVersion is that of the object after the request, or as it was read.
+	// AttributeResourceVersion is the resourceVersion of the object after the request, or as it was read.
 	AttributeResourceVersion = attribute.Key("freehold.resource_version")
 )
 
@@ -94,8 +94,8 @@ func endRefused(span trace.Span, refusal error) {
 	span.End()
 }
 
-// RecordRefusal gives a span the outcome of a refusal, the code of the API server's answer, and the status Error with a
-// description that holds no value of a field, see Brief.
+// RecordRefusal sets on a span the outcome of a refusal, the code of the API server's answer, and the status Error with a
+// description that has no value of a field, see Brief.
 func RecordRefusal(span trace.Span, refusal error) {
 	span.SetAttributes(AttributeOutcome.String(Policies()[ClassOf(refusal)].Outcome))
 	var answer apierrors.APIStatus
@@ -108,8 +108,9 @@ func RecordRefusal(span trace.Span, refusal error) {
 // maxCauses is how many causes of a refusal Brief names.
 const maxCauses = 3
 
-// Brief tells of a refusal in one line that is fit for those who may not read the object: it has the names of objects,
-// managers and fields, but neither values nor the words of the API server, of policies and of webhooks, which quote them.
+// Brief returns a one-line description of a refusal for readers that may not read the object. It has the names of
+// objects, managers and fields, but no values and no messages of the API server, of policies or of webhooks, which quote
+// values.
 func Brief(refusal error) string {
 	brief := string(ClassOf(refusal))
 	if r, ok := errors.AsType[*Refusal](refusal); ok {

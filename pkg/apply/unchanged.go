@@ -3,8 +3,8 @@
 
 package apply
 
-// Unchanged reports whether an object is as the intent of a request wants it, as far as the request and what the applier remembers
-// tell: Sync would send nothing for its content. The request is not modified, and nothing is sent.
+// Unchanged reports whether an object already matches the intent of a request, as far as the request and the request
+// cache show: Sync would send nothing for its content. It does not modify the request, and sends nothing.
 func (a *Applier) Unchanged(w Writer, req Request) bool { return w.same(a.requests, req) }
 
 func (w *writer[L, A]) same(requests *requestCache, req Request) bool {

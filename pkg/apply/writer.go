@@ -40,66 +40,67 @@ type Writer interface {
 	plan(req Request) (*Planned, error)
 }
 
-// Request is one intent and the object that it is about.
+// Request is one intent and its object.
 type Request struct {
 	// Object to write.
 	Object ObjectRef
-	// Live is the object as it was seen last, unmodified and with its managedFields. Where only its State is at hand it is nil;
-	// an object with neither does not exist.
+	// Live is the object as it was last read, unmodified and with its managedFields. It is nil if the caller has only the
+	// State; an object with neither does not exist.
 	Live metav1.Object
-	// State is what is known of an object that is not at hand, and Load reads it. Load is called at most once, where ownership
-	// is edited or a conflict is to be explained.
+	// State is the reduced form of an object that the caller does not have, and Load reads the object. Load is called at
+	// most once, to edit its ownership or to explain a conflict.
 	State *State
 	Load  func(ctx context.Context) (metav1.Object, error)
-	// Config is the intent, of the type of the writer's target. The request takes it over: it is modified.
+	// Config is the intent, of the type of the writer's target. The request takes ownership of it, and modifies it.
 	Config runtime.ApplyConfiguration
-	// Source that the intent was rendered from; used by targets that stamp it.
+	// Source that the intent was rendered from. Targets with a source annotation use it.
 	Source Source
-	// SourceCurrent tells that the API server has confirmed, after Live was seen, that the source is at this generation and
-	// no newer one. So an object that tells of a newer one does not come from it, and the intent is not held back.
+	// SourceCurrent means that the API server has confirmed, after Live was read, that the source has no newer
+	// generation. So an object with a newer one in its annotation was not written from it, and the intent is not held
+	// back.
 	SourceCurrent bool
-	// ReferencesCurrent tells that the API server has confirmed, after Live was seen, that the references of the source are
-	// as the intent has them and no newer. So an object that tells of newer ones was not written from them, and the intent is
-	// not held back.
+	// ReferencesCurrent means that the API server has confirmed, after Live was read, that the references of the source
+	// have no newer state than in the intent. So an object with a newer one in its annotation was not written from it,
+	// and the intent is not held back.
 	ReferencesCurrent bool
-	// Confirm sends the intent even when the object is already so. That changes nothing; whether the API server accepts
-	// it tells whether the object is still the one that was seen.
+	// Confirm sends the intent even if the object already matches it. The apply changes nothing; the API server accepts
+	// it only if the object is still the one that was read.
 	Confirm bool
-	// Preserve, if set, may take values over into the intent from what the writer owns, where a difference is not worth a
-	// write: kept is what Target.Keep has returned. It changes want, which is Config or a copy of it, and must depend on
-	// nothing else.
+	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
+	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
+	// else.
 	Preserve func(want runtime.ApplyConfiguration, kept any)
-	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer
-	// may say so.
+	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer may set it.
 	LetGo bool
-	// Yield tells, by their paths, which fields the writer leaves to others. It does not name them, and those of them
-	// that it owns it gives up: their values stay. An object that does not exist is created with them. Nil for none.
+	// Yield reports, by its path, whether the writer leaves a field to others. The writer does not apply such a field,
+	// and gives it up if it owns it: the value stays. An object that does not exist is created with these fields. Nil for
+	// none.
 	Yield func(path fieldpath.Path) bool
-	// Aside is what the intent leaves out because others hold it, as SetAside has found it in Live; the rest is written.
-	// Whatever the API server still finds contested, Live does not show yet: that is ClassMoved. Nil means that one
-	// contested field holds the writer up.
+	// Aside is the part that the intent leaves out because others own it, as SetAside has found it in Live; the rest is
+	// written. If the API server still reports a conflict, Live does not show it yet: that is ClassMoved. Nil means that
+	// one contested field blocks the writer.
 	Aside *Aside
-	// Take tells which contested fields are taken from their owners. Nil for none.
+	// Take reports whether to take a contested field from its owner. Nil for none.
 	Take func(from ownership.Owner, path fieldpath.Path) bool
-	// Unset are the paths of fields that are to go, with all below them, although the writer never owned them: what the
-	// API server filled in for one member of a union, and what makes it refuse an intent that chooses another member; or
-	// what it filled in for another name of a field, which it would fill in again from there.
-	// Those that nobody owns are claimed first, so that the apply, which does not name them, removes them; one that
-	// somebody else owns is in conflict.
+	// Unset are the paths of fields to remove, with all below them, although the writer never owned them. Such a field is
+	// a default of the API server for one member of a union, which makes it refuse an intent that chooses another member;
+	// or a default for another name of a field, from which it would set the field again. Fields without an owner are
+	// claimed first, so that the apply, which does not name them, removes them. A field of another owner is a conflict.
 	Unset []string
-	// Inherit ends the claims of managers that are no more, before anything is applied. Nil for none.
+	// Inherit ends the claims of managers that no longer exist, before the apply. Nil for none.
 	Inherit *Inheritance
-	// Mine tells whether an object that is there, and of which the writer owns nothing, is the one that is meant: for
-	// example whether its controller is the source of the intent. One that is not is refused as ClassForeign, without a
-	// request; an apply would add to it otherwise. Nil means that any object of that name is the one.
+	// Mine reports whether an existing object of which the writer owns nothing is the right one: for example, whether its
+	// controller is the source of the intent. Otherwise the request is refused as ClassForeign, without a request; an
+	// apply would add to that object. Nil accepts any object of that name.
 	Mine func(live metav1.Object) bool
 }
 
-// Inheritance passes the claims of managers that are no more to others, see ownership.Inherit.
+// Inheritance passes the claims of managers that no longer exist to others, see ownership.Inherit.
 type Inheritance struct {
-	// From tells whose claims end.
+	// From reports whether the claims of an owner end.
 	From func(owner ownership.Owner) bool
-	// Heirs get their fields. The writer of the request is one of them as a rule; others are writers of the same object.
+	// Heirs get their fields. Usually the writer of the request is one of them; the others are writers of the same
+	// object.
 	Heirs []ownership.Heir
 }
 
@@ -110,8 +111,8 @@ type writer[L metav1.Object, A Configuration[A]] struct {
 	successions []succession
 }
 
-// NewWriter returns the writer of a registered field manager. It fails when the registry does not know the
-// manager for that kind: what is not registered has no claim and must not write.
+// NewWriter returns the writer of a registered field manager. It fails if the registry does not know the manager for that
+// kind, because an unregistered manager has no claim and must not write.
 func NewWriter[L metav1.Object, A Configuration[A]](
 	registry *fieldmanager.Registry, manager fieldmanager.Writer, target Target[L, A],
 ) (Writer, error) {
@@ -124,7 +125,7 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 	return &writer[L, A]{manager: manager, target: target, successions: successionsOf(registry, manager)}, nil
 }
 
-// MustNewWriter is NewWriter for managers that are written down by programmers: it panics where that fails.
+// MustNewWriter is NewWriter for managers that are fixed in the program: it panics if NewWriter fails.
 func MustNewWriter[L metav1.Object, A Configuration[A]](
 	registry *fieldmanager.Registry, manager fieldmanager.Writer, target Target[L, A],
 ) Writer {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// WriteTracker remembers the resourceVersions of an applier's own writes, so that a controller can wait until its
-// cache shows them. A controller that acts on a cache older than its own last write would take its own change
-// for a foreign one (KEP-5647).
+// WriteTracker records the resourceVersions of an applier's own writes, so that a controller can wait until its cache
+// shows them. A controller that acts on a cache older than its own last write would mistake its own change for a foreign
+// one (KEP-5647).
 type WriteTracker struct {
 	mu       sync.Mutex
 	versions map[ObjectRef]string
@@ -34,7 +34,7 @@ func (w *WriteTracker) forget(ref ObjectRef) {
 	delete(w.versions, ref)
 }
 
-// Seen tells whether a cache that has reached the resourceVersion shows our last write of the object. A
+// Seen reports whether a cache that has reached the resourceVersion shows the applier's last write of the object. A
 // version that cannot be compared counts as reached: waiting for it would never end.
 func (w *WriteTracker) Seen(ref ObjectRef, cacheVersion string) bool {
 	w.mu.Lock()
@@ -50,17 +50,18 @@ func (w *WriteTracker) Seen(ref ObjectRef, cacheVersion string) bool {
 	return true
 }
 
-// Store has the objects of a cache: a cache.Store of client-go.
+// Store has the objects of a cache, such as a cache.Store of client-go.
 type Store interface {
 	// GetByKey returns the object of a key, NAMESPACE/NAME or NAME, if there is one.
 	GetByKey(key string) (item any, exists bool, err error)
-	// LastStoreSyncResourceVersion is the version that the store has reached. That of an informer may be ahead of it.
+	// LastStoreSyncResourceVersion returns the version that the store has reached. The version of its informer may be
+	// ahead of it.
 	LastStoreSyncResourceVersion() string
 }
 
-// GetCurrent returns an object as the store of an informer shows it, for Request.Live: nil when it shows none. While the store
-// does not show this applier's own last write of the object, current is false: end the pass, since the event of that
-// write begins the next. The informer has to leave the objects as they are, with their managedFields.
+// GetCurrent returns an object from the store of an informer, for Request.Live, or nil if the store does not have it.
+// Current is false while the store does not show this applier's own last write of the object: end the pass then, because
+// the event of that write starts the next. The informer must not modify the objects; they need their managedFields.
 func (a *Applier) GetCurrent(ref ObjectRef, store Store) (live metav1.Object, current bool, err error) {
 	// The version before the object: the store may become newer in between, but never older.
 	if !a.written.Seen(ref, store.LastStoreSyncResourceVersion()) {
