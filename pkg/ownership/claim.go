@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Claim gives the holder those of the fields that nobody owns, such as what the API server has filled in by itself. It
-// returns nil when each of them has an owner. A holder that then applies an intent without them removes them.
+// Claim gives the holder those of the fields that have no owner, such as defaults of the API server. It returns nil if
+// each of them has an owner. If the holder then applies an intent without them, the API server removes them.
 func Claim(obj metav1.Object, holder Holder, now time.Time, fields *fieldpath.Set) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {

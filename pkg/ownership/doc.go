@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership reads managedFields: who owns a field, what a manager owns, and whether either has
-// changed since it was last looked at.
+// Package ownership reads and edits managedFields: it returns the owners of a field and the fields of a manager, reports
+// whether either has changed, and makes the patches that transfer, release or restore a claim.
 //
-// It works on any object of any kind, knows nothing of Freehold's own, and sends no requests.
+// It works on objects of any kind, does not depend on Freehold's own kinds, and sends no requests.
 package ownership

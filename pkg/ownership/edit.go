@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// BeforeFirstApply is the manager to whom the API server gives what an object had before its first apply, when
-// nobody owns anything of it.
+// BeforeFirstApply is the manager to which the API server assigns the existing fields of an object without owners at the
+// object's first apply.
 const BeforeFirstApply = "before-first-apply"
 
-// Holder is a manager that owns, or is to own, fields by apply.
+// Holder is a manager that owns, or will own, fields by apply.
 type Holder struct {
 	// Manager is the name of the field manager.
 	Manager string
 	// Subresource through which it applies; empty for the object itself.
 	Subresource string
-	// APIVersion that its field paths are of, such as apps/v1.
+	// APIVersion of its field paths, such as apps/v1.
 	APIVersion string
 }
 
@@ -32,23 +32,24 @@ type Holder struct {
 type Moved struct {
 	// Path of the field.
 	Path string
-	// From is who held the field; the zero Owner where nobody did.
+	// From is the owner of the field before the edit; the zero Owner if it had none.
 	From Owner
 }
 
 // Edit is a change of an object's managedFields. It changes no value of the object.
 type Edit struct {
-	// Moved are the fields that change hands, at least one.
+	// Moved are the fields that change owners, at least one.
 	Moved []Moved
 
 	entries []metav1.ManagedFieldsEntry
 }
 
-// Patch returns the edit as a JSON patch (RFC 6902) that the API server refuses, with a conflict, when the object is
-// not the one that was looked at any more.
+// Patch returns the edit as a JSON patch (RFC 6902). The API server refuses the patch, with a conflict, if the object has
+// changed since it was read.
 func (e *Edit) Patch(obj metav1.Object) ([]byte, error) { return PatchEntries(obj, e.entries) }
 
-// PatchEntries returns a JSON patch that gives an object these managedFields, guarded as Edit.Patch is.
+// PatchEntries returns a JSON patch that sets the managedFields of an object to these entries, with the same guards as
+// Edit.Patch.
 func PatchEntries(obj metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
 	if obj.GetResourceVersion() == "" || obj.GetUID() == "" {
 		return nil, errors.New("an object without UID and resourceVersion cannot be guarded against changes")
@@ -69,8 +70,8 @@ func PatchEntries(obj metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byt
 	})
 }
 
-// Patched returns a copy of an object with the managedFields that a patch of Edit.Patch or PatchEntries gives it. The object may
-// be nil for a nil patch, which leaves everything as it is.
+// Patched returns a copy of an object with the managedFields of a patch by Edit.Patch or PatchEntries. The object may be
+// nil for a nil patch, which changes nothing.
 func Patched(obj *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	var operations []struct {
 		Path  string          `json:"path"`
@@ -98,8 +99,8 @@ func Patched(obj *unstructured.Unstructured, patch []byte) (*unstructured.Unstru
 	return obj, nil
 }
 
-// Release makes the holder give up the fields for which give returns true. Their values stay, and whoever else owns
-// them goes on doing so. It returns nil when the holder owns none of them.
+// Release makes the holder give up the fields for which give returns true. Their values stay, and so do their other
+// owners. It returns nil if the holder owns none of them.
 func Release(obj metav1.Object, holder Holder, give func(path fieldpath.Path) bool) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
@@ -114,8 +115,8 @@ func Release(obj metav1.Object, holder Holder, give func(path fieldpath.Path) bo
 	return d.edit()
 }
 
-// Transfer gives the holder the fields for which take returns true, from every other manager that owns them. It
-// returns nil when nobody else owns any of them.
+// Transfer gives the holder the fields for which take returns true, from every other manager that owns them. It returns
+// nil if no other manager owns any of them.
 func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner Owner, path fieldpath.Path) bool) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
@@ -138,14 +139,14 @@ func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner O
 	return d.edit()
 }
 
-// Restore gives a holder that has lost its claim the fields of the claim that the object has: when managedFields were
-// reset, or when something wrote the object anew from a copy, such as a tool that restores backups. The mark is a
-// field that nobody but the holder writes, so whoever owns it got it, and everything else, from a copy; from these
-// managers the fields of the claim are taken, and from no others.
+// Restore gives a holder that has lost its claim the fields of the claim that the object has: after managedFields were
+// reset, or after a tool wrote the whole object from a copy, such as a backup. The mark is a field that only the holder
+// writes, so its current owner got it, and everything else, from a copy. Restore takes the fields of the claim from these
+// managers only.
 //
-// All is every field of the object that can be owned. If nobody owns anything, what is left of it is given to
-// BeforeFirstApply, as the API server does at a first apply: a field without an owner would never go away. The status
-// is left out, which is for others to apply.
+// All is every field of the object that can be owned. If the object has no owners at all, Restore gives its other fields
+// to BeforeFirstApply, as the API server does at a first apply: a field without an owner could never be removed. It
+// leaves out the status, which other managers apply.
 func Restore(obj metav1.Object, holder Holder, now time.Time, mark fieldpath.Path, claim, all *fieldpath.Set) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
@@ -273,7 +274,7 @@ func (d *draft) edit() (*Edit, error) {
 	return e, nil
 }
 
-// Select returns the members of a set whose paths are wanted.
+// Select returns the members of a set for which want returns true.
 func Select(set *fieldpath.Set, want func(path fieldpath.Path) bool) *fieldpath.Set {
 	found := &fieldpath.Set{}
 	set.Iterate(func(path fieldpath.Path) {

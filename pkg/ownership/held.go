@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// HeldBy returns the fields that the managers hold, all together, for which by returns true, but for those for which want
-// returns false. By is asked for each entry, with its owner, before the entry is read.
+// HeldBy returns the union of the fields of the managers for which by returns true, without those for which want returns
+// false. It calls by for each entry, with its owner, before it decodes the entry.
 func HeldBy(obj metav1.Object, by func(entry *metav1.ManagedFieldsEntry, owner Owner) bool, want func(path fieldpath.Path) bool) (*fieldpath.Set, error) {
 	held := &fieldpath.Set{}
 	entries := obj.GetManagedFields()
@@ -29,8 +29,8 @@ func HeldBy(obj metav1.Object, by func(entry *metav1.ManagedFieldsEntry, owner O
 	return held, nil
 }
 
-// Alone returns the leaves of a set that others hold and a manager, by its applies to the subresource, does not. Keys of
-// list items are not among them: they have no value of their own.
+// Alone returns the leaves of a set that other managers own and that a manager, by its applies to the subresource, does
+// not. It excludes keys of list items: they have no value of their own.
 func Alone(obj metav1.Object, held *fieldpath.Set, manager, subresource string) (*fieldpath.Set, error) {
 	own, err := Fields(ApplyEntry(obj, manager, subresource))
 	if err != nil {
@@ -39,7 +39,7 @@ func Alone(obj metav1.Object, held *fieldpath.Set, manager, subresource string) 
 	return Select(held.Leaves(), func(path fieldpath.Path) bool { return !own.Has(path) && !IsKey(path) }), nil
 }
 
-// IsKey reports whether a field is one by which an item of a list is told from others.
+// IsKey reports whether a field is a key of a list item.
 func IsKey(path fieldpath.Path) bool {
 	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
 		return false

@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Heir is a holder to whom fields pass from managers that are no more.
+// Heir is a holder that inherits fields from managers that no longer exist.
 type Heir struct {
 	Holder
-	// Covers tells which fields it inherits. They are those of entries of its own subresource.
+	// Covers reports whether the heir inherits a field. The fields are those of entries of its own subresource.
 	Covers func(path fieldpath.Path) bool
 }
 
-// Inherit ends the claims of the managers for which from returns true: each of their fields passes to the heirs that
-// cover it, and what no heir covers is nobody's any more. It returns nil when these managers own nothing.
+// Inherit ends the claims of the managers for which from returns true. Each of their fields passes to the heirs that
+// cover it; a field that no heir covers loses its owner. It returns nil if these managers own nothing.
 //
-// An heir that does not apply a field which it alone has inherited removes it; so cover what is to go as well as what is
-// to stay, and leave out what others may have.
+// An heir that does not apply a field which only it has inherited removes that field. So cover the fields to remove as
+// well as those to keep, and leave out the fields that others may own.
 func Inherit(obj metav1.Object, now time.Time, from func(owner Owner) bool, heirs ...Heir) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {
@@ -55,8 +55,8 @@ func Inherit(obj metav1.Object, now time.Time, from func(owner Owner) bool, heir
 	return d.edit()
 }
 
-// Rename makes what a holder owns another manager's, who writes by the operation, through the same subresource and in the same
-// version: as if that manager had written it now. It returns nil when the holder owns nothing.
+// Rename passes the fields of a holder to another manager that writes by the operation, through the same subresource and
+// in the same version, as if that manager had written it now. It returns nil if the holder owns nothing.
 func Rename(obj metav1.Object, holder Holder, to string, operation metav1.ManagedFieldsOperationType, now time.Time) (*Edit, error) {
 	d, err := open(obj)
 	if err != nil {

@@ -5,11 +5,11 @@ package ownership
 
 import "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-// Left returns the members of a set that can be left to others: those for which leave returns true, but for what the
-// members that stay need. Those need everything above them, and the keys of the list items that they are in.
+// Left returns the members of a set that can be left to others: those for which leave returns true, except what the
+// remaining members need. These need their parents, and the keys of the list items that contain them.
 //
-// The set is to have what a manager owns and what it wants besides: what it then gives up of the one is what it stops to
-// name of the other. A field that was named no more and not given up would be removed from the object.
+// The set must contain both what a manager owns and what it wants: then the manager gives up exactly the fields that it
+// no longer applies. An apply would remove a field from the object that the manager no longer names but has not given up.
 func Left(fields *fieldpath.Set, leave func(path fieldpath.Path) bool) *fieldpath.Set {
 	left, needed := &fieldpath.Set{}, &fieldpath.Set{}
 	fields.Iterate(func(path fieldpath.Path) {
@@ -30,8 +30,8 @@ func Left(fields *fieldpath.Set, leave func(path fieldpath.Path) bool) *fieldpat
 	return left.Difference(needed)
 }
 
-// Cut returns what to remove from an object with these fields so that those go that are left: they themselves, and the
-// structs that would be empty then. An empty struct is a field that is named.
+// Cut returns the fields to remove from an object with the given fields, so that the left ones are removed: the left
+// fields and the structs that would then be empty. An apply would own an empty struct.
 func Cut(fields, left *fieldpath.Set) *fieldpath.Set {
 	leads, cut := &fieldpath.Set{}, &fieldpath.Set{}
 	fields.Difference(left).Iterate(func(path fieldpath.Path) {

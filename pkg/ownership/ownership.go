@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Owner is one manager's hold on a field, as managedFields tell it.
+// Owner is one manager's claim on a field, as managedFields record it.
 type Owner struct {
 	// Manager is the name of the field manager.
 	Manager string
@@ -24,11 +24,11 @@ type Owner struct {
 	Operation metav1.ManagedFieldsOperationType
 	// Subresource through which the manager wrote, such as scale; empty for the object itself.
 	Subresource string
-	// Since is when the manager's entry last changed; zero when the object does not tell.
+	// Since is when the manager's entry last changed; zero if the object does not show it.
 	Since time.Time
 }
 
-// String names the owner as the API server's conflict messages do.
+// String returns the owner as the API server's conflict messages name it.
 func (o Owner) String() string {
 	if o.Subresource != "" {
 		return fmt.Sprintf("%q with subresource %q", o.Manager, o.Subresource)
@@ -36,15 +36,15 @@ func (o Owner) String() string {
 	return fmt.Sprintf("%q", o.Manager)
 }
 
-// Applies reports whether this is what the manager owns by its own applies to the subresource ("" is the object itself).
-// An update under the same name, or an apply through another subresource, is a claim of its own, and in conflict with it
-// as that of any other manager.
+// Applies reports whether this is the manager's claim by its own applies to the subresource ("" is the object itself). An
+// update under the same name, or an apply through another subresource, is a separate claim, and conflicts with it like
+// that of any other manager.
 func (o Owner) Applies(manager, subresource string) bool {
 	return o.Manager == manager && o.Operation == metav1.ManagedFieldsOperationApply && o.Subresource == subresource
 }
 
-// ApplyEntry returns the entry of a manager that applies to the subresource ("" is the object itself), or nil
-// when the manager owns nothing by apply.
+// ApplyEntry returns the managedFields entry of a manager that applies to the subresource ("" is the object itself), or
+// nil if the manager owns nothing by apply.
 func ApplyEntry(obj metav1.Object, manager, subresource string) *metav1.ManagedFieldsEntry {
 	entries := obj.GetManagedFields()
 	for i := range entries {
@@ -66,7 +66,8 @@ const (
 	longestRemembered = 8 << 10
 )
 
-// Fields returns the fields of an entry, which must not be modified. An entry without fields has the empty set.
+// Fields returns the fields of an entry, which must not be modified. It returns the empty set for an entry without
+// fields.
 func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
 	if entry == nil || entry.FieldsV1 == nil {
@@ -85,11 +86,10 @@ func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// Owners returns every manager that holds just this field, in the order of managedFields. The path is in the
-// notation of structured-merge-diff, which conflict causes use too, for example
-// .spec.template.spec.containers[name="mcp"].image. Something atomic, such as a container's args, is held as a
-// whole and under its own path; managers that hold fields below the path do not count. Entries that cannot be
-// read are passed over.
+// Owners returns every manager that owns exactly this field, in the order of managedFields. The path is in the notation
+// of structured-merge-diff, which conflict causes use too, for example .spec.template.spec.containers[name="mcp"].image.
+// An atomic field, such as a container's args, has owners only as a whole and under its own path. Managers that own
+// fields below the path do not count. Owners skips unreadable entries.
 func Owners(obj metav1.Object, path string) []Owner {
 	var owners []Owner
 	entries := obj.GetManagedFields()
@@ -114,7 +114,7 @@ func owner(e *metav1.ManagedFieldsEntry) Owner {
 	return o
 }
 
-// Paths returns the fields that managers hold and that are wanted, each once.
+// Paths returns the fields that managers own and for which wanted returns true, each once.
 func Paths(obj metav1.Object, wanted func(path fieldpath.Path) bool) (paths []fieldpath.Path) {
 	found := &fieldpath.Set{}
 	entries := obj.GetManagedFields()
@@ -138,10 +138,10 @@ func holds(set *fieldpath.Set, path string) bool {
 // seed makes fingerprints comparable within one process and no further.
 var seed = maphash.MakeSeed()
 
-// Fingerprint identifies what an entry owns. It changes exactly when another writer takes or removes a field
-// of this entry, or when the manager itself applies something else; neither a foreign write to other fields
-// nor a second owner of the same values changes it. Fingerprints are comparable within one process.
-// A nil entry has the fingerprint 0.
+// Fingerprint returns a number that identifies the fields of an entry. It changes exactly when another writer takes or
+// removes a field of the entry, or when the manager itself applies other fields. A foreign write to other fields, or a
+// second owner of the same values, does not change it. Fingerprints are comparable within one process. A nil entry has
+// the fingerprint 0.
 func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
 	if entry == nil {
 		return 0
@@ -152,11 +152,11 @@ func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
 	return h.Sum64()
 }
 
-// Settled identifies what a manager owns of an object by its applies to the subresource, and the values that it was seen
-// with, as far as an object tells of them without being compared: by its generation, which moves with the spec, and by
-// the labels, annotations, finalizers and owner references. The entry alone is not enough, since a value can be changed
-// and the entry put back as it was. A kind without a generation, and a status, tell by the resourceVersion. Labels and
-// annotations that the manager does not own make no difference. Comparable within one process.
+// Settled returns a number that identifies what a manager owns of an object by its applies to the subresource, and the
+// values of these fields, as far as the object shows them without a comparison: by its generation, which changes with the
+// spec, and by the labels, annotations, finalizers and owner references. The entry alone is not enough, because a writer
+// can change a value and restore the entry. For a kind without a generation, and for a status, the resourceVersion
+// counts. Labels and annotations that the manager does not own make no difference. Comparable within one process.
 func Settled(obj metav1.Object, manager, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -168,9 +168,10 @@ func Settled(obj metav1.Object, manager, subresource string) uint64 {
 	return h.Sum64()
 }
 
-// Standing identifies who owns what of an object, when they last wrote, and the values as Settled tells of them. A refused
-// apply can succeed only after it has changed. It does not change with the object's status, nor with what is written
-// along with that, but for those who apply to the status. Comparable within one process.
+// Standing returns a number that identifies which manager owns which fields of an object, when each last wrote, and the
+// values as in Settled. A refused apply can succeed only after it has changed. It does not change with the object's
+// status or with what is written together with the status, except for managers that apply to the status. Comparable
+// within one process.
 func Standing(obj metav1.Object, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -8,10 +8,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // managedFieldsPath is what Moved names when an entry as a whole is repaired.
 const managedFieldsPath = ".metadata.managedFields"
 
-// Repair makes managedFields readable again: entries of one manager, operation and subresource become one that owns what
-// each of them did, and an entry that cannot be read is dropped. As long as there is such an entry, the API server
-// answers every apply with an error, and it drops all entries at the next update. Moved tells of each entry that is
-// folded or dropped. Repair returns nil when there is none.
+// Repair makes managedFields readable again. It joins the entries of one manager, operation and subresource into one,
+// which owns the fields of all of them, and drops an unreadable entry. With such an entry, the API server answers every
+// apply with an error, and drops all entries at the next update. Moved has each entry that is joined or dropped. Repair
+// returns nil if there is none.
 func Repair(obj metav1.Object) (*Edit, error) {
 	d := &draft{}
 	places := map[metav1.ManagedFieldsEntry]int{}
