@@ -7,23 +7,23 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Claim is the part of an object that a writer may own: everything at or below the paths in Within, but
-// nothing at or below those in Except.
+// Claim is the part of an object that a writer may own: everything at or below the paths in Within, except everything at
+// or below those in Except.
 type Claim struct {
 	Within []fieldpath.Path
 	Except []fieldpath.Path
 }
 
-// Within returns the claim of everything at or below some paths.
+// Within returns the claim to everything at or below the paths.
 func Within(paths ...fieldpath.Path) Claim { return Claim{Within: paths} }
 
-// Path builds a path from field names (string), map keys (*value.FieldList, see fieldpath.KeyByFields) and
-// set values (value.Value). It panics on anything else: claims are written down by programmers.
+// Path builds a path from field names (string), map keys (*value.FieldList, see fieldpath.KeyByFields) and set values
+// (value.Value). It panics on any other type, because programs define claims in code.
 func Path(parts ...any) fieldpath.Path {
 	return fieldpath.MakePathOrDie(parts...)
 }
 
-// Covers tells whether the claim includes the path.
+// Covers reports whether the claim includes the path.
 func (c Claim) Covers(path fieldpath.Path) bool {
 	return anyPrefixOf(c.Within, path) && !anyPrefixOf(c.Except, path)
 }
@@ -50,7 +50,7 @@ func (c Claim) leadsTo(path fieldpath.Path) bool {
 	return false
 }
 
-// Overlaps tells whether some path is covered by both claims.
+// Overlaps reports whether both claims cover some path.
 func (c Claim) Overlaps(other Claim) bool {
 	// If any path is in both, then so is the longer of the two Within paths above it, unless an exception
 	// cuts that one out, and with it everything below.

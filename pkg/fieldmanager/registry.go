@@ -13,24 +13,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// MaxNameLength is the longest manager name that the API server takes, in bytes
-// (apimachinery's validation of ApplyOptions.fieldManager).
+// MaxNameLength is the longest manager name that the API server accepts, in bytes (apimachinery's validation of
+// ApplyOptions.fieldManager).
 const MaxNameLength = 128
 
-// Writer is one field manager's part in one kind of object.
+// Writer is the part that one field manager has in one kind of object.
 type Writer struct {
-	// Name is the field manager, as it stands in managedFields, in audit logs and in metrics.
+	// Name is the field manager, as in managedFields, audit logs and metrics.
 	Name string
-	// Kind of object written.
+	// Kind of object that it writes.
 	Kind schema.GroupKind
-	// Object tells several objects of one kind apart that have different writers, such as two ConfigMaps;
-	// empty where there is only one.
+	// Object distinguishes several objects of one kind that have different writers, such as two ConfigMaps; empty if the
+	// kind has only one.
 	Object string
-	// Subresource written, such as status; empty for the object itself.
+	// Subresource that it writes, such as status; empty for the object itself.
 	Subresource string
 	// Claim is what the writer may own. A writer with an empty claim owns nothing: it edits managedFields.
 	Claim Claim
-	// Summary says what is claimed, in words, for the documentation.
+	// Summary describes the claim in words, for the documentation.
 	Summary string
 	// Formerly are the field managers that had the claim, or a part of it, in earlier releases: names that the writer had, and other
 	// writers from which fields have moved to this one. What they own of it by apply passes to the writer, see Registry.Passes.
@@ -42,9 +42,8 @@ type Registry struct {
 	writers []Writer
 }
 
-// Register adds a writer. It fails when the name is not one the API server accepts, when the same name
-// already writes the same object and subresource, or when another writer of that object and subresource
-// claims one of its fields.
+// Register adds a writer. It fails if the API server does not accept the name, if the same name already writes the same
+// object and subresource, or if another writer of that object and subresource claims one of its fields.
 func (r *Registry) Register(w Writer) error {
 	if err := validateName(w.Name); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (r *Registry) Register(w Writer) error {
 	return nil
 }
 
-// MustRegister is Register for tables written down by programmers: it panics on an error.
+// MustRegister is Register for writers that are fixed in the program: it panics on an error.
 func (r *Registry) MustRegister(writers ...Writer) {
 	for _, w := range writers {
 		if err := r.Register(w); err != nil {
@@ -84,7 +83,7 @@ func (r *Registry) MustRegister(writers ...Writer) {
 	}
 }
 
-// Writer returns the writer of a name for a kind and subresource.
+// Writer returns the writer with a name for a kind and subresource, and reports whether it is registered.
 func (r *Registry) Writer(name string, kind schema.GroupKind, subresource string) (Writer, bool) {
 	for _, w := range r.writers {
 		if w.Name == name && w.Kind == kind && w.Subresource == subresource {

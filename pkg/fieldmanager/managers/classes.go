@@ -5,26 +5,26 @@ package managers
 
 import "strings"
 
-// ManagerClass is a kind of field manager. Names of managers are free text; metrics need a small set.
+// ManagerClass is a class of field managers. Names of managers are free text, and metrics need a small set.
 type ManagerClass string
 
 const (
-	// ClassKubectl is a human with kubectl.
+	// ClassKubectl is a user with kubectl.
 	ClassKubectl ManagerClass = "kubectl"
-	// ClassScaler is whatever else writes the scale subresource, such as an HorizontalPodAutoscaler or KEDA, or changes
-	// resources, such as a VerticalPodAutoscaler.
+	// ClassScaler is any other client that writes the scale subresource, such as a HorizontalPodAutoscaler or KEDA, or
+	// that changes resources, such as a VerticalPodAutoscaler.
 	ClassScaler ManagerClass = "scaler"
-	// ClassGitOps is a tool that keeps a cluster as a repository says.
+	// ClassGitOps is a tool that keeps a cluster in line with a repository.
 	ClassGitOps ManagerClass = "gitops"
 	// ClassToolHive is ToolHive's own operator, or its proxyrunner.
 	ClassToolHive ManagerClass = "toolhive"
 	// ClassKubernetes is a component of the control plane, or the API server itself.
 	ClassKubernetes ManagerClass = "kubernetes"
-	// ClassFreehold is another writer of Freehold's.
+	// ClassFreehold is another of Freehold's writers.
 	ClassFreehold ManagerClass = "freehold"
-	// ClassOther is anybody else.
+	// ClassOther is any other manager.
 	ClassOther ManagerClass = "other"
-	// ClassUnknown is nobody whom the object names.
+	// ClassUnknown means that the object names no manager.
 	ClassUnknown ManagerClass = "unknown"
 )
 

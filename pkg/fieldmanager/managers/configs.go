@@ -18,16 +18,17 @@ type Config struct {
 	schema.GroupVersionKind
 	// Resource is the plural name in the API.
 	Resource string
-	// Finalizer is the one that holds objects of the kind until nothing refers to them. It is ToolHive's.
+	// Finalizer holds objects of the kind until nothing refers to them. ToolHive defines it.
 	Finalizer string
 }
 
-// GroupVersionResource names the kind in requests.
+// GroupVersionResource returns the resource of the kind for requests.
 func (c *Config) GroupVersionResource() schema.GroupVersionResource {
 	return c.GroupVersion().WithResource(c.Resource)
 }
 
-// IsGroup reports whether the kind is MCPGroup, which others refer to and which is no configuration: nothing holds its deletion.
+// IsGroup reports whether the kind is MCPGroup. Other kinds refer to it, and it is no configuration: nothing holds its
+// deletion.
 func (c *Config) IsGroup() bool { return c.Kind == v1beta1.MCPGroupKind }
 
 // Configs returns the kinds that MCPServers refer to.
@@ -46,7 +47,7 @@ func Configs() []Config {
 	}
 }
 
-// ConfigOf returns the row of a kind that MCPServers refer to; nil for another kind.
+// ConfigOf returns the row of a kind that MCPServers refer to, or nil for another kind.
 func ConfigOf(kind schema.GroupKind) *Config {
 	for _, config := range Configs() {
 		if config.GroupKind() == kind {

@@ -14,8 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
-// Names of Freehold's field managers. One writer, one name: two writers that shared a name would replace
-// each other's fields without a conflict.
+// Names of Freehold's field managers. Each writer has its own name: two writers with one name would replace each other's
+// fields without a conflict.
 const (
 	Finalizer       = "freehold-finalizer"
 	Status          = "freehold-status"
@@ -28,11 +28,11 @@ const (
 	Backend         = "freehold-backend"
 	BackendReplicas = "freehold-backend-replicas"
 	Service         = "freehold-service"
-	// ConfigFinalizer, ConfigStatus and GroupStatus write what MCPServers refer to, see Configs.
+	// ConfigFinalizer, ConfigStatus and GroupStatus write the objects that MCPServers refer to, see Configs.
 	ConfigFinalizer = "freehold-config-finalizer"
 	ConfigStatus    = "freehold-config-status"
 	GroupStatus     = "freehold-group-status"
-	// Ownership owns no field. It is the name under which managedFields themselves are edited.
+	// Ownership owns no field. It is the name under which Freehold edits managedFields.
 	Ownership = "freehold-ownership"
 )
 
@@ -48,7 +48,7 @@ var (
 	RoleBinding    = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
-// CountsReplicas tells whether a writer writes the number of replicas of a workload that another one makes.
+// CountsReplicas reports whether a writer writes only the number of replicas of a workload that another writer creates.
 func CountsReplicas(writer string) bool { return writer == ProxyReplicas || writer == BackendReplicas }
 
 // Registry returns a new registry of all of Freehold's writers.

@@ -10,10 +10,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
-// Plugin is the field manager of kubectl freehold. It acts for the user who runs it, and is none of the operator's.
+// Plugin is the field manager of kubectl freehold. It acts for the user who runs it, and is not one of the operator's
+// managers.
 const Plugin = "kubectl-freehold"
 
-// PluginWriter returns what kubectl freehold writes. It is not in the Registry, which has the operator's writers.
+// PluginWriter returns the writer of kubectl freehold. The Registry, which has the operator's writers, does not have it.
 func PluginWriter() fieldmanager.Writer {
 	return fieldmanager.Writer{
 		Name: Plugin, Kind: MCPServer, Summary: "the annotations " + v1beta1.AnnotationTake + " and " + v1beta1.AnnotationYield,
@@ -24,9 +25,9 @@ func PluginWriter() fieldmanager.Writer {
 	}
 }
 
-// HandbackWriters returns what kubectl freehold owns while it hands MCPServers back to ToolHive: of each object what
-// the operator's writers may own, until it has passed that on in the same run. It applies with its own name, and without
-// force, what ToolHive needs to be otherwise. They are not in the Registry either.
+// HandbackWriters returns the writers of kubectl freehold while it hands MCPServers back to ToolHive. For each object,
+// they may own what the operator's writers may own, until the plugin has passed that on in the same run. It applies under
+// its own name, and without force, the changes that ToolHive needs. The Registry does not have these writers either.
 func HandbackWriters() []fieldmanager.Writer {
 	type target struct {
 		kind        schema.GroupKind
