@@ -1,8 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fieldowners tells of an object, line by line and field by field, who owns it.
+// Package fieldowners returns the owners of an object's lines and fields.
 //
-// It works on any object of any kind and is pure: it sends no request and reads no clock. How the answer is shown is
-// the business of others.
+// It works on objects of any kind and is pure: it sends no request and reads no clock. It does not print; its callers do.
 package fieldowners

@@ -18,13 +18,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Report is who owns what of one object.
+// Report lists the owners of an object's lines and fields.
 type Report struct {
-	// APIVersion, Kind, Namespace and Name of the object. A namespace is not always there.
+	// APIVersion, Kind, Namespace and Name of the object. The namespace may be empty.
 	APIVersion, Kind, Namespace, Name string
-	// Entries are the object's managedFields: Freehold's first, then those of users, then the system's, by name.
+	// Entries are the object's managedFields: Freehold's first, then those of users, then the system's, each sorted by
+	// name.
 	Entries []Entry
-	// Fields of the object, in the order of its lines. Fields that have others below them are among them.
+	// Fields of the object, in the order of its lines, including fields that have others below them.
 	Fields []Field
 	// Lines of the object as YAML, without its managedFields.
 	Lines []Line
@@ -33,11 +34,11 @@ type Report struct {
 // Entry is one entry of managedFields: a manager that writes by one operation, through one subresource.
 type Entry struct {
 	ownership.Owner
-	// APIVersion that the entry's paths are of.
+	// APIVersion of the entry's paths.
 	APIVersion string
-	// Side that the manager is on.
+	// Side of the manager.
 	Side Side
-	// Set of the fields that it holds.
+	// Set of the fields that the manager owns.
 	Set *fieldpath.Set
 }
 
@@ -45,17 +46,17 @@ type Entry struct {
 type Field struct {
 	// Path in the notation of structured-merge-diff, such as .spec.template.spec.containers[name="mcp"].image.
 	Path string
-	// Location is the same as a path.
+	// Location is the path in parsed form.
 	Location fieldpath.Path
-	// Value of a field that has none below it.
+	// Value of a field that has no fields below it.
 	Value any
-	// Leaf tells that no field is below it.
+	// Leaf reports that the field has no fields below it.
 	Leaf bool
-	// Owners are the places, in Entries, of those who own the field.
+	// Owners are the indexes, in Entries, of the managers that own the field.
 	Owners []int
-	// Whole is the path of the atomic field that this one is a part of; who owns that owns the part. Empty for none.
+	// Whole is the path of the atomic field that contains this one; its owners own the part as well. Empty for none.
 	Whole string
-	// State tells why there is no owner, or that there are some.
+	// State reports whether the field has owners, and why not.
 	State State
 }
 
@@ -63,13 +64,14 @@ type Field struct {
 type State string
 
 const (
-	// Owned by somebody.
+	// Owned means that the field has an owner.
 	Owned State = "Owned"
-	// Container of fields that are owned; itself it is not.
+	// Container means that the field has no owner, but fields below it have.
 	Container State = "Container"
-	// Unowned by anybody: the API server filled it in, or its owner gave it up. Anybody may set it.
+	// Unowned means that the field has no owner: it is a default of the API server, or its owner gave it up. Any manager
+	// may set it.
 	Unowned State = "Unowned"
-	// Unownable by anybody: it is the API server's, or what tells which object it is.
+	// Unownable means that the field cannot have an owner: the API server sets it, or it identifies the object.
 	Unownable State = "Unownable"
 )
 
@@ -77,13 +79,13 @@ const (
 type Line struct {
 	// Text of the line, without the newline.
 	Text string
-	// Fields are the places, in the report's Fields, of the fields that begin on the line; on a line that continues a
-	// value, the field that it belongs to. There is at least one.
+	// Fields are the indexes, in the report's Fields, of the fields that begin on the line; on a line that continues a
+	// value, the index of the field of that value. At least one.
 	Fields []int
 }
 
-// New looks at an object. The schema tells what is owned as a whole; it may be nil or not know the kind, and then that
-// is concluded from who owns what. The object is not modified.
+// New returns the report of an object. The schema defines which fields are atomic. It may be nil or not know the kind;
+// then New derives this from the owners. It does not modify the object.
 func New(object *unstructured.Unstructured, schema managedfields.TypeConverter) (*Report, error) {
 	r := &Report{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
@@ -130,7 +132,7 @@ func inOrder(a, b Entry) int {
 	)
 }
 
-// Ref is the object as kubectl takes it, such as deployment.apps/web.
+// Ref returns the object as kubectl takes it, such as deployment.apps/web.
 func (r *Report) Ref() string {
 	kind := strings.ToLower(r.Kind)
 	if group, _, found := strings.Cut(r.APIVersion, "/"); found {
@@ -139,7 +141,7 @@ func (r *Report) Ref() string {
 	return kind + "/" + r.Name
 }
 
-// OwnersOf returns the places, in Entries, of all who own something that begins on a line.
+// OwnersOf returns the indexes, in Entries, of all managers that own a field that begins on a line.
 func (r *Report) OwnersOf(line Line) []int {
 	var found []int
 	for _, i := range line.Fields {
@@ -176,13 +178,13 @@ func fieldsOf(content map[string]any, schema managedfields.TypeConverter) *field
 	return set
 }
 
-// Side is whose a field manager is.
+// Side is the party that a field manager belongs to.
 type Side string
 
 const (
 	// Freehold is one of the operator's writers.
 	Freehold Side = "freehold"
-	// User is a human, or something that a human has set up: kubectl, an autoscaler, a GitOps tool, another operator.
+	// User is a user, or a tool that a user has set up: kubectl, an autoscaler, a GitOps tool, another operator.
 	User Side = "user"
 	// System is Kubernetes itself.
 	System Side = "system"
@@ -192,7 +194,7 @@ const (
 // tell.
 var components = []string{"kubelet", "cloud-controller-manager", "apiserver", "coredns", "k3s", "k0s"}
 
-// SideOf returns whose a manager is.
+// SideOf returns the side of a manager.
 func SideOf(owner ownership.Owner) Side {
 	switch managers.ClassOf(owner.Manager, owner.Subresource) {
 	case managers.ClassFreehold:

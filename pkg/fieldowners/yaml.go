@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// YAML is content as YAML. Of characters that JSON lets stand for themselves some may not stand in YAML, and one that does in
-// a value of a user's would keep the rest from being shown.
+// YAML returns content as YAML. It escapes characters that JSON allows and YAML does not, so that one such character in a
+// user's value does not hide the rest.
 func YAML(content any) ([]byte, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
