@@ -1,6 +1,6 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package request reads and writes the annotations by which the author of an MCPServer asks for contested fields to be
-// taken, and for fields to be left to others. docs/ownership.md has what they mean.
+// Package request parses and writes the annotations freehold.dev/take and freehold.dev/yield, by which the author of an
+// MCPServer settles conflicts. docs/ownership.md explains them.
 package request

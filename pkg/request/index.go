@@ -13,8 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// Index finds the entries that select a field, without looking at each of them: it follows the elements of a field's path
-// through the sorted entries and stops as soon as none is left. It is made once and asked for many fields.
+// Index finds the entries that select a field without a scan of all of them: it follows the elements of the field's path
+// through the sorted entries, and stops as soon as none is left. Build it once for many fields.
 type Index struct {
 	objects map[string]*paths
 }
@@ -39,7 +39,7 @@ func NewIndex(entries []Selector) *Index {
 	return x
 }
 
-// Of narrows the index to the entries that can select a field of an object.
+// Of returns the entries that can select a field of an object.
 func (x *Index) Of(object apply.ObjectRef) Fields {
 	var of Fields
 	for _, name := range []string{"", object.String()} {
@@ -50,13 +50,13 @@ func (x *Index) Of(object apply.ObjectRef) Fields {
 	return of
 }
 
-// Fields are the entries of an index that are about one object.
+// Fields are the entries of an index that concern one object.
 type Fields struct{ among []*paths }
 
-// Empty reports whether no entry is about the object.
+// Empty reports whether no entry concerns the object.
 func (f Fields) Empty() bool { return len(f.among) == 0 }
 
-// Has reports whether an entry selects a field, by its path or as one below it.
+// Has reports whether an entry selects a field, by its path or by a parent's.
 func (f Fields) Has(path fieldpath.Path) bool {
 	found := false
 	f.Each(path, func(int) { found = true })
@@ -72,7 +72,7 @@ func (f Fields) HasText(path string) bool {
 	return found
 }
 
-// Each calls found with the place, among the entries that the index was made of, of each that selects the field.
+// Each calls found with the index of each entry that selects the field, among the entries that the Index was built from.
 func (f Fields) Each(path fieldpath.Path, found func(entry int)) {
 	for _, p := range f.among {
 		p.follow(textsOf(path), found)

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// MaxEntries is how many entries of one annotation are read.
+	// MaxEntries is the number of entries that are read of one annotation.
 	MaxEntries = 256
-	// MaxBytes is how much of one annotation is read, in bytes.
+	// MaxBytes is the number of bytes that are read of one annotation.
 	MaxBytes = 16 << 10
 )
 
-// Request is what one of the annotations asks for. It is read once and then asked for many fields.
+// Request is the parsed value of one of the annotations. It is parsed once and then used for many fields.
 type Request struct {
 	// Text is the annotation's value.
 	Text string
-	// Entries that can be followed.
+	// Entries that Freehold can follow.
 	Entries []Selector
-	// Malformed are the entries that select nothing, whatever there is.
+	// Malformed are the entries that can select nothing.
 	Malformed []string
-	// Cut tells that the annotation has more entries than are read.
+	// Cut reports that the annotation has more entries than are read.
 	Cut bool
 
 	index    *Index
 	managers map[Selector]bool
 }
 
-// New reads the value of an annotation, up to the bounds.
+// New parses the value of an annotation, up to the limits.
 func New(text string) *Request {
 	r := &Request{Text: text, managers: map[Selector]bool{}}
 	entries := text
@@ -67,14 +67,14 @@ func New(text string) *Request {
 	return r
 }
 
-// Empty reports whether nothing is asked for.
+// Empty reports whether the request has no entries.
 func (r *Request) Empty() bool { return len(r.Entries) == 0 && len(r.Malformed) == 0 && !r.Cut }
 
-// Fields are the entries that are about fields of an object. Their places are those in Entries.
+// Fields returns the entries about fields of an object. Their indexes are those in Entries.
 func (r *Request) Fields(object apply.ObjectRef) Fields { return r.index.Of(object) }
 
-// Yields returns what reports whether a field of an object is left to other field managers: because an entry selects it, or
-// because given does, which may be nil. It is nil when no field is.
+// Yields returns a function that reports whether a field of an object is left to other field managers: an entry selects
+// it, or given, which may be nil, returns true for it. It returns nil if no field is.
 func (r *Request) Yields(object apply.ObjectRef, given func(path fieldpath.Path) bool) func(path fieldpath.Path) bool {
 	fields := r.Fields(object)
 	if fields.Empty() {
@@ -85,18 +85,18 @@ func (r *Request) Yields(object apply.ObjectRef, given func(path fieldpath.Path)
 	}
 }
 
-// Manager reports whether an entry is about all that a manager holds of an object.
+// Manager reports whether an entry selects all fields that a manager owns of an object.
 func (r *Request) Manager(object apply.ObjectRef, manager string) bool {
 	return len(r.managers) > 0 &&
 		(r.managers[Selector{Manager: manager}] || r.managers[Selector{Object: object.String(), Manager: manager}])
 }
 
-// Owned reports whether an entry selects a field of an object, by its path or by who holds it.
+// Owned reports whether an entry selects a field of an object, by its path or by its owner.
 func (r *Request) Owned(object apply.ObjectRef, path fieldpath.Path, by ownership.Owner) bool {
 	return r.Manager(object, by.Manager) || r.Fields(object).Has(path)
 }
 
-// Contested reports whether an entry selects a field that a conflict names, by its path or by who holds it.
+// Contested reports whether an entry selects a field that a conflict names, by its path or by its owner.
 func (r *Request) Contested(object apply.ObjectRef, path string, by ownership.Owner) bool {
 	return r.Manager(object, by.Manager) || r.Fields(object).HasText(path)
 }
@@ -129,7 +129,8 @@ func (s Selector) wellFormed() bool {
 // maxQuoted is how much of a request is quoted where it is answered, in bytes.
 const maxQuoted = 128
 
-// AnswerTo begins the message of a condition that answers a request in these words. It is short, however long they are.
+// AnswerTo returns the start of the message of a condition that answers a request with this text. It is short, however
+// long the text is.
 func AnswerTo(annotation, text string) string {
 	if len(text) <= maxQuoted {
 		return fmt.Sprintf("%s=%q: ", annotation, text)
@@ -140,7 +141,7 @@ func AnswerTo(annotation, text string) string {
 // digestBytes is the length of a digest, before it is written in hexadecimal digits.
 const digestBytes = 8
 
-// Digest identifies a text, in sixteen hexadecimal digits.
+// Digest returns an identifier of a text, in sixteen hexadecimal digits.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:digestBytes])

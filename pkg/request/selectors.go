@@ -14,18 +14,18 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Selector is one entry of an annotation: a field with all below it, or, to take alone, everything that a manager
-// holds; of one object, or of all children.
+// Selector is one entry of an annotation: a field with all below it or, only for take, all fields that a manager owns; of
+// one object, or of all children.
 type Selector struct {
 	// Object as kubectl takes it, such as deployment.apps/web; empty for every child.
 	Object string
-	// Path of a field, such as .spec.replicas; empty when a manager is meant.
+	// Path of a field, such as .spec.replicas; empty if the entry names a manager.
 	Path string
-	// Manager that holds the fields; empty when a path is meant.
+	// Manager that owns the fields; empty if the entry names a path.
 	Manager string
 }
 
-// String is the entry as it is written.
+// String returns the entry as it is written.
 func (s Selector) String() string {
 	if s.Object == "" {
 		return s.Path + s.Manager
@@ -33,7 +33,7 @@ func (s Selector) String() string {
 	return s.Object + ":" + s.Path + s.Manager
 }
 
-// Parse reads one entry. White space around it does not count.
+// Parse parses one entry. It ignores white space around the entry.
 func Parse(entry string) (Selector, error) {
 	split := Split(entry)
 	if len(split) > 1 {
@@ -46,7 +46,7 @@ func Parse(entry string) (Selector, error) {
 	return s, nil
 }
 
-// Read returns the entries of an annotation's value. One that names an object alone is among them, and selects nothing.
+// Read returns the entries of an annotation's value, including entries that name only an object and select nothing.
 func Read(value string) []Selector {
 	var found []Selector
 	for _, entry := range Split(value) {
@@ -68,8 +68,8 @@ func read(entry string) (s Selector) {
 	return s
 }
 
-// Write is the annotation's value for some entries, each once, in their order. An entry whose brackets are not closed comes last: what
-// follows it would be read as a part of it.
+// Write returns the annotation's value for some entries, in their order and without duplicates. An entry with an open
+// bracket comes last: it would include the entries after it.
 func Write(entries []Selector) string {
 	var closed, open []string
 	for _, s := range entries {
@@ -84,7 +84,8 @@ func Write(entries []Selector) string {
 	return strings.Join(append(closed, open...), ",")
 }
 
-// Split takes the entries apart. Commas and white space separate them, but not within brackets, or quotes within brackets.
+// Split returns the entries of an annotation's value. Commas and white space separate them, except within brackets, or
+// quotes within brackets.
 func Split(value string) []string {
 	depth, quoted, escaped := 0, false, false
 	return strings.FieldsFunc(value, func(r rune) bool {
@@ -107,7 +108,7 @@ func Split(value string) []string {
 	})
 }
 
-// Field tells whether a field of an object is meant, by its path or as one below it.
+// Field reports whether the entry selects a field of an object, by its path or by a parent's.
 func (s Selector) Field(object apply.ObjectRef, path fieldpath.Path) bool {
 	if s.Path == "" || s.Object != "" && s.Object != object.String() {
 		return false
@@ -121,7 +122,7 @@ func (s Selector) Field(object apply.ObjectRef, path fieldpath.Path) bool {
 	return false
 }
 
-// Owned tells whether a field of an object is meant, by its path or by who holds it.
+// Owned reports whether the entry selects a field of an object, by its path or by its owner.
 func (s Selector) Owned(object apply.ObjectRef, path fieldpath.Path, by ownership.Owner) bool {
 	if s.Manager == "" {
 		return s.Field(object, path)

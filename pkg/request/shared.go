@@ -21,13 +21,13 @@ import (
 // PullSecrets is the path of a ServiceAccount's pull secrets.
 const PullSecrets = ".imagePullSecrets"
 
-// Shared returns what tells which fields a writer leaves to other field managers without being asked, because they hold
-// all that it wants; nil for none.
+// Shared returns a function that reports whether a writer leaves a field to other field managers without a request,
+// because they own all that the writer wants; nil for none.
 //
-// It is about one field. Kubernetes treats the pull secrets of a ServiceAccount as one value, and other controllers add
-// their own to each ServiceAccount, as OpenShift's do: two owners of that list are in conflict for as long as both are
-// there. So the writer leaves the list to its owner while the owner's list has every name that the writer wants. Where a
-// name is missing the writer names the list, which is a conflict like any other.
+// This concerns one field. Kubernetes treats the pull secrets of a ServiceAccount as one value, and other controllers,
+// such as OpenShift's, add their own to each ServiceAccount: two owners of that list always conflict. So the writer
+// leaves the list to its owner while the owner's list has every name that the writer wants. If a name is missing the
+// writer applies the list, which is a conflict like any other.
 func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) func(path fieldpath.Path) bool {
 	wanted, ok := want.(*corev1ac.ServiceAccountApplyConfiguration)
 	if !ok || live == nil || len(wanted.ImagePullSecrets) == 0 || lost(writer, live) {

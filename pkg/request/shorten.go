@@ -15,7 +15,7 @@ var keyed = []string{
 	".volumeAttributes",
 }
 
-// Elements takes the text of a field's path apart into the texts of its elements.
+// Elements splits the text of a field's path into the texts of its elements.
 func Elements(path string) []string {
 	var elements []string
 	begin, depth, quoted, escaped := 0, 0, false, false
@@ -44,9 +44,9 @@ func Elements(path string) []string {
 	return append(elements, path[begin:])
 }
 
-// Shorten returns paths that select all the fields at these: the paths themselves or, where they would take more than some
-// bytes, what is above them. Each also takes some bytes more, for the object in front of it. They are in order, and each is
-// there once.
+// Shorten returns paths that select all the fields at the given paths: the paths themselves or, if they need more than
+// the given bytes, their parents. Each also needs some bytes for the object in front of it. The result is sorted, without
+// duplicates.
 func Shorten(paths []string, each, bytes int) []string {
 	split := make([][]string, 0, len(paths))
 	depth := 0
@@ -72,8 +72,8 @@ func Shorten(paths []string, each, bytes int) []string {
 	}
 }
 
-// Fit returns entries about the same fields, and perhaps more, that are no more and no longer than what is read of an
-// annotation.
+// Fit returns entries that select the same fields, and possibly more, within the number and the length that are read of
+// an annotation.
 func Fit(entries []Selector) []Selector {
 	if len(entries) <= MaxEntries && len(Write(entries)) <= MaxBytes {
 		return entries

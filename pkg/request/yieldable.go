@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Unyieldable are fields of workloads and Services on which more depends than their values: what tells whose the object
-// is and from what it was written, the label that informers select by, and what keeps a proxyrunner from writing it.
+// Unyieldable are fields of workloads and Services that cannot be yielded: those that identify the object's owner and
+// source, the label that informers select by, and those that keep a proxyrunner from writing the object.
 var Unyieldable = []Selector{
 	{Path: ".metadata.ownerReferences"},
 	{Path: ".metadata.labels." + v1beta1.LabelToolHive},
@@ -43,7 +43,7 @@ var unyieldableOfProxy = []Selector{
 
 var unyieldable, notOfProxy = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy)
 
-// Yieldable tells whether a field may be left to others. The RunConfig, authorization policies and the rights of the
+// Yieldable reports whether a field may be left to others. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path) &&
