@@ -2,8 +2,8 @@
 <!-- Written by hack/update-docs.sh; edit the comments in apis/toolhive, not this. -->
 # API reference
 
-The fields of an MCPServer and of the objects that it refers to, the types of its conditions, and the annotations that Freehold
-reads and writes. All of it is taken from the Go types and constants; [api.md](api.md) tells how programs use them.
+This page lists the fields of an MCPServer and of the objects that it refers to, the types of its conditions, and the annotations
+that Freehold reads and writes. It is generated from the Go types and constants; [api.md](api.md) explains how programs use them.
 {{- /* The version of most kinds goes first. */ -}}
 {{ range . }}{{ if eq .Version "v1beta1" }}
 
