@@ -48,7 +48,7 @@ var (
 	RoleBinding    = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
-// CountsReplicas reports whether a writer writes only the number of replicas of a workload that another writer creates.
+// CountsReplicas reports whether a writer writes the number of replicas of a workload that another writer creates.
 func CountsReplicas(writer string) bool { return writer == ProxyReplicas || writer == BackendReplicas }
 
 // Registry returns a new registry of all of Freehold's writers.
