@@ -79,7 +79,7 @@ func embedded(field reflect.Value) (reflect.Value, bool) {
 	return field, field.Kind() == reflect.Struct
 }
 
-// isEmpty tells whether encoding/json leaves the value out of a field with omitempty.
+// isEmpty reports whether encoding/json leaves the value out of a field with omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice: // such as *corev1.ResourceList

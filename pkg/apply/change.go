@@ -86,7 +86,7 @@ func (w *writer[L, A]) replace(ctx context.Context, requests *requestCache, a *a
 	return w.send(ctx, requests, a)
 }
 
-// stands tells whether the same was written before to the object that was seen, and still is so.
+// stands reports whether the same was written before to the object that was seen, and still is so.
 func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
 	if a.last.refused != nil || a.last.object != identify(a.out.Live.GetUID()) {
 		return false
@@ -122,7 +122,7 @@ func (w *writer[L, A]) settled(a *attempt[L, A]) uint64 {
 	return ownership.Settled(a.live, w.manager.Name, w.manager.Subresource)
 }
 
-// compare tells whether the manager already owns just what it wants. It completes the intent: by what Settle
+// compare reports whether the manager already owns just what it wants. It completes the intent: by what Settle
 // takes over, and by the source and the references, which stay the ones that are live unless something else differs.
 func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool, err error) {
 	if w.own(a) == nil {

@@ -151,7 +151,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	return w.edit(ctx, a, CauseUnset, edit, err)
 }
 
-// below tells whether a path is another one or leads to something within it.
+// below reports whether a path is another one or leads to something within it.
 func below(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -73,7 +73,7 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 	}
 }
 
-// notFound tells what a 404 is about. It may be the object, or the namespace that it is in. It may also be something
+// notFound returns what a 404 is about. It may be the object, or the namespace that it is in. It may also be something
 // that the object refers to, such as the Role of a RoleBinding, and that can come without any change of the object.
 func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	if status.Details == nil {
@@ -102,7 +102,7 @@ func hasCause(status metav1.Status, field string) bool {
 	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
-// byAdmission tells whether an admission policy or webhook refused the object, under another code than 403. The
+// byAdmission reports whether an admission policy or webhook refused the object, under another code than 403. The
 // difference matters: a policy can go without any change of the object.
 //
 // A ValidatingAdmissionPolicy answers with 422 or 413, and its cause names neither a type nor a field, unlike a
@@ -133,7 +133,7 @@ func conflictCauses(status metav1.Status) []metav1.StatusCause {
 	return causes
 }
 
-// contested tells for each path of the causes who holds it. The causes serve for the paths alone: their texts
+// contested returns the owners of each path of the causes. The causes serve for the paths alone: their texts
 // name one manager each and no time, managedFields name all.
 func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
 	var fields []FieldConflict

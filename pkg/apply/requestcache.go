@@ -85,7 +85,7 @@ func (r *refused) left(now time.Time) time.Duration {
 
 // after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
 // long it stands. What comes before the end of a wait, because something has changed or was looked at again, neither
-// prolongs the wait nor repeats the refusal; so no event drives the waits up. fresh tells that it begins a wait.
+// prolongs the wait nor repeats the refusal; so no event drives the waits up. fresh reports that it begins a wait.
 func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 	refusal, ok := errors.AsType[*Refusal](r.err)
 	if !ok {
@@ -167,7 +167,7 @@ func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 	m.entries[ref] = append(m.entries[ref], remembered{writer, what})
 }
 
-// refuse remembers a refusal and begins, or continues, its wait. fresh tells that it was not remembered already.
+// refuse remembers a refusal and begins, or continues, its wait. fresh reports that it was not remembered already.
 //
 // began is what was remembered when the attempt began, the zero entry for nothing. An attempt to take what is contested is refused
 // twice: with the conflict, which has no wait, and then for what keeps the fields from being taken. The latter follows on what the
@@ -190,7 +190,7 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (
 	return fresh
 }
 
-// saysNothingOfFields tells whether a write may be in conflict although it was refused for another reason.
+// saysNothingOfFields reports whether a write may be in conflict although it was refused for another reason.
 func saysNothingOfFields(refusal error) bool {
 	class := ClassOf(refusal)
 	return Policies()[class].Passes || class == ClassForbidden

@@ -50,7 +50,7 @@ func sourceOf(live metav1.Object, annotation string) (Source, bool) {
 	return ParseSource(live.GetAnnotations()[annotation])
 }
 
-// staleAgainst tells whether the object was written from a newer generation of the same source. An object
+// staleAgainst reports whether the object was written from a newer generation of the same source. An object
 // that tells no source, or another one, is not newer: it has lost its annotation or outlived its source.
 func (s Source) staleAgainst(live metav1.Object, annotation string) bool {
 	written, ok := sourceOf(live, annotation)

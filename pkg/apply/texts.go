@@ -25,7 +25,7 @@ var unstorables = []string{
 	"Request entity too large: limit is ",
 }
 
-// unstorable tells whether a body can never be stored.
+// unstorable reports whether a body can never be stored.
 func unstorable(status metav1.Status) bool {
 	return slices.ContainsFunc(unstorables, func(text string) bool { return strings.HasPrefix(status.Message, text) })
 }

@@ -153,7 +153,7 @@ type attempt[L, A any] struct {
 	// intent is the digest of what was rendered, without what is left to others, and of the names of the references; digest is
 	// that of what is owned once want is applied, without source and references.
 	intent, digest digest
-	// empty tells that it names no field.
+	// empty reports that it names no field.
 	empty bool
 	// last is what became of the same intent before.
 	last entry
@@ -175,7 +175,7 @@ func (a *attempt[L, A]) version() string {
 	return a.out.Live.GetResourceVersion()
 }
 
-// held tells whether the same was refused before and the refusal stands; it is the outcome then.
+// held reports whether the same was refused before and the refusal stands; it is the outcome then.
 func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	last := a.last.refused
 	if last == nil {
@@ -391,7 +391,7 @@ func (w *writer[L, A]) refuse(requests *requestCache, a *attempt[L, A], class Cl
 	return a.out
 }
 
-// hold remembers the refusal that an attempt has ended with. fresh tells that it was not remembered already.
+// hold remembers the refusal that an attempt has ended with. fresh reports that it was not remembered already.
 func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh bool) {
 	what := entry{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
 	what.object, what.claims = w.standing(a)

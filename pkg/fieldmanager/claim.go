@@ -39,7 +39,7 @@ func (c Claim) Outside(set *fieldpath.Set) []fieldpath.Path {
 	return outside
 }
 
-// leadsTo tells whether the path is above something claimed. Such a path is a member of a field set only as
+// leadsTo reports whether the path is above something claimed. Such a path is a member of a field set only as
 // the container of what is below it, for example .metadata.finalizers above one finalizer.
 func (c Claim) leadsTo(path fieldpath.Path) bool {
 	for _, within := range c.Within {

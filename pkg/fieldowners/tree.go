@@ -15,7 +15,7 @@ import (
 type node struct {
 	// holders are the places, in managedFields, of the entries that hold just this field.
 	holders []int
-	// known tells that the schema has a field here that is owned as such.
+	// known reports that the schema has a field here that is owned as such.
 	known bool
 	// below are the fields below this one, by the text of their path elements.
 	below map[string]*branch
@@ -98,7 +98,7 @@ func hasKeys(object map[string]any, keys value.FieldList) bool {
 	return len(keys) > 0
 }
 
-// owned tells whether somebody owns the field or one below.
+// owned reports whether somebody owns the field or one below.
 func (n *node) owned() bool {
 	if n == nil {
 		return false
@@ -114,7 +114,7 @@ func (n *node) owned() bool {
 	return false
 }
 
-// whole tells whether the field, which has content, is owned as one: an atomic list, map or struct. The schema tells,
+// whole reports whether the field, which has content, is owned as one: an atomic list, map or struct. The schema tells,
 // where there is one. Without it such a field is known by its owners: nobody owns a part of it.
 func (n *node) whole(schema bool) bool {
 	switch {
@@ -134,7 +134,7 @@ func (n *node) whole(schema bool) bool {
 	return true
 }
 
-// expected tells whether the schema has the field, or one below.
+// expected reports whether the schema has the field, or one below.
 func (n *node) expected() bool {
 	if n.known {
 		return true
