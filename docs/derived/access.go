@@ -54,7 +54,7 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 		may(toolhive.GroupName, resources(counted), "list watch",
 			"What else refers to these is counted before one that is being deleted goes."),
 		may("apiextensions.k8s.io", "customresourcedefinitions", "watch",
-			"Tells when a kind comes that was not installed. Only those of ToolHive's kinds that are read.").only(definitions...),
+			"Reports when a missing kind is installed. Only the CRDs of the kinds that the operator reads.").only(definitions...),
 	}
 	for of, resources := range byVersion(children) {
 		for _, resource := range resources {
@@ -62,13 +62,13 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 		}
 	}
 	return append(all,
-		may("", "pods", "list watch", "Tells how far a rollout is, and whose pods use which ConfigMap."),
+		may("", "pods", "list watch", "Shows the progress of a rollout, and which pods use which ConfigMap."),
 		may("", "pods", "delete",
 			"Restarts that an MCPServer's author wants at once, and proxies that wait out a back-off after their backend came back."),
 		may("", "pods/eviction", "create", "Replaces pods of a backend within their PodDisruptionBudgets, where Kubernetes does not."),
 		may("", "pods/attach", "create",
 			"**Never used.** The Role of a proxyrunner with transport stdio holds it, and no one can grant what they do not hold."),
-		may("apps", "replicasets", "list watch", "Tells which pods belong to which Deployment, and what earlier revisions use."),
+		may("apps", "replicasets", "list watch", "Shows which pods belong to which Deployment, and what earlier revisions use."),
 		may("events.k8s.io", "events", "create patch", "One event for each problem."),
 	)
 }
