@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -196,24 +198,32 @@ func (c *Client) resource(version schema.GroupVersionResource, scope meta.RESTSc
 	return resource.NewHelper(client, &meta.RESTMapping{Resource: version, Scope: scope}), nil
 }
 
-// pods are no kind of Freehold's.
-var pods = corev1.SchemeGroupVersion.WithResource("pods")
+// Kinds that are none of Freehold's.
+var (
+	pods   = corev1.SchemeGroupVersion.WithResource("pods")
+	leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
+)
 
-// read reads an object into a typed one; an empty namespace is for a kind that has none.
-func (c *Client) read(version schema.GroupVersionResource, namespace, name string, into any) error {
+// get reads an object as it is; an empty namespace is for a kind that has none.
+func (c *Client) get(version schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	scope := meta.RESTScopeNamespace
 	if namespace == "" {
 		scope = meta.RESTScopeRoot
 	}
 	helper, err := c.resource(version, scope)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := helper.Get(namespace, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	object, err := asUnstructured(answer)
+	return asUnstructured(answer)
+}
+
+// read reads an object into a typed one; an empty namespace is for a kind that has none.
+func (c *Client) read(version schema.GroupVersionResource, namespace, name string, into any) error {
+	object, err := c.get(version, namespace, name)
 	if err != nil {
 		return err
 	}
@@ -229,21 +239,35 @@ func (c *Client) list(version schema.GroupVersionResource, namespace string, opt
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
 }
 
-// listed reads objects as they are; an empty namespace is for all.
+// page is how many objects are read at a time.
+const page = 500
+
+// listed reads objects as they are, in pages; an empty namespace is for all.
 func (c *Client) listed(version schema.GroupVersionResource, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	helper, err := c.resource(version, meta.RESTScopeNamespace)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := helper.List(namespace, version.GroupVersion().String(), &options)
-	if err != nil {
-		return nil, err
+	all := &unstructured.UnstructuredList{}
+	for options.Limit = page; ; {
+		answer, err := helper.List(namespace, version.GroupVersion().String(), &options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			// It took too long to get here. The API server knows the next page no more: all at once, then.
+			options.Limit, options.Continue, all.Items = 0, "", nil
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, ok := answer.(*unstructured.UnstructuredList)
+		if !ok {
+			return nil, fmt.Errorf("the API server answered with a %T", answer)
+		}
+		all.Items = append(all.Items, found.Items...)
+		if options.Continue = found.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
 	}
-	found, ok := answer.(*unstructured.UnstructuredList)
-	if !ok {
-		return nil, fmt.Errorf("the API server answered with a %T", answer)
-	}
-	return found, nil
 }
 
 // Kinds returns the kinds of the cluster's objects by the names that kubectl takes.

@@ -66,9 +66,6 @@ func (r Running) Watches(namespace string) bool {
 	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
 }
 
-// page is how many objects are read at a time.
-const page = 500
-
 // Running finds the operators of a product that run, from Deployments, from pods and from Leases. Where the user may not
 // look at all namespaces, only that in which the product is installed by default is looked at; unseen tells so.
 func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []string, err error) {
@@ -94,19 +91,14 @@ type search struct {
 }
 
 func (s *search) deployments(namespace string) error {
-	for next := ""; ; {
-		list := &appsv1.DeploymentList{}
-		err := s.client.list(versions[managers.Deployment], namespace, metav1.ListOptions{Limit: page, Continue: next}, list)
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			s.deployment(&list.Items[i])
-		}
-		if next = list.Continue; next == "" {
-			return nil
-		}
+	list := &appsv1.DeploymentList{}
+	if err := s.client.list(versions[managers.Deployment], namespace, metav1.ListOptions{}, list); err != nil {
+		return err
 	}
+	for i := range list.Items {
+		s.deployment(&list.Items[i])
+	}
+	return nil
 }
 
 func (s *search) deployment(d *appsv1.Deployment) {
@@ -197,13 +189,12 @@ func (s *search) knows(namespace string) bool {
 // leases finds an operator that is none of the cluster's pods, by the Lease that it renews.
 func (s *search) leases(namespace string) error {
 	list := &coordinationv1.LeaseList{}
-	resource := coordinationv1.SchemeGroupVersion.WithResource("leases")
-	if err := s.client.list(resource, namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + s.lease}, list); err != nil {
+	if err := s.client.list(leases, namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + s.lease}, list); err != nil {
 		return err
 	}
 	for i := range list.Items {
 		lease := &list.Items[i]
-		if holder, ok := s.held(lease); ok && !s.knows(lease.Namespace) {
+		if holder, ok := Holder(lease, s.now); ok && !s.knows(lease.Namespace) {
 			s.found = append(s.found, Running{
 				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace,
 				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
@@ -213,11 +204,12 @@ func (s *search) leases(namespace string) error {
 	return nil
 }
 
-func (s *search) held(lease *coordinationv1.Lease) (holder string, ok bool) {
+// Holder returns who holds a Lease, empty for nobody, and reports whether they have renewed it in time.
+func Holder(lease *coordinationv1.Lease, now time.Time) (holder string, inTime bool) {
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return "", false
 	}
 	lasts := time.Duration(*spec.LeaseDurationSeconds) * time.Second
-	return *spec.HolderIdentity, s.now.Sub(spec.RenewTime.Time) < lasts
+	return *spec.HolderIdentity, now.Sub(spec.RenewTime.Time) < lasts
 }
