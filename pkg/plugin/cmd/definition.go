@@ -9,10 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/deploy/crd"
@@ -49,26 +46,22 @@ func (p *plugin) runCRD(applier string) error {
 	if err != nil {
 		return err
 	}
-	definitions, err := crd.All()
+	definitions, err := client.Definitions(applier)
 	if err != nil {
 		return err
 	}
-	replaced, err := replacedDefinitions(client, definitions, applier)
-	if err != nil {
-		return err
-	}
-	if found := append(whatOursLack(replaced), whatOthersHold(replaced)...); len(found) > 0 {
+	if found := append(whatOursLack(definitions), whatOthersHold(definitions)...); len(found) > 0 {
 		return &exit{ExitFound, fmt.Errorf("%s. Leave what is there, and install Freehold with deploy/install-without-crd.yaml", strings.Join(found, ". "))}
 	}
-	for _, r := range replaced {
-		if len(r.Rekeyed) == 0 {
+	for _, d := range definitions {
+		if len(d.Rekeyed) == 0 {
 			continue
 		}
-		objects, err := client.All(r.resource, "")
+		objects, err := client.All(d.Resource, "")
 		if err != nil {
-			return r.unlisted(err)
+			return unlisted(d, err)
 		}
-		p.noteOrphans(r, objects)
+		p.noteOrphans(d, objects)
 	}
 	for _, definition := range definitions {
 		if _, err := io.WriteString(p.machine, definition.YAML); err != nil {
@@ -80,42 +73,37 @@ func (p *plugin) runCRD(applier string) error {
 
 // noteDefinitions warns where the manifests that install Freehold would take something from the definitions in the cluster, or
 // from those who apply these MCPServers, or objects of the other kinds in their namespaces.
-func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) error {
-	definitions, err := crd.All()
-	if err != nil {
-		return err
-	}
-	replaced, err := replacedDefinitions(s.client, definitions, crd.Kubectl)
+func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) {
+	definitions, err := s.client.Definitions(crd.Kubectl)
 	if err != nil {
 		s.warn("whether Freehold's definitions have all that those in the cluster have is not known: %v", err)
 	}
-	for _, found := range append(whatOursLack(replaced), whatOthersHold(replaced)...) {
+	for _, found := range append(whatOursLack(definitions), whatOthersHold(definitions)...) {
 		s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", found)
 	}
-	for _, r := range replaced {
-		if len(r.Narrowed) > 0 || len(r.held) > 0 || len(r.Rekeyed) == 0 {
+	for _, d := range definitions {
+		if len(d.Narrowed) > 0 || len(d.Held) > 0 || len(d.Rekeyed) == 0 {
 			continue
 		}
-		objects, err := s.concerned(r, servers)
+		objects, err := s.concerned(d, servers)
 		if err != nil {
-			s.warn("%v", r.unlisted(err))
+			s.warn("%v", unlisted(d, err))
 		}
-		s.noteOrphans(r, objects)
+		s.noteOrphans(d, objects)
 	}
-	return nil
 }
 
 // concerned returns these MCPServers, or the objects of any other kind in their namespaces.
-func (s *surveyor) concerned(r replacedDefinition, servers []*v1beta1.MCPServer) ([]metav1.Object, error) {
+func (s *surveyor) concerned(d cluster.Definition, servers []*v1beta1.MCPServer) ([]metav1.Object, error) {
 	var objects []metav1.Object
-	if r.kind == v1beta1.MCPServerKind {
+	if d.Kind == v1beta1.MCPServerKind {
 		for _, server := range servers {
 			objects = append(objects, server)
 		}
 		return objects, nil
 	}
 	for _, namespace := range namespacesOf(servers) {
-		found, err := s.client.All(r.resource, namespace)
+		found, err := s.client.All(d.Resource, namespace)
 		if err != nil {
 			return objects, err
 		}
@@ -124,53 +112,12 @@ func (s *surveyor) concerned(r replacedDefinition, servers []*v1beta1.MCPServer)
 	return objects, nil
 }
 
-// replacedDefinition is a definition in the cluster that one of ours would replace.
-type replacedDefinition struct {
-	crd.Replacement
-	name, kind string
-	// resource is that of the objects, in the version in which they are stored.
-	resource schema.GroupVersionResource
-	// held is what others own of the definition in the cluster, and release the Helm release that it belongs to; empty for none.
-	held    []crd.Holding
-	release string
-	// missing are the fields that ours has and that in the cluster lacks.
-	missing []string
-}
-
-// replacedDefinitions compares definitions with those in the cluster, to which a field manager would apply them. One that the cluster
-// lacks replaces nothing. With an error it returns those compared before.
-func replacedDefinitions(client *cluster.Client, definitions []crd.Definition, applier string) ([]replacedDefinition, error) {
-	var replaced []replacedDefinition
-	for _, definition := range definitions {
-		own, err := definition.Object()
-		if err != nil {
-			return replaced, err
-		}
-		found, err := client.Named("", "customresourcedefinitions.apiextensions.k8s.io", definition.Name)
-		if apierrors.IsNotFound(err) || err == nil && len(found) == 0 {
-			continue
-		}
-		if err != nil {
-			return replaced, fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", definition.Name, err)
-		}
-		held, err := crd.Held(found[0], own, applier)
-		if err != nil {
-			return replaced, err
-		}
-		kind, _, _ := unstructured.NestedString(own.Object, "spec", "names", "kind")
-		replaced = append(replaced, replacedDefinition{
-			Replacement: crd.Replace(found[0], own), name: definition.Name, kind: kind, resource: crd.Stored(own),
-			held: held, release: crd.Release(found[0]), missing: crd.Replace(own, found[0]).Narrowed,
-		})
-	}
-	return replaced, nil
-}
-
 // whatOursLack says of each definition by which the API server would drop fields what these are.
-func whatOursLack(replaced []replacedDefinition) (found []string) {
-	for i := range replaced {
-		if len(replaced[i].Narrowed) > 0 {
-			found = append(found, replaced[i].whatOursLacks())
+func whatOursLack(definitions []cluster.Definition) (found []string) {
+	for _, d := range definitions {
+		if len(d.Narrowed) > 0 {
+			found = append(found, fmt.Sprintf("the CustomResourceDefinition %s in the cluster has what Freehold's lacks: %s. "+
+				"If Freehold's replaced it, the API server would drop these fields from every %s", d.Name, strings.Join(d.Narrowed, ", "), d.Kind))
 		}
 	}
 	return found
@@ -178,21 +125,21 @@ func whatOursLack(replaced []replacedDefinition) (found []string) {
 
 // whatOthersHold says who owns what of the definitions that ours would change, and which fields users have to do without as long as
 // these stay: one sentence for each set of owners, and one for each definition that lacks something.
-func whatOthersHold(replaced []replacedDefinition) (found []string) {
+func whatOthersHold(definitions []cluster.Definition) (found []string) {
 	var order, missing []string
 	names := map[string][]string{}
-	for _, r := range replaced {
-		if len(r.held) == 0 {
+	for _, d := range definitions {
+		if len(d.Held) == 0 {
 			continue
 		}
-		by := r.holders()
+		by := holdersOf(d)
 		if names[by] == nil {
 			order = append(order, by)
 		}
-		names[by] = append(names[by], r.name)
-		if len(r.missing) > 0 {
+		names[by] = append(names[by], d.Name)
+		if len(d.Missing) > 0 {
 			missing = append(missing, fmt.Sprintf("the CustomResourceDefinition %s in the cluster lacks what Freehold's has: %s. "+
-				"No %s can have these fields before the definition is upgraded by whoever installed it", r.name, strings.Join(r.missing, ", "), r.kind))
+				"No %s can have these fields before the definition is upgraded by whoever installed it", d.Name, strings.Join(d.Missing, ", "), d.Kind))
 		}
 	}
 	for _, by := range order {
@@ -202,34 +149,29 @@ func whatOthersHold(replaced []replacedDefinition) (found []string) {
 	return append(found, missing...)
 }
 
-// holders says who owns which fields of a definition.
-func (r *replacedDefinition) holders() string {
+// holdersOf says who owns which fields of a definition.
+func holdersOf(d cluster.Definition) string {
 	var by []string
-	for _, h := range r.held {
+	for _, h := range d.Held {
 		by = append(by, fmt.Sprintf("field manager %s (%s) owns %s", h.Owner.Manager, h.Owner.Operation, strings.Join(h.Fields, ", ")))
 	}
-	if r.release != "" {
-		by[len(by)-1] += fmt.Sprintf(", as of the Helm release %s,", r.release)
+	if d.Release != "" {
+		by[len(by)-1] += fmt.Sprintf(", as of the Helm release %s,", d.Release)
 	}
 	return strings.Join(by, " and ")
 }
 
-func (r *replacedDefinition) whatOursLacks() string {
-	return fmt.Sprintf("the CustomResourceDefinition %s in the cluster has what Freehold's lacks: %s. "+
-		"If Freehold's replaced it, the API server would drop these fields from every %s", r.name, strings.Join(r.Narrowed, ", "), r.kind)
-}
-
-func (r *replacedDefinition) unlisted(err error) error {
-	return fmt.Errorf("cannot list the objects of the CustomResourceDefinition %s: %w", r.name, err)
+func unlisted(d cluster.Definition, err error) error {
+	return fmt.Errorf("cannot list the objects of the CustomResourceDefinition %s: %w", d.Name, err)
 }
 
 // noteOrphans warns of list items that would belong to nobody any more.
-func (p *plugin) noteOrphans(r replacedDefinition, objects []metav1.Object) {
+func (p *plugin) noteOrphans(d cluster.Definition, objects []metav1.Object) {
 	for _, object := range objects {
-		if managers := r.Orphans(object); len(managers) > 0 {
+		if managers := d.Orphans(object); len(managers) > 0 {
 			p.warn("%s of the %s %s/%s is applied by %s. Freehold's definition tells the items of the list apart by other keys. "+
 				"After it is installed, have the same %s applied once more, unchanged: otherwise an item that is removed later stays",
-				strings.Join(r.Rekeyed, ", "), r.kind, object.GetNamespace(), object.GetName(), strings.Join(managers, ", "), r.kind)
+				strings.Join(d.Rekeyed, ", "), d.Kind, object.GetNamespace(), object.GetName(), strings.Join(managers, ", "), d.Kind)
 		}
 	}
 }
