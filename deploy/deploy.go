@@ -33,3 +33,13 @@ var Scenarios embed.FS
 //
 //go:embed samples/availability/proxies.yaml
 var Available string
+
+// ClusterRole has the rights of the operator. With deploy/namespaced they are those of a Role in each namespace.
+//
+//go:embed operator/access/clusterrole.yaml
+var ClusterRole []byte
+
+// LeaderElection has a Role with the operator's right to its Lease, and its RoleBinding.
+//
+//go:embed operator/core/leader-election.yaml
+var LeaderElection []byte

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
 	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -17,6 +18,8 @@ import (
 // Environment is what a run of the plugin has from its process.
 type Environment struct {
 	genericiooptions.IOStreams
+	// Version of the program.
+	Version string
 	// Clock tells the time that ages are counted to.
 	Clock clock.WithTicker
 	// WrapConfig changes how the cluster is reached; nil leaves it as the flags and the kubeconfig say.
@@ -33,6 +36,7 @@ type Environment struct {
 func OfProcess() Environment {
 	return Environment{
 		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Version:     version.Get().GitVersion,
 		Clock:       clock.RealClock{},
 		LookupEnv:   os.LookupEnv,
 		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),

@@ -10,12 +10,12 @@ import (
 
 // Exit codes. They are part of the plugin's interface, as is the help that lists them.
 const (
-	// ExitDone means that what was asked for is done, and that diff, conflicts and takeover have found nothing.
+	// ExitDone means that what was asked for is done, and that diff, conflicts, takeover, status and doctor have found nothing.
 	ExitDone = 0
-	// ExitFound means that diff or conflicts have found something, that something blocks the takeover of a takeover, a handback
-	// or the definitions, or that the operator has refused what was asked.
+	// ExitFound means that diff or conflicts have found something, that something blocks a takeover, a handback
+	// or the definitions, that status or doctor have found something wrong, or that the operator has refused what was asked.
 	ExitFound = 1
-	// ExitFailed means that it could not be done: wrong usage, no access, an answer with an error.
+	// ExitFailed means that it could not be done, or not all of it: wrong usage, no access, an answer with an error.
 	ExitFailed = 2
 	// ExitDeclined means that the user has said no, or was not there to be asked. Nothing was changed.
 	ExitDeclined = 3
@@ -24,10 +24,10 @@ const (
 )
 
 const exitCodesHelp = `Exit codes:
-  0  done; diff, conflicts and takeover have found nothing
-  1  diff or conflicts have found something, something blocks the takeover of a takeover, a handback or the definitions, or the
-     operator has refused what was asked
-  2  it could not be done: wrong usage, no access, an error of the API server
+  0  done; diff, conflicts, takeover, status and doctor have found nothing, or no more than warnings
+  1  diff or conflicts have found something, something blocks a takeover, a handback or the definitions, status or
+     doctor have found something wrong, or the operator has refused what was asked
+  2  it could not be done, or not all of it: wrong usage, no access, an error of the API server
   3  the answer was no, or nobody was there to answer; nothing was changed
   4  written, but the operator has not answered in time`
 

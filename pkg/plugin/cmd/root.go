@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/version"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -57,7 +56,7 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		// The API server's priority and fairness does the limiting.
 		config.QPS = -1
 		config.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-		config.UserAgent = "kubectl-freehold/" + version.Get().GitVersion
+		config.UserAgent = "kubectl-freehold/" + p.Version
 		if env.WrapConfig != nil {
 			config = env.WrapConfig(config)
 		}
@@ -69,11 +68,11 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		Long: `Show who owns the fields of objects, and settle conflicts about those of MCPServers.
 
 owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
-look after.
+look after. status sums an installation up, and doctor looks for what is wrong with it.
 
 ` + exitCodesHelp,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},
-		Version:       version.Get().GitVersion,
+		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -86,7 +85,8 @@ look after.
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.colour, "color", colourAuto,
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
-	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback(), p.crd())
+	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback(), p.crd(),
+		p.status(), p.doctor())
 	complete(root, "namespace", p.completeNamespaces)
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 	return p, root

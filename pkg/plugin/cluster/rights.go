@@ -1,0 +1,91 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+// groups are those of the process's user.
+func (p Process) groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + p.ServiceAccount.Namespace, "system:authenticated"}
+}
+
+// May asks the API server whether the operator may do something. It is a review, of which nothing is stored.
+func (c *Client) May(operator Process, right authorizationv1.ResourceAttributes) (bool, error) {
+	helper, err := c.resource(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"), meta.RESTScopeRoot)
+	if err != nil {
+		return false, err
+	}
+	review := &authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec:     authorizationv1.SubjectAccessReviewSpec{User: operator.User, Groups: operator.groups(), ResourceAttributes: &right},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := helper.Create("", false, &unstructured.Unstructured{Object: content})
+	if err != nil {
+		return false, err
+	}
+	object, err := asUnstructured(answer)
+	if err != nil {
+		return false, err
+	}
+	allowed, _, err := unstructured.NestedBool(object.Object, "status", "allowed")
+	return allowed, err
+}
+
+// Rules are those that RBAC gives the operator in a namespace by RoleBindings, or everywhere by ClusterRoleBindings if it is empty.
+func (c *Client) Rules(operator Process, namespace string) ([]rbacv1.PolicyRule, error) {
+	// Both kinds of bindings have the same fields.
+	bindings := &rbacv1.RoleBindingList{}
+	resource := versions[managers.RoleBinding]
+	if namespace == "" {
+		resource = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
+	}
+	if err := c.list(resource, namespace, metav1.ListOptions{}, bindings); err != nil {
+		return nil, err
+	}
+	var rules []rbacv1.PolicyRule
+	for i := range bindings.Items {
+		if !slices.ContainsFunc(bindings.Items[i].Subjects, operator.isMeant) {
+			continue
+		}
+		of, in := versions[managers.Role], namespace
+		if ref := bindings.Items[i].RoleRef; ref.Kind == "ClusterRole" {
+			of, in = rbacv1.SchemeGroupVersion.WithResource("clusterroles"), ""
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := c.read(of, in, bindings.Items[i].RoleRef.Name, role); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		rules = append(rules, role.Rules...)
+	}
+	return rules, nil
+}
+
+// isMeant reports whether a binding's subject is the operator.
+func (p Process) isMeant(subject rbacv1.Subject) bool {
+	switch subject.Kind {
+	case rbacv1.ServiceAccountKind:
+		return subject.Namespace == p.ServiceAccount.Namespace && subject.Name == p.ServiceAccount.Name
+	case rbacv1.UserKind:
+		return subject.Name == p.User
+	}
+	return subject.Kind == rbacv1.GroupKind && slices.Contains(p.groups(), subject.Name)
+}

@@ -1,0 +1,128 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/health"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+)
+
+type healthOptions struct {
+	surveyor
+	all    bool
+	output string
+}
+
+// errNotChecked ends a run that has found nothing wrong in what it could look at, and could not look at everything.
+var errNotChecked error = &exit{ExitFailed, errors.New("not everything could be looked at")}
+
+func (p *plugin) status() *cobra.Command {
+	o := &healthOptions{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "status [-A]",
+		Short: "Sum up an installation on one screen",
+		Long: `Sum up an installation on one screen: the operator's version and its leader, the MCPServers by state, and the first few with
+conflicts, with stuck rollouts, with a spec or writes that are refused, and with takeovers from ToolHive that are held up.
+It looks at the MCPServers of the namespace, and with -A at all.
+
+It goes by what the operator tells in conditions. doctor looks for what is wrong with the installation itself.
+
+Nothing is written. The exit code is 1 when there is something of that, or no replica of the operator works.`,
+		Example: examples(`
+kubectl freehold status -A
+kubectl freehold status -n tools -o wide
+
+# Which rollouts are stuck?
+kubectl freehold status -A -o json | jq -r '.stuckRollouts[] | "\(.namespace) \(.object) \(.reason)"'`),
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return o.runStatus() },
+	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
+	o.flags(cmd)
+	return cmd
+}
+
+func (p *plugin) doctor() *cobra.Command {
+	o := &healthOptions{surveyor: surveyor{plugin: p}}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with an installation",
+		Long: `Look for what is wrong with an installation: its CustomResourceDefinitions, the operator's Deployment, its leader, restarts
+and version, other operators that work on the same MCPServers, the operator's rights, the admission policies, images without a
+version, and names of children that other objects have taken. For each finding it says what to do.
+
+All checks are made. Where your rights do not suffice for one, it is not taken for healthy: the right that it needs is named.
+
+Nothing is written, but for SubjectAccessReviews, which are questions to the API server and are not stored. The exit code is 1
+when there is an error, whatever could not be looked at; otherwise 2 when something could not be looked at. Warnings do not count.`,
+		Example: examples(`
+kubectl freehold doctor
+kubectl freehold doctor --operator=platform/mcp-operator -o wide
+
+# What is wrong, as lines?
+kubectl freehold doctor -o json | jq -r '.checks[] | .name as $check | .findings[] | "\(.severity) \($check) \(.reason)"'`),
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return o.runDoctor() },
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// flags are those of both verbs.
+func (o *healthOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.operator, "operator", cluster.DefaultOperator, "The operator's Deployment, as NAMESPACE/NAME.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: the most important. wide shows everything.")
+	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
+}
+
+func (o *healthOptions) subject() health.Subject {
+	return health.Subject{Client: o.client, Operator: o.operator, Plugin: o.Version, Now: o.Clock.Now()}
+}
+
+func (o *healthOptions) runStatus() error {
+	palette, err := o.prepare(o.output, nil, o.all)
+	if err != nil {
+		return err
+	}
+	namespace := o.client.Namespace
+	if o.all {
+		namespace = ""
+	}
+	found, err := health.Look(o.subject(), namespace)
+	if err != nil {
+		return err
+	}
+	return o.answer(palette, printers.Status{Status: found}, !found.Healthy(), len(found.NotChecked) > 0)
+}
+
+func (o *healthOptions) runDoctor() error {
+	palette, err := o.prepare(o.output, nil, false)
+	if err != nil {
+		return err
+	}
+	found, err := health.Examine(o.subject())
+	if err != nil {
+		return err
+	}
+	return o.answer(palette, printers.Diagnosis{Diagnosis: found}, found.State == health.Error, found.State == health.NotChecked)
+}
+
+// answer prints what was found, and decides on the exit code.
+func (o *healthOptions) answer(palette printers.Palette, answer table, wrong, unknown bool) error {
+	err := o.print(o.output, palette, answer)
+	switch {
+	case err != nil:
+		return err
+	case wrong:
+		return errFound
+	case unknown:
+		return errNotChecked
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/deploy/crd"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+)
+
+// Ways out that several findings have.
+const (
+	installCRDs = "kubectl freehold crd | kubectl apply --server-side -f -"
+	whoInstalls = "See docs/migration.md, Who installs the CRDs."
+)
+
+func (e *examination) crds(c *Check) error {
+	definitions, err := e.Client.Definitions(crd.Kubectl)
+	there := 0
+	var installers []string
+	for i := range definitions {
+		d := &definitions[i]
+		if d.Live == nil {
+			e.missingKind(c, d)
+			continue
+		}
+		there++
+		find := func(severity State, reason, message, do string) {
+			c.find(Finding{
+				Severity: severity, Reason: reason, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name, Message: message, Do: do,
+			})
+		}
+		state(d, find)
+		fields(d, find)
+		by := installersOf(d)
+		if installer := strings.Join(by, " and "); !slices.Contains(installers, installer) {
+			installers = append(installers, installer)
+		}
+		if len(by) > 1 {
+			find(Warning, FoundTwoInstallers, fmt.Sprintf("%s own its versions: whichever applies it next is refused, or undoes what the other has done",
+				strings.Join(by, " and ")), whoInstalls)
+		}
+		if d.Release != "" && d.Live.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			find(Warning, FoundHelmMayRemove, fmt.Sprintf("if the Helm release %s is uninstalled, Helm deletes it, and the API server every %s with it", d.Release, d.Kind),
+				"See docs/migration.md, If Helm removes the CRDs.")
+		}
+	}
+	c.Detail = fmt.Sprintf("%d of %d are there", there, len(definitions))
+	if len(installers) > 0 {
+		c.Detail += ", installed by " + strings.Join(installers, ", or by ")
+	}
+	return err
+}
+
+// missingKind tells of a definition that the cluster lacks. Only MCPServers that refer to one have to have it.
+func (e *examination) missingKind(c *Check, d *cluster.Definition) {
+	f := Finding{
+		Severity: Error, Reason: FoundNotInstalled, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name,
+		Message: "it is not installed: there can be no " + d.Kind, Do: installCRDs,
+	}
+	if d.Kind != v1beta1.MCPServerKind {
+		f.Severity = Warning
+		servers, err := e.servers()
+		if err != nil {
+			c.cannot(err)
+		}
+		var referring []string
+		for _, server := range servers {
+			if slices.ContainsFunc(configs.Of(&server.Spec), func(n configs.Named) bool { return n.Kind == d.Kind }) {
+				referring = append(referring, server.Namespace+"/"+server.Name)
+			}
+		}
+		if len(referring) > 0 {
+			f.Severity = Error
+			f.Message += ", and these MCPServers refer to one, so their proxies are not written: " + someOf(referring)
+		}
+	}
+	c.find(f)
+}
+
+// state is about how a definition stands in the cluster.
+func state(d *cluster.Definition, find func(severity State, reason, message, do string)) {
+	if d.Live.GetDeletionTimestamp() != nil {
+		find(Error, FoundBeingDeleted, "it is being deleted, and every "+d.Kind+" with it", "See docs/uninstall.md, If MCPServers are stuck.")
+	}
+	established := "its status does not tell why"
+	conditions, _, _ := unstructured.NestedSlice(d.Live.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		message, _ := condition["message"].(string)
+		switch {
+		case condition["type"] == "Established" && condition["status"] == "True":
+			established = ""
+		case condition["type"] == "NamesAccepted" && condition["status"] == "False" && established != "":
+			established = message
+		}
+	}
+	if established != "" {
+		find(Error, FoundNotEstablished, "the API server does not serve it: "+established, "kubectl describe customresourcedefinition "+d.Name)
+	}
+	served := false
+	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")
+	for _, item := range versions {
+		version, _ := item.(map[string]any)
+		served = served || version["name"] == d.Resource.Version && version["served"] == true
+	}
+	if !served {
+		find(Error, FoundVersionNotServed, fmt.Sprintf("it does not serve the version %s, which Freehold reads and writes", d.Resource.Version), whoInstalls)
+	}
+	stored, _, _ := unstructured.NestedStringSlice(d.Live.Object, "status", "storedVersions")
+	for _, version := range stored {
+		if !slices.Contains(d.Versions, version) {
+			find(Warning, FoundStoredVersion, fmt.Sprintf("objects may be stored in the version %s, which Freehold's does not have: the API server would refuse Freehold's",
+				version), whoInstalls)
+		}
+	}
+}
+
+// fields compares the fields that a definition has with those of Freehold's. Freehold writes none of spec.
+func fields(d *cluster.Definition, find func(severity State, reason, message, do string)) {
+	var needed, optional []string
+	for _, field := range d.Missing {
+		switch {
+		case strings.HasPrefix(field, "version "): // Whether the one that counts is served has been looked at.
+		case strings.HasPrefix(field, "spec."):
+			optional = append(optional, field)
+		default:
+			needed = append(needed, field)
+		}
+	}
+	if len(needed) > 0 {
+		find(Error, FoundFieldsNeeded, "it lacks fields that Freehold writes: "+someOf(needed), whoInstalls)
+	}
+	if len(optional) > 0 {
+		find(Warning, FoundFieldsMissing, fmt.Sprintf("it lacks what Freehold's has, so that no %s can have these fields: %s", d.Kind, someOf(optional)), whoInstalls)
+	}
+	if len(d.Narrowed) > 0 {
+		find(Warning, FoundFieldsUnknown, fmt.Sprintf("it has what Freehold does not know, so that Freehold refuses each %s that uses it: %s", d.Kind, someOf(d.Narrowed)), whoInstalls)
+	}
+}
+
+// installersOf are the field managers that own the versions of a definition, with the Helm release that it belongs to.
+func installersOf(d *cluster.Definition) (by []string) {
+	for _, owner := range ownership.Owners(d.Live, ".spec.versions") {
+		name := owner.Manager
+		if name == "helm" && d.Release != "" {
+			name += " (release " + d.Release + ")"
+		}
+		if !slices.Contains(by, name) {
+			by = append(by, name)
+		}
+	}
+	return by
+}

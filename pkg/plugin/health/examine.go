@@ -1,0 +1,253 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+)
+
+// State is what came of a check, and how bad a finding is.
+type State string
+
+// States, the worst last.
+const (
+	// OK is a check that has found nothing.
+	OK State = "OK"
+	// Warning is something that works and should be otherwise.
+	Warning State = "Warning"
+	// NotChecked is a check that could not look at everything, and has found no error in the rest.
+	NotChecked State = "NotChecked"
+	// Error is something that does not work.
+	Error State = "Error"
+)
+
+var states = []State{OK, Warning, NotChecked, Error}
+
+func worse(a, b State) State {
+	return states[max(slices.Index(states, a), slices.Index(states, b))]
+}
+
+// Diagnosis is the answer of doctor, for programs as well. Names and meanings of its fields, the names of checks and the reasons of
+// findings stay; more may come.
+type Diagnosis struct {
+	// Operator is its Deployment, as NAMESPACE/NAME.
+	Operator string `json:"operator"`
+	// Plugin is the version of kubectl freehold.
+	Plugin string `json:"plugin"`
+	// State is the worst of the checks.
+	State State `json:"state"`
+	// Checks in the order in which they are made.
+	Checks []Check `json:"checks"`
+}
+
+// Check is what came of one check.
+type Check struct {
+	// Name of the check, and About, what it looks at.
+	Name  string `json:"name"`
+	About string `json:"about"`
+	State State  `json:"state"`
+	// Detail says what was seen.
+	Detail string `json:"detail,omitempty"`
+	// Findings are what is wrong.
+	Findings []Finding `json:"findings"`
+	// NotChecked says why a part could not be looked at, such as for want of a right.
+	NotChecked []string `json:"notChecked,omitempty"`
+}
+
+// Finding is something that is wrong.
+type Finding struct {
+	// Severity is Error or Warning.
+	Severity State `json:"severity"`
+	// Reason in one word.
+	Reason string `json:"reason"`
+	// Object in question as kubectl takes it, and its namespace, as far as there are such.
+	Object    string `json:"object,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Message says what is wrong and what follows from it, and Do what to do about it: a command, or a sentence.
+	Message string `json:"message"`
+	Do      string `json:"do"`
+}
+
+// find adds a finding.
+func (c *Check) find(f Finding) {
+	c.Findings, c.State = append(c.Findings, f), worse(c.State, f.Severity)
+}
+
+// cannot records that something could not be looked at.
+func (c *Check) cannot(err error) {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if apierrors.IsForbidden(err) {
+		text = missingRight(text)
+	}
+	c.unknown(text)
+}
+
+// unknown records what is not known.
+func (c *Check) unknown(text string) {
+	if !slices.Contains(c.NotChecked, text) {
+		c.NotChecked, c.State = append(c.NotChecked, text), worse(c.State, NotChecked)
+	}
+}
+
+// missingRight names the right that a user lacks. The API server says it like this: User "jane" cannot list resource "pods" in API group
+// "" in the namespace "shop".
+func missingRight(refusal string) string {
+	const cannot = " cannot "
+	if i := strings.LastIndex(refusal, cannot); i >= 0 {
+		return "needs the right to " + refusal[i+len(cannot):]
+	}
+	return refusal
+}
+
+// Subject is the installation to be looked at.
+type Subject struct {
+	Client *cluster.Client
+	// Operator is its Deployment, as NAMESPACE/NAME.
+	Operator string
+	// Plugin is the version of kubectl freehold.
+	Plugin string
+	Now    time.Time
+}
+
+// checks are what doctor looks at. Each looks at one thing, and none depends on what another has found.
+var checks = []struct {
+	name, about string
+	look        func(*examination, *Check) error
+}{
+	{"crds", "CustomResourceDefinitions: established, with the versions and fields that Freehold needs, one installer", (*examination).crds},
+	{"operator", "the operator's Deployment: there, and available", (*examination).operator},
+	{"leader", "the Lease: one replica holds it, and renews it", (*examination).leader},
+	{"restarts", "the operator's pods: they run, and do not restart", (*examination).restarts},
+	{"version", "the operator's image: it names a version, that of this plugin", (*examination).version},
+	{"operators", "other operators: none of ToolHive's or Freehold's works on the same MCPServers", (*examination).operators},
+	{"rights", "the rights of the operator's ServiceAccount: all of the ClusterRole freehold", (*examination).rights},
+	{"policies", "the optional admission policies: whole, and about this operator", (*examination).policies},
+	{"images", "images of proxyrunners and MCP servers: versions that are known and tested", (*examination).images},
+	{"names", "names of children: none is taken by an object of another owner", (*examination).names},
+}
+
+// Examine makes all checks. One that may not read something says so, and the others go on; the error is for a cluster that does not
+// answer.
+func Examine(s Subject) (Diagnosis, error) {
+	e := newExamination(s)
+	found := Diagnosis{Operator: s.Operator, Plugin: s.Plugin, State: OK, Checks: []Check{}}
+	for _, check := range checks {
+		c := Check{Name: check.name, About: check.about, State: OK, Findings: []Finding{}}
+		if err := e.make(check.look, &c); err != nil {
+			return found, err
+		}
+		found.Checks, found.State = append(found.Checks, c), worse(found.State, c.State)
+	}
+	return found, nil
+}
+
+// make makes a check.
+func (e *examination) make(look func(*examination, *Check) error, c *Check) error {
+	err := look(e, c)
+	if answer := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answer) && !errors.Is(err, errUnknown) {
+		return err
+	}
+	if err != nil {
+		c.cannot(err)
+	}
+	return nil
+}
+
+// errUnknown is that the operator's Deployment does not tell how the operator runs.
+var errUnknown = errors.New("how the operator runs is not known")
+
+// examination is what the checks share. What several of them look at is read once.
+type examination struct {
+	Subject
+	deployment func() (*appsv1.Deployment, error)
+	process    func() (cluster.Process, error)
+	pods       func() ([]corev1.Pod, error)
+	lease      func() (*coordinationv1.Lease, error)
+	servers    func() ([]*v1beta1.MCPServer, error)
+}
+
+func newExamination(s Subject) *examination {
+	e := &examination{Subject: s}
+	e.deployment = sync.OnceValues(func() (*appsv1.Deployment, error) { return s.Client.Operator(s.Operator) })
+	e.process = sync.OnceValues(func() (process cluster.Process, err error) {
+		deployment, err := e.deployment()
+		if err != nil {
+			return process, err
+		}
+		if process, err = cluster.ProcessOf(deployment); err != nil {
+			err = fmt.Errorf("%w: %w", errUnknown, err)
+		}
+		return process, err
+	})
+	e.pods = sync.OnceValues(func() (pods []corev1.Pod, err error) {
+		deployment, err := e.deployment()
+		if err == nil {
+			pods, err = s.Client.Pods(deployment)
+		}
+		return pods, err
+	})
+	e.lease = sync.OnceValues(func() (lease *coordinationv1.Lease, err error) {
+		process, err := e.process()
+		if err == nil {
+			lease, err = s.Client.Lease(process.Lease)
+		}
+		return lease, err
+	})
+	e.servers = sync.OnceValues(e.readServers)
+	return e
+}
+
+// readServers returns the MCPServers of the namespaces that the operator watches, as far as the user may list them; of all if that is
+// not known.
+func (e *examination) readServers() (all []*v1beta1.MCPServer, missing error) {
+	process, _ := e.process()
+	for _, namespace := range scopes(process.Namespaces) {
+		found, err := e.Client.Servers(namespace)
+		switch {
+		case apierrors.IsNotFound(err):
+			// Without a definition there is none.
+		case err != nil:
+			missing = cmp.Or(missing, err)
+		}
+		all = append(all, found...)
+	}
+	return all, missing
+}
+
+// scopes are the namespaces that requests are about: these, or with an empty name all.
+func scopes(namespaces []string) []string {
+	if len(namespaces) == 0 {
+		return []string{""}
+	}
+	return namespaces
+}
+
+// deploymentName is the operator's Deployment as kubectl takes it.
+func (e *examination) deploymentName() (object, namespace string) {
+	namespace, name, _ := strings.Cut(e.Operator, "/")
+	return "deployment.apps/" + name, namespace
+}
+
+// someOf are the first few of many.
+func someOf(all []string) string {
+	const few = 5
+	if len(all) <= few {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:few], ", "), len(all)-few)
+}

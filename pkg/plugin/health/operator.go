@@ -1,0 +1,198 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/shell"
+)
+
+// installOperator is the way out where a part of the operator is missing.
+const installOperator = "kubectl apply --server-side -f deploy/install-without-crd.yaml"
+
+func (e *examination) operator(c *Check) error {
+	object, namespace := e.deploymentName()
+	find := func(severity State, reason, message, do string) {
+		c.find(Finding{Severity: severity, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do})
+	}
+	deployment, err := e.deployment()
+	if apierrors.IsNotFound(err) {
+		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait",
+			installOperator+"; or name the operator by --operator=NAMESPACE/NAME")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	wanted, status := replicas(deployment), deployment.Status
+	c.Detail = fmt.Sprintf("%s in namespace %s has %d of %d replicas available", object, namespace, status.AvailableReplicas, wanted)
+	describe := shell.Command("kubectl", "describe", "deployment,pods", "-n", namespace, "-l", "app.kubernetes.io/component=operator")
+	switch {
+	case wanted == 0:
+		find(Error, v1beta1.ReasonScaledToZero, "it is scaled to 0: edits and deletions of MCPServers wait",
+			shell.Command("kubectl", "scale", "-n", namespace, "deployment/"+deployment.Name, "--replicas=2"))
+	case status.AvailableReplicas == 0:
+		find(Error, FoundNotAvailable, "no replica is available: "+why(deployment), describe)
+	case status.AvailableReplicas < wanted:
+		find(Warning, FoundPartlyAvailable, fmt.Sprintf("%d of %d replicas are available: %s", status.AvailableReplicas, wanted, why(deployment)), describe)
+	case status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas < wanted:
+		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are as the Deployment says by now", status.UpdatedReplicas, wanted), describe)
+	}
+	return nil
+}
+
+func replicas(deployment *appsv1.Deployment) int32 {
+	if deployment.Spec.Replicas == nil {
+		return 1
+	}
+	return *deployment.Spec.Replicas
+}
+
+// why is what the Deployment's controller says of what is missing.
+func why(deployment *appsv1.Deployment) string {
+	text := "its status does not tell why"
+	for _, condition := range deployment.Status.Conditions {
+		bad := condition.Status != corev1.ConditionTrue
+		if condition.Type == appsv1.DeploymentReplicaFailure {
+			bad = condition.Status == corev1.ConditionTrue
+		}
+		if bad {
+			text = condition.Message
+		}
+	}
+	return text
+}
+
+func (e *examination) leader(c *Check) error {
+	process, err := e.process()
+	if err != nil {
+		return err
+	}
+	if !process.Elects {
+		deployment, err := e.deployment()
+		if c.Detail = "the operator runs with --leader-elect=false"; err == nil && replicas(deployment) > 1 {
+			object, namespace := e.deploymentName()
+			c.find(Finding{
+				Severity: Error, Reason: FoundSeveralLeaders, Object: object, Namespace: namespace,
+				Message: "its replicas all work at the same time, since they do not elect a leader", Do: "Remove --leader-elect=false, or scale it to 1.",
+			})
+		}
+		return err
+	}
+	find := func(reason, message, do string) {
+		c.find(Finding{
+			Severity: Error, Reason: reason, Object: "lease.coordination.k8s.io/" + process.Lease.Name, Namespace: process.Lease.Namespace, Message: message, Do: do,
+		})
+	}
+	logs := shell.Command("kubectl", "logs", "-n", process.ServiceAccount.Namespace, "-l", "app.kubernetes.io/component=operator", "--tail=50", "--prefix")
+	lease, err := e.lease()
+	if apierrors.IsNotFound(err) {
+		find(FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	holder, inTime := cluster.Holder(lease, e.Now)
+	switch {
+	case holder == "":
+		find(FoundNoLeader, "no replica holds it, so none works", logs)
+		return nil
+	case !inTime:
+		find(FoundStaleLease, fmt.Sprintf("%s has not renewed it for %s, by the clock of this machine: no replica works", holder, e.ago(lease.Spec.RenewTime.Time)), logs)
+		return nil
+	}
+	c.Detail = fmt.Sprintf("%s holds %s, and renewed it %s ago", holder, process.Lease, e.ago(lease.Spec.RenewTime.Time))
+	pods, err := e.pods()
+	if err == nil && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return leads(holder, pod.Name) }) {
+		find(FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
+			"Stop that process, or give it a Lease and namespaces of its own.")
+	}
+	return err
+}
+
+// leads reports whether a Lease's holder is a process in a pod. It is known by the pod's name and something random.
+func leads(holder, pod string) bool { return holder == pod || strings.HasPrefix(holder, pod+"_") }
+
+func (e *examination) ago(at time.Time) time.Duration { return e.Now.Sub(at).Round(time.Second) }
+
+// recent is how long ago a restart may have been to be told.
+const recent = 24 * time.Hour
+
+func (e *examination) restarts(c *Check) error {
+	pods, err := e.pods()
+	if err != nil {
+		return err
+	}
+	total := 0
+	for i := range pods {
+		pod := &pods[i]
+		for _, container := range pod.Status.ContainerStatuses {
+			total += int(container.RestartCount)
+			find := func(severity State, reason, message string) {
+				c.find(Finding{
+					Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message,
+					Do: shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous"),
+				})
+			}
+			ended := container.LastTerminationState.Terminated
+			waiting := container.State.Waiting
+			switch {
+			case waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
+				find(Error, waiting.Reason, fmt.Sprintf("its container %s does not run: %s", container.Name, waiting.Message))
+			case ended != nil && e.Now.Sub(ended.FinishedAt.Time) < recent:
+				find(Warning, FoundRestarted, fmt.Sprintf("its container %s has restarted %d times, %s ago the last time: %s, exit code %d",
+					container.Name, container.RestartCount, e.ago(ended.FinishedAt.Time), ended.Reason, ended.ExitCode))
+			}
+		}
+	}
+	c.Detail = fmt.Sprintf("%d pods, %d restarts", len(pods), total)
+	return nil
+}
+
+func (e *examination) version(c *Check) error {
+	process, err := e.process()
+	if err != nil {
+		return err
+	}
+	object, namespace := e.deploymentName()
+	find := func(reason, message, do string) {
+		c.find(Finding{Severity: Warning, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do})
+	}
+	tag, pinned := tagOf(process.Image)
+	c.Detail = fmt.Sprintf("the operator is %s, the plugin %s", process.Image, e.Plugin)
+	switch {
+	case isLatest(tag) && !pinned:
+		find(FoundNoVersion, "its image "+process.Image+" names no version: a replica that restarts may be another program", "Name a version, or a digest.")
+	case !strings.HasPrefix(tag, "v") || !isRelease(e.Plugin):
+		c.Detail += "; whether they are of the same version is not known"
+	case tag != e.Plugin:
+		find(FoundOtherVersion, fmt.Sprintf("it is %s and the plugin %s: what the plugin works out may not be what the operator does", tag, e.Plugin),
+			"Install the plugin "+tag+", or the operator "+e.Plugin+".")
+	}
+	return nil
+}
+
+// isRelease reports whether a version of the plugin is that of a release, and not of a build in between.
+func isRelease(version string) bool { return !strings.HasPrefix(version, "v0.0.0-") }
+
+// tagOf returns the tag of an image, empty for none, and reports whether it has a digest.
+func tagOf(image string) (tag string, pinned bool) {
+	image, _, pinned = strings.Cut(image, "@")
+	_, tag, _ = strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	return tag, pinned
+}
+
+// isLatest reports whether a tag is that of whatever was pushed last.
+func isLatest(tag string) bool { return tag == "" || tag == "latest" }

@@ -1,0 +1,164 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+)
+
+// operators looks for other operators that look after the namespaces of ours.
+func (e *examination) operators(c *Check) error {
+	process, err := e.process()
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.cannot(err)
+	}
+	object, namespace := e.deploymentName()
+	for _, product := range []cluster.Product{cluster.ToolHive, cluster.Freehold} {
+		found, unseen, err := e.Client.Running(product, e.Now)
+		if err != nil {
+			return err
+		}
+		if c.Detail != "" {
+			c.Detail += "; "
+		}
+		c.Detail += fmt.Sprintf("%d of %s's run", len(found), product.Name)
+		for _, text := range unseen {
+			c.unknown(fmt.Sprintf("operators of %s's in all namespaces: %s", product.Name, missingRight(text)))
+		}
+		for _, other := range found {
+			ours := other.Product == cluster.Freehold.Name && other.Namespace == namespace && (other.Object == object || !strings.HasPrefix(other.Object, "deployment."))
+			if ours || !overlap(other.Namespaces, process.Namespaces) {
+				continue
+			}
+			if other.Product == cluster.ToolHive.Name {
+				open, err := e.unfenced(other)
+				if err != nil {
+					c.cannot(err)
+				}
+				if len(open) == 0 {
+					continue
+				}
+				c.find(Finding{
+					Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
+					Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
+					Do:      stopping(other) + "; or keep it from MCPServers: kubectl apply -k deploy/policy/beside-toolhive",
+				})
+				continue
+			}
+			c.find(Finding{
+				Severity: Error, Reason: FoundTwoOperators, Object: other.Object, Namespace: other.Namespace,
+				Message: fmt.Sprintf("a second operator of Freehold's looks after the same namespaces (%s)", other.How),
+				Do:      stopping(other) + "; or give each namespaces of its own by --watch-namespaces",
+			})
+		}
+	}
+	return nil
+}
+
+func stopping(other cluster.Running) string {
+	if other.Stop == "" {
+		return "Stop it"
+	}
+	return other.Stop
+}
+
+// overlap reports whether two lists of namespaces have one in common. An empty list is of all.
+func overlap(a, b []string) bool {
+	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(namespace string) bool { return slices.Contains(b, namespace) })
+}
+
+// unfenced are the namespaces with MCPServers that ToolHive's operator looks after, and that no admission policy keeps it from. While
+// there is no MCPServer yet, it is every namespace unless the policy is there.
+func (e *examination) unfenced(other cluster.Running) (open []string, err error) {
+	servers, err := e.servers()
+	namespaces := sets.New[string]()
+	for _, server := range servers {
+		namespaces.Insert(server.Namespace)
+	}
+	if len(namespaces) == 0 {
+		policy, binding, problem := e.Client.Policy(cluster.OperatorFence.Name)
+		if policy == nil || binding == nil {
+			open = []string{"every namespace that it looks after"}
+		}
+		return open, errors.Join(err, problem)
+	}
+	for _, namespace := range sets.List(namespaces) {
+		if !other.Watches(namespace) {
+			continue
+		}
+		fenced, problem := e.Client.Fenced(cluster.OperatorFence, namespace)
+		if problem != nil {
+			err = problem
+		}
+		if !fenced {
+			open = append(open, "namespace "+namespace)
+		}
+	}
+	return open, err
+}
+
+// policies are those of deploy/policy, and the one that keeps ToolHive's operator from MCPServers.
+var policies = []string{fieldManagers, cluster.RunnersFence.Name, "freehold-owned-fields", cluster.OperatorFence.Name}
+
+// fieldManagers is the policy that refuses who is not the operator.
+const fieldManagers = "freehold-field-managers"
+
+func (e *examination) policies(c *Check) error {
+	process, missing := e.process()
+	var there, absent []string
+	for _, name := range policies {
+		policy, binding, err := e.Client.Policy(name)
+		if err != nil {
+			return err
+		}
+		directory := "deploy/policy"
+		if name == cluster.OperatorFence.Name {
+			directory += "/beside-toolhive"
+		}
+		find := func(severity State, reason, message, do string) {
+			c.find(Finding{Severity: severity, Reason: reason, Object: "validatingadmissionpolicy.admissionregistration.k8s.io/" + name, Message: message, Do: do})
+		}
+		switch {
+		case policy == nil && binding == nil:
+			absent = append(absent, name)
+			continue
+		case policy == nil:
+			find(Warning, FoundNoPolicy, "there is its binding alone, which does nothing", "kubectl apply -k "+directory)
+			continue
+		case binding == nil:
+			find(Warning, FoundNoBinding, "it has no binding, and does nothing", "kubectl apply -k "+directory)
+			continue
+		}
+		there = append(there, name)
+		if typed := policy.Status.TypeChecking; typed != nil && len(typed.ExpressionWarnings) > 0 {
+			find(Warning, FoundTypeChecking, fmt.Sprintf("the API server warns of %s: %s", typed.ExpressionWarnings[0].FieldRef, typed.ExpressionWarnings[0].Warning), "kubectl apply -k "+directory)
+		}
+		for _, variable := range policy.Spec.Variables {
+			if variable.Name != "operator" || missing != nil || variable.Expression == "'"+process.User+"'" {
+				continue
+			}
+			severity, follows := Warning, "it does not except the operator"
+			if name == fieldManagers {
+				severity, follows = Error, "it refuses what the operator writes"
+			}
+			find(severity, FoundOtherOperator, fmt.Sprintf("it knows the operator as %s, and the operator is '%s': %s", variable.Expression, process.User, follows),
+				"See docs/policies.md, Another ServiceAccount, some namespaces only.")
+		}
+	}
+	if c.Detail = "none is installed"; len(there) > 0 {
+		c.Detail = "installed: " + strings.Join(there, ", ") + "; not installed: " + strings.Join(absent, ", ")
+	}
+	if len(there) > 0 && missing != nil {
+		c.cannot(missing)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
+)
+
+// tested are the releases of the proxyrunner that docs/compatibility.md names.
+var tested = []string{"v0.44.0", "v0.47.0", "v0.62.0"}
+
+func (e *examination) images(c *Check) error {
+	process, err := e.process()
+	if err != nil {
+		return err
+	}
+	e.runner(c, process)
+	servers, err := e.servers()
+	for _, server := range servers {
+		if tag, pinned := tagOf(server.Spec.Image); isLatest(tag) && !pinned {
+			c.find(Finding{
+				Severity: Warning, Reason: FoundNoVersion, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
+				Message: "its image " + server.Spec.Image + " names no version: a pod that restarts may run another program", Do: "Name a version, or a digest, in spec.image.",
+			})
+		}
+	}
+	c.Detail += fmt.Sprintf("%d MCPServers", len(servers))
+	return err
+}
+
+// runner is about the proxyrunner that the operator gives to all proxies, and about those that have another one.
+func (e *examination) runner(c *Check, process cluster.Process) {
+	object, namespace := e.deploymentName()
+	image := process.RunnerImage
+	c.Detail = "the proxyrunner is " + image + "; "
+	tag, pinned := tagOf(image)
+	set := "Set TOOLHIVE_RUNNER_IMAGE or --runner-image of the operator: " + render.DefaultRunnerImage
+	switch {
+	case isLatest(tag) && !pinned:
+		c.find(Finding{
+			Severity: Warning, Reason: FoundNoVersion, Object: object, Namespace: namespace,
+			Message: "the image of the proxyrunner, " + image + ", names no version: a proxy that restarts may run another one", Do: set,
+		})
+	case !slices.Contains(tested, tag):
+		c.find(Finding{
+			Severity: Warning, Reason: FoundNotTested, Object: object, Namespace: namespace,
+			Message: "the proxyrunner " + image + " is of no release that Freehold is tested with", Do: set,
+		})
+	}
+	for _, namespace := range scopes(process.Namespaces) {
+		proxies, err := e.Client.Proxies(namespace)
+		if err != nil {
+			c.cannot(err)
+		}
+		for i := range proxies {
+			otherRunner(c, &proxies[i], image)
+		}
+	}
+}
+
+// otherRunner tells of a proxy with another proxyrunner than the operator's.
+func otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
+	for _, container := range proxy.Spec.Template.Spec.Containers {
+		if container.Name == render.ProxyContainer && container.Image != image {
+			c.find(Finding{
+				Severity: Warning, Reason: FoundOtherRunner, Object: "deployment.apps/" + proxy.Name, Namespace: proxy.Namespace,
+				Message: "it has the proxyrunner " + container.Image + ", and not the operator's",
+				Do:      shell.Command("kubectl", "freehold", "owners", "-n", proxy.Namespace, "deployment/"+proxy.Name),
+			})
+		}
+	}
+}
+
+// names are those of children that other objects have taken. The operator tells of the first thing that is in its way; where there is
+// more, the children are read.
+func (e *examination) names(c *Check) error {
+	servers, err := e.servers()
+	c.Detail = fmt.Sprintf("%d MCPServers", len(servers))
+	for _, server := range servers {
+		f := Finding{
+			Severity: Error, Reason: v1beta1.ReasonObjectNotOurs, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
+			Do: shell.Command("kubectl", "freehold", "conflicts", "-n", server.Namespace, "mcpserver/"+server.Name),
+		}
+		told := problem(server.Status.Conditions, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
+		switch {
+		case told == nil:
+			continue
+		case told.Reason == v1beta1.ReasonObjectNotOurs:
+			f.Message = told.Message
+			c.find(f)
+			continue
+		case !strings.HasSuffix(told.Message, " more)"):
+			continue
+		}
+		children, err := e.Client.Children(server)
+		if err != nil {
+			return err
+		}
+		for _, ref := range children.Foreign {
+			f.Message = fmt.Sprintf("%s: %s", ref, children.Why[ref])
+			c.find(f)
+		}
+		for _, ref := range children.Unreadable {
+			c.unknown(fmt.Sprintf("whether %s in namespace %s is a child of MCPServer %s: you may not read it", ref, ref.Namespace, server.Name))
+		}
+	}
+	return err
+}
+
+// problem returns the condition of a type if it has that status, or nil.
+func problem(conditions []metav1.Condition, kind string, bad metav1.ConditionStatus) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == bad {
+		return c
+	}
+	return nil
+}

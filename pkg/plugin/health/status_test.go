@@ -1,0 +1,179 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func (w *world) look(namespace string) *Status {
+	w.t.Helper()
+	found, err := Look(w.subject(), namespace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+func TestStatusOfHealthy(t *testing.T) {
+	got := newWorld(t).look("")
+	renewed := now.Add(-3 * time.Second)
+	want := &Status{
+		Plugin: "v0.1.0",
+		Operator: Operator{
+			Object: "deployment.apps/freehold", Namespace: "freehold-system", Image: "ghcr.io/freehold-dev/freehold:v0.1.0", Version: "v0.1.0",
+			Replicas: 2, Available: 2, Leader: leading + "_6c5b8e20", Renewed: &renewed,
+		},
+		Servers: 1, States: map[string]int{"Ready": 1}, Conflicts: []Problem{}, StuckRollouts: []Problem{}, Refused: []Problem{},
+		Takeovers: Takeovers{HeldUp: []Problem{}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !got.Healthy() {
+		t.Errorf("healthy %v (-want +got):\n%s", got.Healthy(), diff)
+	}
+}
+
+// Each condition counts once, for what it is about.
+func TestStatusByCondition(t *testing.T) {
+	for name, test := range map[string]struct {
+		conditions string
+		// want is where it is listed.
+		conflicts, stuck, refused, heldUp string
+		takeovers                         Takeovers
+	}{
+		"nothing":  {conditions: "FieldsOwned=True/NoConflict/-\nStalled=False/NotStalled/-\nTakenOver=True/TakenOver/-"},
+		"conflict": {conditions: "FieldsOwned=False/FieldManagerConflict/helm\nStalled=True/FieldManagerConflict/helm", conflicts: "FieldManagerConflict"},
+		"conflict about the condition": {
+			conditions: "FieldsOwned=True/NoConflict/-\nStalled=True/FieldManagerConflict/helm", conflicts: "FieldManagerConflict",
+		},
+		"name that is taken": {conditions: "FieldsOwned=False/ObjectNotOurs/-\nStalled=True/ObjectNotOurs/-", conflicts: "ObjectNotOurs"},
+		"stuck rollout": {
+			conditions: "FieldsOwned=True/NoConflict/-\nStalled=True/CrashLoopBackOff/-\nApplied=True/Applied/-", stuck: "CrashLoopBackOff",
+		},
+		"conflict and stuck rollout": {
+			conditions: "FieldsOwned=False/FieldManagerConflict/helm\nStalled=True/CrashLoopBackOff/-", conflicts: "FieldManagerConflict", stuck: "CrashLoopBackOff",
+		},
+		"bad spec":       {conditions: "SpecValid=False/InvalidImage/-\nStalled=True/InvalidImage/-", refused: "InvalidImage"},
+		"bad reference":  {conditions: "OIDCConfigRefValidated=False/OIDCConfigRefNotFound/-\nStalled=True/OIDCConfigRefNotFound/-", refused: "OIDCConfigRefNotFound"},
+		"refused write":  {conditions: "Applied=False/Forbidden/-\nStalled=True/Forbidden/-", refused: "Forbidden"},
+		"waiting":        {conditions: "TakenOver=False/Waiting/-", takeovers: Takeovers{Waiting: 1}},
+		"not approved":   {conditions: "TakenOver=False/NeedsApproval/-", takeovers: Takeovers{Approval: 1}},
+		"left alone":     {conditions: "TakenOver=False/TakeoverOff/-"},
+		"cannot":         {conditions: "TakenOver=False/CannotTakeOver/-", heldUp: "CannotTakeOver"},
+		"taken too long": {conditions: "TakenOver=False/TakingOver/-", heldUp: "TakingOver"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.server("shop", "other", test.conditions)
+			got := w.look("shop")
+			for what, list := range map[string]struct {
+				want string
+				got  []Problem
+			}{
+				"conflicts": {test.conflicts, got.Conflicts}, "stuck rollouts": {test.stuck, got.StuckRollouts},
+				"refused": {test.refused, got.Refused}, "held up": {test.heldUp, got.Takeovers.HeldUp},
+			} {
+				var reasons []string
+				for _, p := range list.got {
+					reasons = append(reasons, p.Reason)
+					if p.Object != "mcpserver/other" || p.Namespace != "shop" || p.Message == "" || now.Sub(p.Since) != 90*time.Minute {
+						t.Errorf("it is told as %+v", p)
+					}
+				}
+				if strings.Join(reasons, ",") != list.want {
+					t.Errorf("%s are %v, want %q", what, reasons, list.want)
+				}
+			}
+			if healthy := test.conflicts+test.stuck+test.refused+test.heldUp == ""; got.Healthy() != healthy {
+				t.Errorf("healthy is %v", got.Healthy())
+			}
+			got.Takeovers.HeldUp = nil
+			if diff := cmp.Diff(test.takeovers, got.Takeovers); diff != "" {
+				t.Errorf("takeovers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatusCounts(t *testing.T) {
+	w := newWorld(t)
+	w.server("shop", "new", "")
+	w.set("MCPServer", "new", content{}, "status")
+	w.server("other", "going", "")
+	w.set("MCPServer", "going", "2026-06-01T11:00:00Z", "metadata", "deletionTimestamp")
+	w.set("MCPServer", "going", []any{"wait"}, "metadata", "finalizers")
+	w.server("other", "young", "TakenOver=False/TakingOver/-")
+	w.at("MCPServer", "young", func(c content) {
+		c["status"].(content)["conditions"].([]any)[0].(content)["lastTransitionTime"] = "2026-06-01T11:30:00Z"
+	})
+	w.add("apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPOIDCConfig\nmetadata: {name: corp, namespace: shop}\n")
+	w.set("MCPOIDCConfig", "corp", conditionsOf("FieldsOwned=False/FieldManagerConflict/helm"), "status", "conditions")
+	got := w.look("")
+	if diff := cmp.Diff(map[string]int{"Ready": 2, "Unknown": 1}, got.States); diff != "" || got.Servers != 4 || got.Deleting != 1 {
+		t.Errorf("%d MCPServers, %d being deleted, states (-want +got):\n%s", got.Servers, got.Deleting, diff)
+	}
+	if len(got.Conflicts) != 1 || got.Conflicts[0].Object != "mcpoidcconfig.toolhive.stacklok.dev/corp" {
+		t.Errorf("conflicts are %+v", got.Conflicts)
+	}
+	if got.Takeovers.UnderWay != 1 || len(got.Takeovers.HeldUp) != 0 {
+		t.Errorf("takeovers are %+v", got.Takeovers)
+	}
+	if got := w.look("other"); got.Servers != 2 || got.Namespace != "other" || len(got.Conflicts) != 0 {
+		t.Errorf("in one namespace it is %+v", got)
+	}
+}
+
+// Why no replica works is told, and what cannot be found out is not taken for healthy.
+func TestStatusOfOperator(t *testing.T) {
+	for name, test := range map[string]struct {
+		do            func(w *world)
+		problem, says string
+	}{
+		"no operator":    {func(w *world) { w.remove("Deployment", "freehold") }, "there is no operator", ""},
+		"scaled to 0":    {func(w *world) { w.set("Deployment", "freehold", int64(0), "spec", "replicas") }, "scaled to 0", ""},
+		"no leader":      {func(w *world) { w.set("Lease", "freehold", "", "spec", "holderIdentity") }, "so none works", ""},
+		"no Lease to be": {func(w *world) { w.argument("--leader-elect=false") }, "all work at the same time", ""},
+		"no right to the Deployment": {
+			func(w *world) { w.mayNot = []string{"get deployments"} }, "", `the operator: needs the right to get resource "deployments"`,
+		},
+		"no right to the Lease": {func(w *world) { w.mayNot = []string{"get leases"} }, "", `the operator: needs the right to get resource "leases"`},
+		"no right to what is referred to": {
+			func(w *world) { w.mayNot = []string{"list mcpgroups"} }, "", "conflicts about what MCPServers refer to: needs the right to list mcpgroups",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			test.do(w)
+			got := w.look("")
+			if !strings.Contains(got.Operator.Problem, test.problem) || got.Healthy() != (test.problem == "") {
+				t.Errorf("healthy is %v, the problem %q", got.Healthy(), got.Operator.Problem)
+			}
+			told := slices.ContainsFunc(got.NotChecked, func(text string) bool { return strings.HasPrefix(text, test.says) })
+			if test.says != "" && !told || test.says == "" && len(got.NotChecked) > 0 {
+				t.Errorf("not checked is %q", got.NotChecked)
+			}
+		})
+	}
+}
+
+func TestStatusWithoutServers(t *testing.T) {
+	w := newWorld(t)
+	w.mayNot = []string{"list mcpservers"}
+	if _, err := Look(w.subject(), ""); err == nil || !strings.Contains(err.Error(), "mcpservers") {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestStatusWithoutElection(t *testing.T) {
+	w := newWorld(t)
+	w.argument("--leader-elect=false")
+	w.set("Deployment", "freehold", int64(1), "spec", "replicas")
+	if got := w.look("").Operator; !got.NoElection || got.Leader != "" || got.Problem != "" {
+		t.Errorf("it is %+v", got)
+	}
+}

@@ -1,0 +1,161 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/health"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+const (
+	// screen is how wide a line of status may get, in characters.
+	screen = 80
+	// labels is how wide their column is.
+	labels = 16
+	// few is how many lines things of one kind get.
+	few = 3
+)
+
+// Status shows the answer of status.
+type Status struct{ *health.Status }
+
+// Print shows it for humans, on a screen of 80 columns and 24 lines. Wide shows everything, however much it is.
+func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
+	show := func(text string, paint func(string) string) {
+		if text = printable.Text(text); !wide {
+			text = cut(text, screen)
+		}
+		fmt.Fprintln(to, paint(text))
+	}
+	plain := func(text string) string { return text }
+	row := func(head, format string, args ...any) { show(pad(head, labels)+fmt.Sprintf(format, args...), plain) }
+
+	o := s.Operator
+	switch {
+	case o.Image == "" && o.Problem == "":
+		row("Operator", "not known")
+	case o.Image != "":
+		row("Operator", "%s, %d of %d replicas available in namespace %s", cmp.Or(o.Version, o.Image), o.Available, o.Replicas, o.Namespace)
+	}
+	row("Plugin", "%s", s.Plugin)
+	switch holder, _, _ := strings.Cut(o.Leader, "_"); { // What follows the pod's name is random.
+	case o.Problem != "":
+		show(pad("Leader", labels)+o.Problem, palette.Removed)
+	case holder != "":
+		row("Leader", "%s, renewed %s ago", holder, Age(*o.Renewed, now))
+	case o.NoElection:
+		row("Leader", "none is elected: the operator runs with --leader-elect=false")
+	default:
+		row("Leader", "not known")
+	}
+	where := "all namespaces"
+	if s.Namespace != "" {
+		where = "namespace " + s.Namespace
+	}
+	row("Looked at", "%s", where)
+	head := "MCPServers"
+	for _, text := range wrapped(s.counts(), screen-labels) {
+		row(head, "%s", text)
+		head = ""
+	}
+	list := func(head string, problems []health.Problem, more string, counts ...string) {
+		row(head, "%s", cmp.Or(strings.Join(counts, ", "), "none"))
+		for i, p := range problems {
+			if left := len(problems) - i; i == few-1 && left > 1 && !wide {
+				row("", "and %d more: %s", left, more)
+				break
+			}
+			show(fmt.Sprintf("  %s/%s  %s, %s: %s", p.Namespace, strings.TrimPrefix(p.Object, "mcpserver/"), p.Reason, Age(p.Since, now), p.Message), palette.Removed)
+		}
+	}
+	flags := " -A"
+	if s.Namespace != "" {
+		flags = " -n " + s.Namespace
+	}
+	t := s.Takeovers
+	list("Conflicts", s.Conflicts, "kubectl freehold conflicts"+flags, counted(len(s.Conflicts), "")...)
+	list("Stuck rollouts", s.StuckRollouts, "kubectl freehold status -o wide"+flags, counted(len(s.StuckRollouts), "")...)
+	list("Refused", s.Refused, "kubectl freehold status -o wide"+flags, counted(len(s.Refused), "")...)
+	list("Takeovers", t.HeldUp, "kubectl freehold status -o wide"+flags, slices.Concat(
+		counted(len(t.HeldUp), " held up"), counted(t.UnderWay, " under way"), counted(t.Waiting, " waiting"), counted(t.Approval, " to be approved"))...)
+	for _, text := range s.NotChecked {
+		show("Not checked: "+text, palette.Removed)
+	}
+	return nil
+}
+
+// counted is a number of something, unless it is 0.
+func counted(n int, of string) []string {
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprint(n) + of}
+}
+
+// counts says how many MCPServers there are, and in which states, the most frequent first.
+func (s Status) counts() []string {
+	states := slices.SortedFunc(maps.Keys(s.States), func(a, b string) int { return cmp.Or(s.States[b]-s.States[a], cmp.Compare(a, b)) })
+	counts := []string{fmt.Sprint(s.Servers)}
+	for _, state := range states {
+		counts = append(counts, counted(s.States[state], " "+state)...)
+	}
+	return append(counts, counted(s.Deleting, " being deleted")...)
+}
+
+// cut shortens a text to a width, in characters.
+func cut(text string, width int) string {
+	if runes := []rune(text); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return text
+}
+
+// Diagnosis shows the answer of doctor.
+type Diagnosis struct{ health.Diagnosis }
+
+// Print shows it for humans. Wide shows all findings, and what each check looks at.
+func (d Diagnosis) Print(to io.Writer, palette Palette, _ time.Time, wide bool) error {
+	paint := map[health.State]func(string) string{
+		health.OK: palette.Added, health.Warning: palette.Bold, health.NotChecked: palette.Removed, health.Error: palette.Removed,
+	}
+	count := map[health.State]int{}
+	for _, c := range d.Checks {
+		count[c.State]++
+		fmt.Fprintln(to, strings.TrimRight(paint[c.State](pad(string(c.State), 12))+palette.Bold(pad(c.Name, 10))+printable.Text(c.Detail), " "))
+		if wide {
+			line(to, "            looks at %s", c.About)
+		}
+		told := map[string]int{}
+		for _, f := range c.Findings {
+			if told[f.Reason]++; told[f.Reason] > few && !wide {
+				continue
+			}
+			where := f.Object
+			if f.Namespace != "" {
+				where += " in namespace " + f.Namespace
+			}
+			fmt.Fprintln(to, "  "+paint[f.Severity](string(f.Severity)+" "+f.Reason)+": "+printable.Text(where+": "+f.Message))
+			line(to, "    Do: %s", f.Do)
+		}
+		for _, reason := range slices.Sorted(maps.Keys(told)) {
+			if more := told[reason] - few; more > 0 && !wide {
+				line(to, "  %s: and %d more; -o wide shows them", reason, more)
+			}
+		}
+		for _, text := range c.NotChecked {
+			fmt.Fprintln(to, "  "+paint[health.NotChecked]("not checked")+": "+printable.Text(text))
+		}
+	}
+	_, err := fmt.Fprintf(to, "\nChecks: %d; %d with errors, %d not checked, %d with warnings.\n",
+		len(d.Checks), count[health.Error], count[health.NotChecked], count[health.Warning])
+	return err
+}

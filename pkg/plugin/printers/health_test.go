@@ -1,0 +1,166 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package printers
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/health"
+)
+
+var morning = time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC)
+
+func healthy() *health.Status {
+	renewed := morning.Add(-3 * time.Second)
+	return &health.Status{
+		Plugin: "v0.1.0",
+		Operator: health.Operator{
+			Object: "deployment.apps/freehold", Namespace: "freehold-system", Image: "ghcr.io/freehold-dev/freehold:v0.1.0", Version: "v0.1.0",
+			Replicas: 2, Available: 2, Leader: "freehold-6d4b75cb6d-hqlx9_0c4f6c0e-5d3f-4a57-9a9e-1c5f5f6d7e8f", Renewed: &renewed,
+		},
+		Servers: 312, States: map[string]int{"Ready": 300, "Stopped": 10, "Pending": 2},
+	}
+}
+
+func shown(t *testing.T, s *health.Status, wide bool) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (Status{s}).Print(&out, Palette{}, morning, wide); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestStatusOfHealthy(t *testing.T) {
+	want := `Operator        v0.1.0, 2 of 2 replicas available in namespace freehold-system
+Plugin          v0.1.0
+Leader          freehold-6d4b75cb6d-hqlx9, renewed 3s ago
+Looked at       all namespaces
+MCPServers      312  300 Ready  10 Stopped  2 Pending
+Conflicts       none
+Stuck rollouts  none
+Refused         none
+Takeovers       none
+`
+	if diff := cmp.Diff(want, shown(t, healthy(), false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// However much is wrong, and whatever things are called, it is one screen. Wide shows everything.
+func TestStatusFitsOnAScreen(t *testing.T) {
+	s := healthy()
+	s.States = map[string]int{"Ready": 10000, "Stopped": 10000, "Pending": 10000, "Failed": 10000, "Terminating": 10000, "Unknown": 10000}
+	s.Servers, s.Deleting = 70000, 10000
+	var problems []health.Problem
+	for i := range 500 {
+		problems = append(problems, health.Problem{
+			Namespace: "a-namespace-with-quite-a-long-name", Object: fmt.Sprintf("mcpserver/server-%03d", i), Reason: "FieldManagerConflict",
+			Message: strings.Repeat("a long message ", 20) + "\x1b[2J\n", Since: morning.Add(-time.Hour),
+		})
+	}
+	s.Conflicts, s.StuckRollouts, s.Refused = problems, problems, problems
+	s.Takeovers = health.Takeovers{UnderWay: 1000, Waiting: 1000, Approval: 1000, HeldUp: problems}
+	lines := strings.Split(strings.TrimSuffix(shown(t, s, false), "\n"), "\n")
+	if len(lines) > 24 {
+		t.Errorf("it has %d lines", len(lines))
+	}
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n > screen || strings.Contains(line, "\x1b") {
+			t.Errorf("it has a line of %d characters: %q", n, line)
+		}
+	}
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{"and 498 more: kubectl freehold conflicts -A", "500 held up, 1000 under way, 1000 waiting, 1000 to be approved", "10000 being deleted"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "server-002") {
+		t.Errorf("it lists too many:\n%s", text)
+	}
+	if wide := shown(t, s, true); strings.Count(wide, "server-") != 2000 || strings.Contains(wide, " more: ") || !strings.Contains(wide, `long message \x1b[2J`) {
+		t.Error("wide does not show everything")
+	}
+}
+
+func TestStatusOfTrouble(t *testing.T) {
+	s := healthy()
+	s.Namespace = "shop"
+	s.Operator = health.Operator{Namespace: "freehold-system", Problem: "deployment.apps/freehold in namespace freehold-system: there is no operator"}
+	s.Conflicts = []health.Problem{
+		{Namespace: "shop", Object: "mcpserver/web", Reason: "FieldManagerConflict", Message: "helm", Since: morning.Add(-5 * time.Minute)},
+		{Namespace: "shop", Object: "mcpoidcconfig.toolhive.stacklok.dev/corp", Reason: "FieldManagerConflict", Message: "jane", Since: morning.Add(-time.Hour)},
+	}
+	s.NotChecked = []string{"the operator: needs the right to be king"}
+	text := shown(t, s, true)
+	for _, want := range []string{
+		"Leader          deployment.apps/freehold in namespace freehold-system: there is no operator\n",
+		"Looked at       namespace shop\n",
+		"Conflicts       2\n  shop/web  FieldManagerConflict, 5m: helm\n  shop/mcpoidcconfig.toolhive.stacklok.dev/corp  FieldManagerConflict, 60m: jane\n",
+		"Not checked: the operator: needs the right to be king\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	s.Operator = health.Operator{NoElection: true}
+	if text := shown(t, s, true); !strings.Contains(text, "Leader          none is elected") {
+		t.Errorf("it says %s", text)
+	}
+	s.Operator = health.Operator{}
+	if text := shown(t, s, true); !strings.Contains(text, "Operator        not known\n") || !strings.Contains(text, "Leader          not known\n") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+func TestDiagnosis(t *testing.T) {
+	finding := func(severity health.State, reason, object string) health.Finding {
+		return health.Finding{Severity: severity, Reason: reason, Object: object, Namespace: "shop", Message: "it is wrong\x1b", Do: "Mend it."}
+	}
+	d := Diagnosis{health.Diagnosis{State: health.Error, Checks: []health.Check{
+		{Name: "crds", About: "definitions", State: health.OK, Detail: "8 of 8 are there"},
+		{Name: "leader", State: health.NotChecked, NotChecked: []string{"needs the right to list pods"}},
+		{Name: "images", State: health.Error, Detail: "5 MCPServers", Findings: []health.Finding{
+			finding(health.Error, "Bad", "mcpserver/a"), finding(health.Warning, "NoVersion", "mcpserver/b"), finding(health.Warning, "NoVersion", "mcpserver/c"),
+			finding(health.Warning, "NoVersion", "mcpserver/d"), finding(health.Warning, "NoVersion", "mcpserver/e"),
+		}},
+	}}}
+	text := func(wide bool) string {
+		var out bytes.Buffer
+		if err := d.Print(&out, Palette{}, morning, wide); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	want := `OK          crds      8 of 8 are there
+NotChecked  leader
+  not checked: needs the right to list pods
+Error       images    5 MCPServers
+  Error Bad: mcpserver/a in namespace shop: it is wrong\x1b
+    Do: Mend it.
+  Warning NoVersion: mcpserver/b in namespace shop: it is wrong\x1b
+    Do: Mend it.
+  Warning NoVersion: mcpserver/c in namespace shop: it is wrong\x1b
+    Do: Mend it.
+  Warning NoVersion: mcpserver/d in namespace shop: it is wrong\x1b
+    Do: Mend it.
+  NoVersion: and 1 more; -o wide shows them
+
+Checks: 3; 1 with errors, 1 not checked, 0 with warnings.
+`
+	if diff := cmp.Diff(want, text(false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if wide := text(true); !strings.Contains(wide, "mcpserver/e") || strings.Contains(wide, "more") || !strings.Contains(wide, "looks at definitions\n") {
+		t.Errorf("wide is\n%s", wide)
+	}
+}
