@@ -42,6 +42,7 @@ var typed = []entry{
 	{file: "docs/api.md", section: "Library for operators of other kinds", test: "documents.TestLibraryExample"},
 	{file: "docs/availability.md", test: "documents.TestAvailability"},
 	{file: "docs/kubectl-freehold.md", section: "Install", test: "documents.TestInstallPlugin"},
+	{file: "docs/kubectl-freehold.md", section: "Is everything in order?", test: "plugin.TestDoctor"},
 	{file: "docs/kubectl-freehold.md", section: "Who owns what", test: "plugin.TestDocumentation"},
 	{file: "docs/kubectl-freehold.md", section: "Conflicts", test: "plugin.TestDocumentation"},
 	{file: "docs/kubectl-freehold.md", section: "Take, yield, release", test: "plugin.TestDocumentation"},

@@ -73,7 +73,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	if verbs != 10 {
+	if verbs != 12 {
 		t.Errorf("there are %d verbs", verbs)
 	}
 }
