@@ -157,7 +157,7 @@ func TestRightsToReferences(t *testing.T) {
 	kubectl.Run(t, "create", "role", "looker", "--verb=get,list",
 		"--resource=mcpservers.toolhive.stacklok.dev,mcptelemetryconfigs.toolhive.stacklok.dev,deployments.apps,statefulsets.apps,services,configmaps,serviceaccounts,roles,rolebindings")
 	kubectl.Run(t, "create", "rolebinding", "looker", "--role=looker", "--user=looker")
-	const unknown = "it is not known whether it exists: you may not get mcpoidcconfigs.toolhive.stacklok.dev in the namespace "
+	const unknown = "Freehold cannot tell whether it exists: you may not get mcpoidcconfigs.toolhive.stacklok.dev in the namespace "
 	var got result
 	harness.Eventually(t, "the rights hold", func(context.Context) error {
 		if got = do(t, ns, call{args: []string{"takeover", "--preview", web, "--as=looker", known, runner}}); !strings.Contains(got.out, unknown) {

@@ -203,7 +203,7 @@ func TestTakeoverWithoutRights(t *testing.T) {
 			t.Errorf("it does not say %q: %s", want, got.errOut)
 		}
 	}
-	if refused := must(t, ns, cmd.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold holds nothing") {
+	if refused := must(t, ns, cmd.ExitDone, "handback", "web", "--as=reader", "--yes"); !strings.Contains(refused.out, "Freehold owns nothing") {
 		t.Errorf("it says %s", refused.out)
 	}
 }

@@ -241,7 +241,7 @@ func (w *world) takeBack(t *testing.T, m *member) {
 	t.Helper()
 	server := w.AwaitServer(t, m.server.Name, "tells a way out", toldOf(managers.ToolHiveOperator))
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
-	_, after, found := strings.Cut(message, "to take what it holds: ")
+	_, after, found := strings.Cut(message, "then take ownership: ")
 	if !found {
 		t.Fatalf("there is no command in: %s", message)
 	}

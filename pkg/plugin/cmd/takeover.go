@@ -45,7 +45,7 @@ rights; without the operator's Deployment, what deploy/install.yaml sets is assu
 
 Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
 of the API server; what comes out of it is sent to the API server as a dry run, which fills defaults in and validates it.
-For that you need the right to update the objects. The exit code is 1 when something blocks the takeover or contested.
+For that you need the right to update the objects. The exit code is 1 when something blocks a takeover or is contested.
 
 The takeover itself is the operator's to do.`,
 		Example: examples(`

@@ -167,7 +167,7 @@ func (s *scene) command(t *testing.T, sentence string) string {
 	}
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
 	_, rest, found := strings.Cut(message, sentence)
-	end := ". Or let the MCPServer "
+	end := ". Or set the same value "
 	if sentence == toTake {
 		end = ". " + toYield
 	}

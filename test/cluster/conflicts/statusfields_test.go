@@ -177,7 +177,7 @@ func (s *statusScene) takeByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, command, found := strings.Cut(meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message, toTake)
-	command, _, ends := strings.Cut(command, ". Or let that field manager")
+	command, _, ends := strings.Cut(command, ". Or have that field manager")
 	if !found || !ends {
 		t.Fatalf("there is no command in %+v", server.Status.Conditions)
 	}

@@ -155,7 +155,7 @@ func awaitForeign(t *testing.T, ns *harness.Namespace, o obstacle) {
 	t.Helper()
 	form := harness.FormOf(o.component)
 	name := form.Name(o.server)
-	expect := harness.Expectation{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "ObjectNotOurs", Message: []string{"/" + name, "not made for this MCPServer"}}
+	expect := harness.Expectation{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "ObjectNotOurs", Message: []string{"/" + name, "not a child of this MCPServer"}}
 	if o.component == harness.Proxy || slices.Contains(neededBy(harness.Proxy), o.component) {
 		ns.AwaitStatus(t, o.server, expect)
 	} else {
