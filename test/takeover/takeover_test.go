@@ -117,7 +117,7 @@ func (w *world) awaitTaken(t *testing.T, m *member) {
 	}
 	w.AwaitServer(t, m.server.Name, "is taken over", isTaken)
 	w.AwaitSettled(t, m.server.Name)
-	w.awaitEvent(t, m.server.Name, corev1.EventTypeNormal, "Freehold's")
+	w.awaitEvent(t, m.server.Name, corev1.EventTypeNormal, "taken over every object")
 }
 
 // settleConflict waits until it is told that a component is contested, and carries out the command that the condition tells

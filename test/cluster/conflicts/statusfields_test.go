@@ -79,7 +79,7 @@ func TestHeldStatusMessage(t *testing.T) {
 	s := newStatusScene(t, "message")
 	mark := s.Mark(t)
 	s.patch(t, "merge", `{"status":{"message":"mine"}}`)
-	s.await(t, "tells whose the message is", metav1.ConditionFalse, `"kubectl-patch" with subresource "status" holds .status.message`, messageIs("mine"))
+	s.await(t, "tells whose the message is", metav1.ConditionFalse, `"kubectl-patch" with subresource "status" owns .status.message`, messageIs("mine"))
 	s.WatchStanding(t, s.name, mark)
 	s.CheckOneConflictEvent(t, s.name)
 	if count := harness.CountWrites(s.name, s.Writes(t, mark)); count["status"] != 1 || len(count.Without("status", "event")) > 0 {

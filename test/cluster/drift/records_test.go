@@ -131,7 +131,7 @@ func TestOwnNameOfAnother(t *testing.T) {
 	ns := settledScene(t, name)
 	before, mark := ns.MustObject(t, harness.Proxy, name), ns.Mark(t)
 	ns.MustPatch(t, managers.Proxy, harness.Proxy, name, harness.Replace(harness.FirstContainer+"/image", "example.com/other:1"))
-	ns.AwaitConflict(t, name, `"freehold-proxy" (Update)`, proxyImage)
+	ns.AwaitConflict(t, name, `"freehold-proxy" (Update; another client under a name of Freehold's)`, proxyImage)
 	ns.WatchStanding(t, name, mark)
 	count := harness.CountWrites(name, ns.Writes(t, mark))
 	if diff := gocmp.Diff(harness.Once("proxy (409)", "event"), count.Without("status")); diff != "" {
