@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -42,6 +43,7 @@ func historiesOf(t *testing.T, h *harness.History, owner types.UID) (histories [
 // movements are the recordings that tell which pods a takeover restarts.
 type movements struct {
 	pods, replicaSets, revisions *harness.History
+	begin                        audit.Mark
 }
 
 func recordMovements(t *testing.T, ns *harness.Namespace) *movements {
@@ -51,6 +53,7 @@ func recordMovements(t *testing.T, ns *harness.Namespace) *movements {
 		pods:        ns.Record(t, schema.GroupVersionResource{Version: "v1", Resource: "pods"}),
 		replicaSets: ns.Record(t, apps.WithResource("replicasets")),
 		revisions:   ns.Record(t, apps.WithResource("controllerrevisions")),
+		begin:       ns.Mark(t),
 	}
 }
 
@@ -62,18 +65,27 @@ type moved struct {
 	proxiesMade, proxiesEnded, backendsMade, backendsEnded int
 	// restarts are how often containers were restarted, of those that have ended too.
 	proxyRestarts, backendRestarts int64
+	// recovered are the new proxies that the operator has deleted since they waited out a back-off with their backend back: one that
+	// was restarted more than once, where machine and kubelet are slow.
+	recovered int
 }
 
 func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	t.Helper()
-	deployment := w.MustObject(t, harness.Proxy, server).GetUID()
+	deployment, deleted := w.MustObject(t, harness.Proxy, server).GetUID(), m.deletedPods(t, w)
 	for _, set := range historiesOf(t, m.replicaSets, deployment) {
 		if !set.there() {
 			found.proxyRolls++
 		}
-		made, ended, restarts := count(t, historiesOf(t, m.pods, set.last().GetUID()))
+		pods := historiesOf(t, m.pods, set.last().GetUID())
+		made, ended, restarts := count(t, pods)
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
+		for _, pod := range pods {
+			if !pod.there() && slices.Contains(deleted, pod.last().GetName()) && restartsIn(t, pod.last()) > 0 {
+				found.recovered++
+			}
+		}
 	}
 	statefulSet := w.MustObject(t, harness.Backend, server).GetUID()
 	for _, revision := range historiesOf(t, m.revisions, statefulSet) {
@@ -83,6 +95,17 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	}
 	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, historiesOf(t, m.pods, statefulSet))
 	return found
+}
+
+// deletedPods returns the names of the pods that the operator has deleted.
+func (m *movements) deletedPods(t *testing.T, w *world) (names []string) {
+	t.Helper()
+	for _, e := range w.Writes(t, m.begin) {
+		if e.Verb == "delete" && e.Resource == "pods" && e.Succeeded() {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 func count(t *testing.T, pods []objectHistory) (made, ended int, restarts int64) {
@@ -130,7 +153,8 @@ func (m moved) check(t *testing.T, gate, proxies, backends int) {
 	want := moved{proxyRolls: 1, proxiesMade: proxies, proxiesEnded: proxies}
 	if gate == 1 {
 		// ToolHive's runner ends when its backend is not ready, and is started again.
-		want.proxyRestarts = m.proxyRestarts
+		want.proxyRestarts, want.recovered = m.proxyRestarts, m.recovered
+		want.proxiesMade, want.proxiesEnded = proxies+m.recovered, proxies+m.recovered
 		want.backendRolls, want.backendsMade, want.backendsEnded = 1, backends, backends
 	}
 	if m != want {
