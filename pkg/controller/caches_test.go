@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -19,18 +20,37 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Every event wakes, that of a deletion which was missed among them; what is no object does not.
+// Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and a child's deletion,
+// is urgent.
 func TestHandlerWakes(t *testing.T) {
-	var woken []string
-	handler := (&Controller{applier: apply.NewApplier(nil), caches: &caches{}}).handler(managers.MCPServer, nil, func(obj metav1.Object) { woken = append(woken, obj.GetName()) })
-	handler.OnAdd(newServer("added"), true)
-	handler.OnUpdate(newServer("old"), newServer("new"))
-	handler.OnDelete(newServer("deleted"))
-	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/missed", Obj: newServer("missed")})
-	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/lost"})
-	handler.OnAdd("no object", false)
-	if diff := cmp.Diff([]string{"added", "new", "deleted", "missed"}, woken); diff != "" {
-		t.Errorf("woken (-want +got):\n%s", diff)
+	for _, test := range []struct {
+		kind schema.GroupKind
+		want []string
+	}{
+		{managers.MCPServer, []string{"added", "new", "edited!", "deleted", "missed"}},
+		{managers.Deployment, []string{"added", "new", "edited!", "deleted!", "missed!"}},
+	} {
+		var woken []string
+		c := &Controller{applier: apply.NewApplier(nil), caches: &caches{}}
+		handler := c.handler(test.kind, nil, func(obj metav1.Object, urgent bool) {
+			name := obj.GetName()
+			if urgent {
+				name += "!"
+			}
+			woken = append(woken, name)
+		})
+		edited := newServer("edited")
+		edited.Generation++
+		handler.OnAdd(newServer("added"), true)
+		handler.OnUpdate(newServer("old"), newServer("new"))
+		handler.OnUpdate(newServer("edited"), edited)
+		handler.OnDelete(newServer("deleted"))
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/missed", Obj: newServer("missed")})
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/lost"})
+		handler.OnAdd("no object", false)
+		if diff := cmp.Diff(test.want, woken); diff != "" {
+			t.Errorf("%s: woken (-want +got):\n%s", test.kind, diff)
+		}
 	}
 }
 

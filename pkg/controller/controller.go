@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -91,6 +92,7 @@ type Controller struct {
 	applier     *apply.Applier
 	tracer      trace.Tracer
 	queue       workqueue.TypedDelayingInterface[cache.ObjectName]
+	lanes       *lanes[cache.ObjectName]
 	syncBackoff *syncBackoff
 	// configMaps are those that MCPServers refer to.
 	configMaps    *configMaps
@@ -149,13 +151,12 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		config:  config,
-		caches:  caches,
-		clients: clients,
-		applier: applier,
-		tracer:  config.Tracer.Tracer(instrumentation),
-		queue: workqueue.NewTypedDelayingQueueWithConfig(
-			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "mcpserver"}),
+		config:        config,
+		caches:        caches,
+		clients:       clients,
+		applier:       applier,
+		tracer:        config.Tracer.Tracer(instrumentation),
+		lanes:         newLanes[cache.ObjectName](config.Clock),
 		syncBackoff:   newSyncBackoff(config.Clock),
 		capBackoff:    newCapBackoff(config.Clock),
 		overwritten:   newOverwritten(config.Clock),
@@ -163,6 +164,7 @@ func New(config Config) (*Controller, error) {
 		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock), rests: newRests(),
 		confirmations: newConfirmations(config.Clock),
 	}
+	c.queue = c.lanes.newQueue(queueServers)
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
@@ -181,6 +183,11 @@ func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
 func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.rollouts.onDeleteSets() }
+
+// Queues returns how long the key of each workqueue has waited that has waited longest.
+func (c *Controller) Queues() []Queue {
+	return []Queue{{queueServers, c.lanes.oldestWait()}, {queueConfigs, c.keeper.lanes.oldestWait()}}
+}
 
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
 func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
@@ -267,8 +274,8 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object) {
-			c.queue.Add(cache.MetaObjectToName(obj))
+		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, urgent bool) {
+			c.enqueue(cache.MetaObjectToName(obj), urgent)
 		})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
@@ -280,8 +287,8 @@ func (c *Controller) addHandlers() error {
 		}
 		for key, store := range s.childStores {
 			kind := key.kind
-			if _, err := store.AddEventHandler(c.handler(kind, store.GetStore(), func(obj metav1.Object) {
-				c.wakeParents(kind, obj)
+			if _, err := store.AddEventHandler(c.handler(kind, store.GetStore(), func(obj metav1.Object, urgent bool) {
+				c.wakeParents(kind, obj, urgent)
 			})); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
@@ -290,9 +297,18 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
-// handler wakes for whatever happens to an object of a kind that a store shows.
-func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object)) cache.ResourceEventHandler {
-	return onEvery(func(obj any) {
+// enqueue queues an MCPServer. What is urgent does not wait for everything else that is queued.
+func (c *Controller) enqueue(key cache.ObjectName, urgent bool) {
+	if urgent {
+		c.lanes.expedite(key)
+	}
+	c.queue.Add(key)
+}
+
+// handler wakes for whatever happens to an object of a kind that a store shows. Urgent is what somebody has done to an object that
+// the store has shown before: an edit, or the deletion of a child.
+func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, urgent bool)) cache.ResourceEventHandler {
+	seen := func(obj any, urgent func(object metav1.Object) bool) {
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return
@@ -303,8 +319,29 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		if ref := childRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
-		wake(accessor)
-	})
+		wake(accessor, urgent(accessor))
+	}
+	handler := onEvery(func(obj any) { seen(obj, func(metav1.Object) bool { return false }) })
+	handler.UpdateFunc = func(before, obj any) {
+		seen(obj, func(now metav1.Object) bool {
+			old, err := meta.Accessor(before)
+			return err == nil && isEdited(kind, now, old)
+		})
+	}
+	if kind != managers.MCPServer {
+		handler.DeleteFunc = onEvery(func(obj any) { seen(obj, func(metav1.Object) bool { return true }) }).DeleteFunc
+	}
+	return handler
+}
+
+// isEdited reports whether more than the status of an object differs from what it was before. What has no generation has no
+// status that changes often.
+func isEdited(kind schema.GroupKind, now, before metav1.Object) bool {
+	if now.GetGeneration() == 0 {
+		return now.GetResourceVersion() != before.GetResourceVersion()
+	}
+	return now.GetGeneration() != before.GetGeneration() ||
+		kind == managers.MCPServer && !maps.Equal(now.GetAnnotations(), before.GetAnnotations())
 }
 
 func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
@@ -335,11 +372,11 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 }
 
 // wakeParents wakes the MCPServers that an object of that name is, or stands in the way of, a child of.
-func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object) {
+func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, urgent bool) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.serves(key) {
-			c.queue.Add(key)
+			c.enqueue(key, urgent)
 		}
 	}
 }

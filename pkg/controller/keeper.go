@@ -43,6 +43,7 @@ type configKey struct {
 type configKeeper struct {
 	*Controller
 	queue     workqueue.TypedDelayingInterface[configKey]
+	lanes     *lanes[configKey]
 	backoff   *backoff[configKey]
 	unwritten unwritten
 	referrers *referrers
@@ -57,11 +58,11 @@ type configKeeper struct {
 func newConfigKeeper(c *Controller) *configKeeper {
 	k := &configKeeper{
 		Controller: c,
-		queue: workqueue.NewTypedDelayingQueueWithConfig(
-			workqueue.TypedDelayingQueueConfig[configKey]{Name: "config"}),
-		backoff: newBackoff[configKey](c.config.Clock, minBackoff, maxBackoff),
-		kept:    map[configKey]ConfigOwner{}, told: map[configKey]string{},
+		lanes:      newLanes[configKey](c.config.Clock),
+		backoff:    newBackoff[configKey](c.config.Clock, minBackoff, maxBackoff),
+		kept:       map[configKey]ConfigOwner{}, told: map[configKey]string{},
 	}
+	k.queue = k.lanes.newQueue(queueConfigs)
 	k.referrers = newReferrers(c.config.Dynamic, k.queue.Add, k.wakeGroups)
 	return k
 }

@@ -28,6 +28,7 @@ const (
 	Build     = prefix + "_build_info"
 	Configs   = prefix + "_configs"
 	OnDelete  = prefix + "_ondelete_backends"
+	QueueWait = prefix + "_queue_oldest_wait_seconds"
 	Rollouts  = prefix + "_rollouts"
 
 	StuckRollouts = prefix + "_stuck_rollouts"
@@ -133,6 +134,11 @@ func Families() []Family {
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
 			},
+		},
+		{
+			Name: QueueWait, Type: Gauge, Stability: metrics.ALPHA,
+			Help:   "How long the key of a workqueue has waited that has waited longest, in seconds; 0 when none waits.",
+			Labels: []Label{{Name: "queue", Meaning: "which workqueue, as `name` of the metrics `workqueue_*`", Values: controller.QueueNames()}},
 		},
 		{
 			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,

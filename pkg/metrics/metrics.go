@@ -35,6 +35,8 @@ type Source interface {
 	OnDeleteBackends() []types.NamespacedName
 	// Configs returns how many objects that MCPServers refer to each operator writes.
 	Configs() []controller.ConfigCount
+	// Queues returns how long the key of each workqueue has waited that has waited longest.
+	Queues() []controller.Queue
 	// Rollouts returns how far the rollouts of the two workloads of each MCPServer have come.
 	Rollouts() []controller.Rollout
 }
@@ -44,7 +46,7 @@ var (
 	claims = counter(Claims)
 	gauges = &collector{
 		conflicts: description(Conflicts), configs: description(Configs), takeovers: description(Takeovers), onDelete: description(OnDelete),
-		rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
+		queueWait: description(QueueWait), rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
 	}
 	registerOnce sync.Once
 )
@@ -62,7 +64,7 @@ func description(name string) *metrics.Desc {
 // collector tells the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, configs, takeovers, onDelete, rollouts, stuck, build *metrics.Desc
+	conflicts, configs, takeovers, onDelete, queueWait, rollouts, stuck, build *metrics.Desc
 
 	source atomic.Pointer[Source]
 }
@@ -73,6 +75,7 @@ func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.configs
 	ch <- c.takeovers
 	ch <- c.onDelete
+	ch <- c.queueWait
 	ch <- c.rollouts
 	ch <- c.stuck
 	ch <- c.build
@@ -101,6 +104,9 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	tell(c.takeovers, takeovers.Suspended, stateSuspended)
 	for _, set := range (*source).OnDeleteBackends() {
 		tell(c.onDelete, 1, set.Namespace, set.Name)
+	}
+	for _, queue := range (*source).Queues() {
+		ch <- metrics.NewLazyConstMetric(c.queueWait, metrics.GaugeValue, queue.OldestWait.Seconds(), queue.Name)
 	}
 	all := (*source).Rollouts()
 	for labels, n := range countRollouts(all) {

@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,7 @@ type source struct {
 	configs   []controller.ConfigCount
 	takeovers controller.Takeovers
 	onDelete  []types.NamespacedName
+	queues    []controller.Queue
 	rollouts  []controller.Rollout
 }
 
@@ -36,6 +38,8 @@ func (s source) Configs() []controller.ConfigCount { return s.configs }
 func (s source) Takeovers() controller.Takeovers { return s.takeovers }
 
 func (s source) OnDeleteBackends() []types.NamespacedName { return s.onDelete }
+
+func (s source) Queues() []controller.Queue { return s.queues }
 
 func (s source) Rollouts() []controller.Rollout { return s.rollouts }
 
@@ -98,6 +102,9 @@ func TestGaugesAskTheController(t *testing.T) {
 	if all := series(t, Configs); all["/MCPGroup/toolhive"] != 3 || all["/MCPGroup/freehold"] != 0 || len(all) != 21 {
 		t.Errorf("configurations: %v", all)
 	}
+
+	SetSource(source{queues: []controller.Queue{{Name: "mcpserver", OldestWait: 1500 * time.Millisecond}, {Name: "config"}}})
+	expect("keys that wait", QueueWait, map[string]float64{"/mcpserver": 1.5, "/config": 0})
 
 	SetSource(source{})
 	expect("none is stuck", StuckRollouts, map[string]float64{})

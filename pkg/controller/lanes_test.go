@@ -1,0 +1,197 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+// Urgent keys go first, three for each other one, and both in the order in which they came.
+func TestLanesShare(t *testing.T) {
+	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
+	for i := range 6 {
+		l.Push(fmt.Sprint("other", i))
+	}
+	l.expedite("other4")
+	l.Touch("other4")
+	l.Touch("other5") // It is added again, and stays where it is.
+	for i := range 5 {
+		l.expedite(fmt.Sprint("edited", i))
+		l.Push(fmt.Sprint("edited", i))
+	}
+	want := []string{
+		"other4", "edited0", "edited1", "other0", "edited2", "edited3", "edited4", "other1", "other2", "other3", "other5",
+	}
+	if diff := cmp.Diff(want, drain(l)); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+	// What was urgent once is not so for ever.
+	l.Push("other4")
+	l.expedite("edited9")
+	l.Push("edited9")
+	if diff := cmp.Diff([]string{"edited9", "other4"}, drain(l)); diff != "" {
+		t.Errorf("the order afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func drain(l *lanes[string]) (keys []string) {
+	for l.Len() > 0 {
+		keys = append(keys, l.Pop())
+	}
+	return keys
+}
+
+// How long the oldest key has waited does not begin anew when it is added again, or becomes urgent.
+func TestOldestWait(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	l := newLanes[string](clock)
+	expect := func(why string, want time.Duration) {
+		t.Helper()
+		if got := l.oldestWait(); got != want {
+			t.Errorf("%s: %v, want %v", why, got, want)
+		}
+	}
+	expect("nothing waits", 0)
+	l.Push("a")
+	clock.Step(time.Minute)
+	l.Push("b")
+	l.Touch("a")
+	clock.Step(time.Minute)
+	expect("a waits longest", 2*time.Minute)
+	l.expedite("b")
+	l.Touch("b")
+	clock.Step(time.Minute)
+	expect("b has overtaken it", 3*time.Minute)
+	l.Pop()
+	l.Pop()
+	expect("all have left", 0)
+	l.expedite("a")
+	l.Push("a")
+	clock.Step(time.Minute)
+	l.Push("b")
+	expect("a waits anew", time.Minute)
+}
+
+// Whatever is added, expedited and handed out in which order: no key is lost or handed out twice, and none waits for more than the
+// keys that were in front of it in its lane, and for the share of the other lane that goes with them.
+func TestLanesProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLanes[int](testingclock.NewFakePassiveClock(time.Now()))
+		waiting, bound := map[int]bool{}, map[int]int{}
+		popped := 0
+		key := rapid.IntRange(0, 15)
+		for _, op := range rapid.SliceOfN(rapid.IntRange(0, 2), 1, 200).Draw(t, "ops") {
+			switch op {
+			case 0, 1:
+				k := key.Draw(t, "key")
+				if op == 1 {
+					l.expedite(k)
+				}
+				urgent := l.urgent.Len()
+				if waiting[k] {
+					l.Touch(k)
+				} else {
+					l.Push(k)
+					waiting[k], bound[k] = true, popped+(urgentShare+1)*l.others.Len()
+				}
+				if place := l.urgent.Len(); place > urgent {
+					bound[k] = popped + place + place/urgentShare + 1
+				}
+			case 2:
+				if len(waiting) == 0 {
+					continue
+				}
+				k := l.Pop()
+				if !waiting[k] {
+					t.Fatalf("%d does not wait", k)
+				}
+				popped++
+				if popped > bound[k] {
+					t.Errorf("%d was handed out as number %d, want number %d at the latest", k, popped, bound[k])
+				}
+				delete(waiting, k)
+			}
+			if l.Len() != len(waiting) || l.urgent.Len()+l.others.Len() != len(waiting) {
+				t.Fatalf("%d wait, want %d", l.Len(), len(waiting))
+			}
+		}
+	})
+}
+
+// What counts as an edit is what somebody does. What controllers report in a status does not.
+func TestIsEdited(t *testing.T) {
+	child := func(generation int64, version string) metav1.Object {
+		return &metav1.ObjectMeta{Generation: generation, ResourceVersion: version}
+	}
+	annotated := &metav1.ObjectMeta{Generation: 1, ResourceVersion: "2", Annotations: map[string]string{v1beta1.AnnotationTake: "all"}}
+	for _, test := range []struct {
+		name        string
+		kind        schema.GroupKind
+		before, now metav1.Object
+		want        bool
+	}{
+		{"listed again", managers.Deployment, child(1, "1"), child(1, "1"), false},
+		{"a status", managers.Deployment, child(1, "1"), child(1, "2"), false},
+		{"another spec", managers.Deployment, child(1, "1"), child(2, "2"), true},
+		{"an annotation of a Deployment", managers.Deployment, child(1, "1"), annotated, false},
+		{"an annotation of an MCPServer", managers.MCPServer, child(1, "1"), annotated, true},
+		{"a status of an MCPServer", managers.MCPServer, child(1, "1"), child(1, "2"), false},
+		{"a ConfigMap", managers.ConfigMap, child(0, "1"), child(0, "2"), true},
+		{"a ConfigMap listed again", managers.ConfigMap, child(0, "1"), child(0, "1"), false},
+	} {
+		if got := isEdited(test.kind, test.now, test.before); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// An edit is not behind the first passes of all the MCPServers that were created before it.
+func TestEditOvertakesFirstPasses(t *testing.T) {
+	const crowd = 40
+	one := func(c *Config) { c.Workers = 1 }
+	operate(t, []runtime.Object{newServer("web")}, one, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		busy := make(chan struct{})
+		var begun []string
+		o.before.set(func(w write) error {
+			<-busy
+			if !slices.Contains(begun, serverOf(w)) {
+				begun = append(begun, serverOf(w))
+			}
+			return nil
+		})
+		for i := range crowd {
+			o.add(newServer(fmt.Sprintf("new%02d", i)))
+		}
+		synctest.Wait() // The only worker is with one of them.
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = "example.com/mcp:2" })
+		synctest.Wait()
+		close(busy)
+		o.rest()
+		if at := slices.Index(begun, "web"); at != 1 || len(begun) != crowd+1 {
+			t.Errorf("the edit comes after %d others of %d, want 1 of %d: %v", at, len(begun)-1, crowd, begun)
+		}
+	})
+}
+
+// serverOf returns the name of the MCPServer that a write is about. Names of these tests' MCPServers have no dash.
+func serverOf(w write) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(w.name, "mcp-"), "-")
+	return name
+}
