@@ -22,7 +22,7 @@ import (
 
 func leading() *options {
 	o := defaults()
-	o.leaseNamespace = "home"
+	o.leaseName, o.leaseNamespace = defaultLease, "home"
 	return &o
 }
 

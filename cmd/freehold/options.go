@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -30,6 +32,7 @@ const maxSamplingRate = 1_000_000
 type options struct {
 	kubeconfig     string
 	namespaces     []string
+	selector       string
 	rendering      settings.Rendering
 	workers        int
 	takeover       string
@@ -71,7 +74,6 @@ func newOptions(env settings.Environment) *options {
 		tracingSamplingRate: maxSamplingRate,
 
 		leaderElect:    true,
-		leaseName:      "freehold",
 		leaseNamespace: env.Get("POD_NAMESPACE", ""),
 		leaseDuration:  15 * time.Second,
 		renewDeadline:  10 * time.Second,
@@ -84,6 +86,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Path of a kubeconfig. Empty uses the pod's own ServiceAccount.")
 	flags.StringSliceVar(&o.namespaces, "watch-namespaces", o.namespaces,
 		"Namespaces to watch; empty watches all. Environment: WATCH_NAMESPACE.")
+	flags.StringVar(&o.selector, "mcpserver-selector", o.selector,
+		"Work for the MCPServers with these labels alone, such as shard=a or 'shard notin (a,b)'; empty means all. Other operators work "+
+			"for the rest, each with a lease of its own.")
 	o.rendering.AddFlags(flags)
 	flags.IntVar(&o.workers, "workers", o.workers, "How many MCPServers are worked on at a time.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
@@ -95,7 +100,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"How many MCPServers of a namespace are taken over at a time.")
 	flags.StringVar(&o.configs, "configs", o.configs,
 		"Who writes the status and the finalizer of MCPOIDCConfigs, the other kinds of configuration, and MCPGroups: freehold takes over "+
-			"what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds.")
+			"what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds. Of several operators with --mcpserver-selector one "+
+			"is to have freehold; auto is toolhive there.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
 		"How often every MCPServer is looked at without a cause; 0 for never. It costs no requests.")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
@@ -112,7 +118,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Of how many in a million passes over an MCPServer a trace is made.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Work only while holding the lease, so that several replicas can run.")
-	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "Name of the lease.")
+	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName,
+		"Name of the lease; "+defaultLease+" when empty. Operators with different selectors need different ones, so --mcpserver-selector "+
+			"needs it.")
 	flags.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace,
 		"Namespace of the lease; empty means the pod's own. Environment: POD_NAMESPACE.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration,
@@ -123,6 +131,17 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"How long to wait between two attempts to get or renew the lease.")
 }
 
+// defaultLease is the name of the lease of operators that work for all MCPServers.
+const defaultLease = "freehold"
+
+// selected returns the selector of the MCPServers to work for; nil for all.
+func (o *options) selected() (labels.Selector, error) {
+	if o.selector == "" {
+		return nil, nil
+	}
+	return labels.Parse(o.selector)
+}
+
 func (o *options) validate() error {
 	var errs []error
 	for _, namespace := range o.namespaces {
@@ -130,6 +149,14 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--watch-namespaces: %q is no namespace: %s", namespace, strings.Join(reasons, "; ")))
 		}
 	}
+	switch selector, err := o.selected(); {
+	case err != nil:
+		errs = append(errs, fmt.Errorf("--mcpserver-selector: %w; give labels such as shard=a", err))
+	case selector != nil && o.leaderElect && o.leaseName == "":
+		errs = append(errs, errors.New("--mcpserver-selector: needs a lease of its own, since operators with the same lease never work at "+
+			"the same time; name it with --leader-elect-resource-name, and add that name to the Role of the leases"))
+	}
+	o.leaseName = cmp.Or(o.leaseName, defaultLease)
 	if err := o.rendering.Validate(); err != nil {
 		errs = append(errs, err)
 	}

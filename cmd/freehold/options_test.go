@@ -40,7 +40,7 @@ func defaults() options {
 			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto",
 		},
 		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
-		leaderElect: true, leaseName: "freehold", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
+		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
 	}
 }
@@ -88,7 +88,7 @@ func TestOptions(t *testing.T) {
 		},
 		"flags without a variable": {
 			args: []string{
-				"--kubeconfig=/k", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--config-rollouts-at-once=5", "--configs=toolhive", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--kubeconfig=/k", "--mcpserver-selector=shard in (a,b)", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--config-rollouts-at-once=5", "--configs=toolhive", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
 				"--metrics-secure", "--metrics-certificate-directory=/c",
 				"--tracing-endpoint=collector:4317", "--tracing-sampling-rate-per-million=1000",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 			},
 			want: func(o *options) {
 				o.takeover, o.takeovers, o.configRollouts, o.configs = "manual", 7, 5, "toolhive"
-				o.metricsSecure, o.metricsCertificates = true, "/c"
+				o.metricsSecure, o.metricsCertificates, o.selector = true, "/c", "shard in (a,b)"
 				o.tracingEndpoint, o.tracingSamplingRate = "collector:4317", 1000
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
 				o.leaderElect, o.leaseName, o.leaseDuration, o.renewDeadline, o.retryPeriod = false, "l", 3*time.Second, 2*time.Second, time.Second
@@ -143,6 +143,10 @@ func TestValidate(t *testing.T) {
 		"less than no traces":      {func(o *options) { o.tracingSamplingRate = -1 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
 		"more than all traces":     {func(o *options) { o.tracingSamplingRate = 1_000_001 }, []string{"--tracing-sampling-rate-per-million", "1000000"}},
 		"a lease without a place":  {func(o *options) { o.leaseNamespace = "" }, []string{"--leader-elect-resource-namespace", "--leader-elect=false"}},
+		"a shard":                  {change: func(o *options) { o.selector, o.leaseName = "shard=a", "freehold-a" }},
+		"a shard without a lease":  {change: func(o *options) { o.selector, o.leaderElect = "shard=a", false }},
+		"a lease of all":           {func(o *options) { o.selector = "shard=a" }, []string{"--mcpserver-selector", "--leader-elect-resource-name", "Role"}},
+		"no selector":              {func(o *options) { o.selector, o.leaseName = "shard in", "x" }, []string{"--mcpserver-selector", "shard=a"}},
 		"several mistakes at once": {func(o *options) { o.workers, o.rendering.OpenShift = -1, "" }, []string{"--workers", "--openshift"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,5 +169,19 @@ func TestValidate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Without a name of its own the lease is that of an operator that works for all MCPServers.
+func TestLeaseName(t *testing.T) {
+	for given, want := range map[string]string{"": "freehold", "other": "other"} {
+		o := defaults()
+		o.leaseName, o.leaseNamespace = given, "home"
+		if err := o.validate(); err != nil {
+			t.Fatal(err)
+		}
+		if o.leaseName != want {
+			t.Errorf("%q becomes %q, want %q", given, o.leaseName, want)
+		}
 	}
 }

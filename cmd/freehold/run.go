@@ -40,6 +40,10 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 	defer flushTraces()
+	selector, err := o.selected()
+	if err != nil {
+		return err
+	}
 	writes := &fence{}
 	config.Wrap(writes.wrap)
 	core, servers, others, err := newClients(config)
@@ -62,6 +66,7 @@ func operate(ctx context.Context, o *options) error {
 		Tracer:     tracer,
 		Options:    o.rendering.Options(openshift),
 		Namespaces: o.namespaces,
+		Selector:   selector,
 		Workers:    o.workers,
 		Resync:     o.resync,
 		Takeover:   controller.TakeoverMode(o.takeover), TakeoversAtOnce: o.takeovers, ConfigRolloutsAtOnce: o.configRollouts,

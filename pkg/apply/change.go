@@ -186,3 +186,14 @@ func decoded(config any) (map[string]any, error) {
 	err = utiljson.Unmarshal(body, &object)
 	return object, err
 }
+
+// mayWrite asks the caller whether a request is still to be sent.
+func (w *writer[L, A]) mayWrite(ctx context.Context, a *attempt[L, A]) error {
+	if a.Before == nil {
+		return nil
+	}
+	if err := a.Before(ctx); err != nil {
+		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(err.Error()), Cause: err}
+	}
+	return nil
+}

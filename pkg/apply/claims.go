@@ -265,6 +265,9 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 	if err != nil {
 		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 	}
+	if err := w.mayWrite(ctx, a); err != nil {
+		return err
+	}
 	edits := w.target.Edits
 	ctx, span := startSpan(ctx, SpanEdit, w.manager.Name, a.Object)
 	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})

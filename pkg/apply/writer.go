@@ -66,6 +66,9 @@ type Request struct {
 	// Confirm sends the intent even if the object already matches it. The apply changes nothing; the API server accepts
 	// it only if the object is still the one that was read.
 	Confirm bool
+	// Before, if set, is asked before each apply and each edit of managedFields. An error keeps it from being sent, and is the
+	// cause of the refusal, which is ClassMoved. Nil for none.
+	Before func(ctx context.Context) error
 	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
 	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
 	// else.
@@ -335,6 +338,9 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 
 // apply sends a configuration, and notes what the object is then. The error says why it was refused.
 func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
+	if err := w.mayWrite(ctx, a); err != nil {
+		return err
+	}
 	sending, span := startSpan(ctx, SpanApply, w.manager.Name, a.Object)
 	answer, err := w.target.Apply(sending, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {

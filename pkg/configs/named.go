@@ -19,6 +19,15 @@ const (
 // Named is an object in the namespace of what refers to it.
 type Named struct{ Kind, Name string }
 
+// References returns a spec that refers to the same objects, and has nothing else.
+func References(spec *v1beta1.MCPServerSpec) v1beta1.MCPServerSpec {
+	return v1beta1.MCPServerSpec{
+		OIDCConfigRef: spec.OIDCConfigRef, AuthzConfigRef: spec.AuthzConfigRef, ToolConfigRef: spec.ToolConfigRef,
+		ExternalAuthConfigRef: spec.ExternalAuthConfigRef, AuthServerRef: spec.AuthServerRef, WebhookConfigRef: spec.WebhookConfigRef,
+		TelemetryConfigRef: spec.TelemetryConfigRef, GroupRef: spec.GroupRef,
+	}
+}
+
 // Of returns what an MCPServer refers to, in the order of the fields of its spec; the same object may be there twice.
 func Of(spec *v1beta1.MCPServerSpec) (all []Named) {
 	add := func(kind, name string) { all = append(all, Named{kind, name}) }

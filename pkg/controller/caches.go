@@ -31,6 +31,8 @@ type caches struct {
 	// byNamespace has one scope for each watched namespace, or just that of metav1.NamespaceAll.
 	byNamespace map[string]*scope
 	reducer     *reducer
+	// selects reports whether an MCPServer is this operator's to work for.
+	selects func(server *v1beta1.MCPServer) bool
 }
 
 // scope are the informers of one namespace, or of all.
@@ -64,14 +66,14 @@ func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.
 
 func newCaches(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
-	namespaces []string, resync time.Duration, reduce *reducer,
+	namespaces []string, resync time.Duration, reduce *reducer, selects func(server *v1beta1.MCPServer) bool,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce}
+	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, others, reduce, namespace, resync)
+		s, err := newScope(core, servers, others, reduce, selects, namespace, resync)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +84,7 @@ func newCaches(
 
 func newScope(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
-	reduce *reducer, namespace string, resync time.Duration,
+	reduce *reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
 ) (*scope, error) {
 	s := &scope{
 		namespace: namespace,
@@ -92,7 +94,7 @@ func newScope(
 		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	if err := s.serverStore.SetTransform(newTexts().slimServer); err != nil {
+	if err := s.serverStore.SetTransform(slimServers(newTexts(), selects)); err != nil {
 		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
 	}
 	if err := s.serverStore.AddIndexers(cache.Indexers{serversByReference: referencesOfServer}); err != nil {
@@ -117,7 +119,7 @@ func newScope(
 			continue
 		}
 		if s.children[child.Selector] == nil {
-			s.children[child.Selector] = selecting(core, namespace, child.Selector.String(), resync)
+			s.children[child.Selector] = informersOf(core, namespace, child.Selector.String(), resync)
 		}
 		informer, err := s.children[child.Selector].ForResource(child.GroupVersionResource())
 		if err != nil {
@@ -139,11 +141,11 @@ func newScope(
 
 // podInformers are the informers of pods, and of what is between them and their workloads.
 func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
-	return selecting(core, namespace, selector, resync, informers.WithTransform(slim))
+	return informersOf(core, namespace, selector, resync, informers.WithTransform(slim))
 }
 
-// selecting returns informers of the objects of a namespace that a label selector selects.
-func selecting(
+// informersOf returns informers of the objects of a namespace that a label selector selects.
+func informersOf(
 	core kubernetes.Interface, namespace, selector string, resync time.Duration, more ...informers.SharedInformerOption,
 ) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(core, resync, append(more, informers.WithNamespace(namespace),
@@ -195,8 +197,11 @@ func (c *caches) scope(namespace string) *scope {
 	return c.byNamespace[metav1.NamespaceAll]
 }
 
-// serves reports whether there is an MCPServer.
+// serves reports whether there is an MCPServer that this operator works for.
 func (c *caches) serves(key cache.ObjectName) bool { return c.server(key) != nil }
+
+// exists reports whether there is an MCPServer, whichever operator works for it.
+func (c *caches) exists(key cache.ObjectName) bool { return c.item(serverRef(key)) != nil }
 
 // serverOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
 func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool) {
@@ -217,9 +222,12 @@ func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool
 	return "", false
 }
 
-// server returns an MCPServer, which must not be modified; nil when there is none.
+// server returns an MCPServer that this operator works for, which must not be modified; nil when there is none.
 func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
-	server, _ := c.item(serverRef(key)).(*v1beta1.MCPServer)
+	server, ok := c.item(serverRef(key)).(*v1beta1.MCPServer)
+	if !ok || !c.selects(server) {
+		return nil
+	}
 	return server
 }
 

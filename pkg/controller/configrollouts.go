@@ -34,7 +34,7 @@ func (c *Controller) resumeConfigRollouts() {
 	for _, s := range c.caches.byNamespace {
 		for _, key := range s.serverStore.GetStore().ListKeys() {
 			name, err := cache.ParseObjectName(key)
-			if err != nil {
+			if err != nil || !c.caches.serves(name) {
 				continue
 			}
 			found := c.caches.child(inventory.Proxy.Ref(name.Namespace, name.Name))

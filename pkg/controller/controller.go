@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -67,6 +68,9 @@ type Config struct {
 	Options render.Options
 	// Namespaces to watch; none means all.
 	Namespaces []string
+	// Selector selects, by their labels, the MCPServers that this operator works for, where others work for the rest; nil selects all.
+	// With it, ConfigsAuto is ConfigsToolHive: one operator alone is to write what the MCPServers of all refer to.
+	Selector labels.Selector
 	// Workers is how many MCPServers are worked on at a time; DefaultWorkers when 0.
 	Workers int
 	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
@@ -128,6 +132,9 @@ func New(config Config) (*Controller, error) {
 	if config.Configs == "" {
 		config.Configs = ConfigsAuto
 	}
+	if config.Selector != nil && config.Configs == ConfigsAuto {
+		config.Configs = ConfigsToolHive
+	}
 	if config.ConfigRolloutsAtOnce == 0 {
 		config.ConfigRolloutsAtOnce = DefaultConfigRolloutsAtOnce
 	}
@@ -146,7 +153,8 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
-	caches, err := newCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync, &reducer{applier: applier, clients: clients})
+	caches, err := newCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync,
+		&reducer{applier: applier, clients: clients}, selecting(config.Selector))
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +226,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	filling, cancel := context.WithCancel(watching)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if err := c.caches.start(watching, filling, c.queue.Add); err != nil {
+	if err := c.caches.start(watching, filling, c.wake); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -274,15 +282,16 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		if _, err := s.serverStore.AddEventHandler(c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, urgent bool) {
+		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, urgent bool) {
 			c.enqueue(cache.MetaObjectToName(obj), urgent)
-		})); err != nil {
+		})
+		if _, err := s.serverStore.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers}); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
-		if err := s.watchConfigs(c.queue.Add); err != nil {
+		if err := s.watchConfigs(c.wake); err != nil {
 			return fmt.Errorf("cannot watch what MCPServers refer to: %w", err)
 		}
-		if err := s.watchPods(c.queue.Add); err != nil {
+		if err := s.watchPods(c.wake); err != nil {
 			return fmt.Errorf("cannot watch pods: %w", err)
 		}
 		for key, store := range s.childStores {
@@ -303,6 +312,13 @@ func (c *Controller) enqueue(key cache.ObjectName, urgent bool) {
 		c.lanes.expedite(key)
 	}
 	c.queue.Add(key)
+}
+
+// wake queues an MCPServer, if it is this operator's.
+func (c *Controller) wake(key cache.ObjectName) {
+	if c.caches.serves(key) {
+		c.queue.Add(key)
+	}
 }
 
 // handler wakes for whatever happens to an object of a kind that a store shows. Urgent is what somebody has done to an object that

@@ -75,11 +75,11 @@ func heldByBudget(state rollout.State, pod *corev1.Pod, detail string) rollout.S
 
 // evict lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
-func (c *Controller) evict(ctx context.Context, server *v1beta1.MCPServer, pod *corev1.Pod) apply.Outcome {
-	out := c.applier.Delete(ctx, podRef(pod), pod, c.clients.eviction(pod.Namespace))
-	if out.Err == nil && out.Action == apply.ActionDeleted && c.config.Recorder != nil {
+func (p *pass) evict(ctx context.Context, pod *corev1.Pod) apply.Outcome {
+	out := p.applier.Delete(ctx, podRef(pod), pod, guard(p.mandate, p.clients.eviction(pod.Namespace)))
+	if out.Err == nil && out.Action == apply.ActionDeleted && p.config.Recorder != nil {
 		// Events that are about other pods are other events, whatever the version of the MCPServer.
-		c.config.Recorder.Eventf(server, &corev1.ObjectReference{
+		p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
 			Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
 			"Pod %s has an earlier template and is evicted", pod.Name)

@@ -39,6 +39,7 @@ const (
 type pass struct {
 	*Controller
 	*view
+	mandate *mandate
 	// takeover is what is to be done with what ToolHive has made.
 	takeover takingOver
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
@@ -87,7 +88,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	traceGeneration(ctx, server)
 	wake := c.lookAgain(ctx, places)
-	p := &pass{Controller: c, view: c.look(key, server, places), unwritten: sets.New[apply.ObjectRef](), wake: wake}
+	p := &pass{Controller: c, view: c.look(key, server, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
@@ -116,7 +117,7 @@ func (p *pass) reconcile(ctx context.Context) {
 		return
 	}
 	observation, valid := p.bringAbout(ctx, input)
-	if !valid {
+	if !valid || p.mandate.isLost() {
 		return
 	}
 	observation.Notices = append(observation.Notices, p.takeover.progress()...)
@@ -216,7 +217,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	rollouts := followRollouts(p.view)
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {
-		out := p.evict(ctx, p.server, rollouts.next)
+		out := p.evict(ctx, rollouts.next)
 		p.wake = sooner(p.wake, out.RetryAfter) // A budget will allow it some time, and a pod that is said to be gone may be there; nothing tells.
 		if detail, budget := apply.BudgetInTheWay(out.Err); budget {
 			rollouts.backend = heldByBudget(rollouts.backend, rollouts.next, detail)

@@ -51,8 +51,8 @@ type surroundings interface {
 	unplacedProxyPods(server cache.ObjectName) []*corev1.Pod
 	// serverOf returns the name of the MCPServer of a namespace that has a UID.
 	serverOf(namespace string, uid types.UID) (name string, ok bool)
-	// serves reports whether there is an MCPServer.
-	serves(key cache.ObjectName) bool
+	// exists reports whether there is an MCPServer, whichever operator works for it.
+	exists(key cache.ObjectName) bool
 }
 
 // look takes from the caches what a pass over an MCPServer decides on.

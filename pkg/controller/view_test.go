@@ -36,7 +36,7 @@ func (o *outskirts) serverOf(_ string, uid types.UID) (name string, ok bool) {
 	return name, ok
 }
 
-func (o *outskirts) serves(key cache.ObjectName) bool {
+func (o *outskirts) exists(key cache.ObjectName) bool {
 	for _, name := range o.living {
 		if name == key.Name {
 			return true

@@ -102,6 +102,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		req.State, req.Load = &found.State, p.clients.reading(ref)
 	}
 	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
+	p.mandate.complete(&req)
 	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {
@@ -135,7 +136,7 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 	}
 	switch verdict := v.whose(ref, live); {
 	case !verdict.Mine:
-		return verdict.Explain(ref, v.around.serves(cache.NewObjectName(v.key.Namespace, verdict.Other)))
+		return verdict.Explain(ref, v.around.exists(cache.NewObjectName(v.key.Namespace, verdict.Other)))
 	case v.children[ref].spoilt && live.GetDeletionTimestamp() == nil:
 		return notWhatItsNameTells(ref)
 	}
@@ -144,7 +145,7 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 
 // delete deletes an object as it was seen.
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) apply.Outcome {
-	out := p.applier.Delete(ctx, ref, live, p.clients.deletion(ref))
+	out := p.applier.Delete(ctx, ref, live, guard(p.mandate, p.clients.deletion(ref)))
 	p.recordOutcome(out)
 	return out
 }

@@ -34,14 +34,15 @@ const (
 	DefaultOperator = "freehold-system/freehold"
 	// operatorContainer is its container.
 	operatorContainer = "freehold"
-	// leavesConfigs is the value of its flag --configs with which it writes nothing that MCPServers refer to.
-	leavesConfigs = "toolhive"
+	// leavesConfigs is the value of its flag --configs with which it writes nothing that MCPServers refer to, and takesConfigs that
+	// with which it writes all. With a selector it writes nothing unless it has the latter.
+	leavesConfigs, takesConfigs = "toolhive", "freehold"
 )
 
 // Settings are those of the operator that have a part in what it writes.
 type Settings struct {
 	render.Options
-	// LeavesConfigs reports that ToolHive's operator, and not Freehold's, writes what MCPServers refer to.
+	// LeavesConfigs reports that another operator, ToolHive's or one for other MCPServers, writes what MCPServers refer to.
 	LeavesConfigs bool
 }
 
@@ -180,10 +181,11 @@ func (i invocation) variable(name string) (value string, ok bool) {
 // settings reads the settings as the operator does. More arguments go before its own.
 func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList, error)) (found Settings, err error) {
 	rendering := settings.New(i.variable)
-	var configs string
+	var configs, selector string
 	err = i.parse(more, func(flags *pflag.FlagSet) {
 		rendering.AddFlags(flags)
 		flags.StringVar(&configs, "configs", configs, "")
+		flags.StringVar(&selector, "mcpserver-selector", selector, "")
 	})
 	if err != nil {
 		return found, err
@@ -192,7 +194,8 @@ func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList,
 		return found, fmt.Errorf("the operator's arguments: %w", err)
 	}
 	openshift, err := rendering.IsOpenShift(groups)
-	return Settings{Options: rendering.Options(openshift), LeavesConfigs: configs == leavesConfigs}, err
+	leaves := configs == leavesConfigs || selector != "" && configs != takesConfigs
+	return Settings{Options: rendering.Options(openshift), LeavesConfigs: leaves}, err
 }
 
 // parse reads some of the operator's flags. More arguments go before its own.

@@ -60,6 +60,12 @@ func TestOperatorSettings(t *testing.T) {
 		"configs are left to ToolHive": {
 			operator: operatorWith(nil, "--configs", "toolhive"), leaves: true, want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},
+		"configs are left to the operator of other MCPServers": {
+			operator: operatorWith(nil, "--mcpserver-selector=shard=a"), leaves: true, want: render.Options{RunnerImage: render.DefaultRunnerImage},
+		},
+		"one of several operators has the configs": {
+			operator: operatorWith(nil, "--mcpserver-selector=shard=a", "--configs=freehold"), want: render.Options{RunnerImage: render.DefaultRunnerImage},
+		},
 		"configs are not, says the user": {
 			operator: operatorWith(nil, "--configs=toolhive"), more: []string{"--configs=auto"}, want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},

@@ -1,0 +1,138 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+// An operator with Config.Selector works for the MCPServers that have certain labels, and others work for the rest. It watches all
+// MCPServers, since an object whose MCPServer is another operator's is no leftover, and keeps of those no more than who they are
+// and what they refer to.
+//
+// When the labels of an MCPServer change, it moves. Both operators see that in watches of their own, and at different times. The one
+// that it leaves may see the children that the other one has written before it sees why, and would answer them. So it asks the API
+// server before the first request of a pass that changes a child. What it writes is what it has read before it asked, unless
+// somebody has written since: then the precondition of the request fails. So no child is written by the first operator after the
+// second one has written it.
+
+// selecting returns what reports whether an operator works for an MCPServer; a nil selector selects all.
+func selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
+	return func(server *v1beta1.MCPServer) bool {
+		return selector == nil || selector.Matches(labels.Set(server.Labels))
+	}
+}
+
+// slimServers is a cache.TransformFunc for MCPServers.
+func slimServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if server, ok := obj.(*v1beta1.MCPServer); ok && !selects(server) {
+			return outlineOf(server), nil
+		}
+		return texts.slimServer(obj)
+	}
+}
+
+// outlineOf is what is kept of an MCPServer that another operator works for.
+func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
+	meta := identity(server)
+	meta.OwnerReferences, meta.Labels = nil, server.Labels
+	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.References(&server.Spec)}
+}
+
+// isSelected reports whether an event is about an MCPServer that the operator works for.
+func (c *caches) isSelected(obj any) bool {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	server, ok := obj.(*v1beta1.MCPServer)
+	return ok && c.selects(server)
+}
+
+// errMovedAway keeps a request from being sent.
+var errMovedAway = errors.New("the labels of the MCPServer have changed, and this operator does not select it any more")
+
+// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate is without a doubt.
+type mandate struct {
+	// ask returns an error unless it is.
+	ask func(ctx context.Context) error
+	// sure tells that the answer was yes, and nothing was read since.
+	sure bool
+	// lost is the last answer, if it was no.
+	lost error
+}
+
+// newMandate returns that of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
+func newMandate(selector labels.Selector, client versioned.Interface, server *v1beta1.MCPServer) *mandate {
+	if selector == nil {
+		return &mandate{sure: true}
+	}
+	return &mandate{ask: func(ctx context.Context) error {
+		// The operator has the right to list MCPServers, for its informers, and needs none to get one.
+		byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", server.Name).String()}
+		live, err := client.ToolhiveV1beta1().MCPServers(server.Namespace).List(ctx, byName) //nolint:forbidigo // A lister may be behind.
+		if err != nil {
+			return fmt.Errorf("cannot make sure that the MCPServer is still selected: %w", err)
+		}
+		for i := range live.Items {
+			if found := &live.Items[i]; found.UID == server.UID && selector.Matches(labels.Set(found.Labels)) {
+				return nil
+			}
+		}
+		return errMovedAway
+	}}
+}
+
+// check returns an error unless the MCPServer is still this operator's.
+func (m *mandate) check(ctx context.Context) error {
+	if m.sure || m.lost != nil {
+		return m.lost
+	}
+	m.lost = m.ask(ctx)
+	m.sure = m.lost == nil
+	return m.lost
+}
+
+// isLost reports whether the MCPServer is another operator's, which reports on it.
+func (m *mandate) isLost() bool { return errors.Is(m.lost, errMovedAway) }
+
+// doubt has the next check ask again: an object is read, and the answer is to be later than that.
+func (m *mandate) doubt() { m.sure = m.ask == nil }
+
+// complete has a write checked. One to the MCPServer itself needs no check: its precondition is the version that was seen.
+func (m *mandate) complete(req *apply.Request) {
+	if m.ask == nil || req.Object.Kind == managers.MCPServer {
+		return
+	}
+	req.Before = m.check
+	if load := req.Load; load != nil {
+		req.Load = func(ctx context.Context) (metav1.Object, error) {
+			m.doubt()
+			return load(ctx)
+		}
+	}
+}
+
+// guard returns what checks before it sends a deletion, whatever its options.
+func guard[O any](m *mandate, send func(ctx context.Context, name string, options O) error) func(ctx context.Context, name string, options O) error {
+	return func(ctx context.Context, name string, options O) error {
+		if err := m.check(ctx); err != nil {
+			return err
+		}
+		return send(ctx, name, options)
+	}
+}

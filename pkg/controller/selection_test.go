@@ -1,0 +1,195 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/configs"
+)
+
+// shard makes an operator work for the MCPServers of one value of a label.
+func shard(name string) func(*Config) {
+	return func(c *Config) {
+		c.Selector = labels.SelectorFromSet(labels.Set{"shard": name})
+		c.Options.RunnerImage = "example.com/runner:" + name
+	}
+}
+
+func (s *apiServer) moveTo(server, shard string) {
+	s.t.Helper()
+	change(s, server, func(server *v1beta1.MCPServer) { server.Labels = map[string]string{"shard": shard} })
+}
+
+// another returns the same API server as another operator sees it, with the writes of that one alone.
+func (s *apiServer) another() *apiServer {
+	s.t.Helper()
+	other := &apiServer{t: s.t, api: s.api}
+	config := s.api.Connect("another", other.intercept, false)
+	var err error
+	if other.core, err = kubernetes.NewForConfig(config); err != nil {
+		s.t.Fatal(err)
+	}
+	if other.servers, err = versioned.NewForConfig(config); err != nil {
+		s.t.Fatal(err)
+	}
+	return other
+}
+
+// An operator with a selector works for the MCPServers that it selects, and for others neither at first nor when their children
+// change. One that leaves is left as it is; one that comes back is taken up where it is.
+func TestSelector(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
+		o.expect(nil, "another one's MCPServer")
+		o.moveTo("web", "a")
+		o.rest()
+		o.becomeReady("web")
+		o.took()
+
+		o.moveTo("web", "b")
+		o.rest()
+		o.requested()
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = "example.com/mcp:2" })
+		change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "example.com/other:1" })
+		remove[*corev1.Service](o.apiServer, "mcp-web")
+		o.rest()
+		o.expect(nil, "it has left")
+		if reads := o.reads(); len(reads) > 0 {
+			t.Errorf("it has left, and cost %v", reads)
+		}
+
+		o.moveTo("web", "a")
+		o.rest()
+		writes := strings.Join(o.took(), "\n")
+		for _, want := range []string{"Service/mcp-web", "StatefulSet/web"} {
+			if !strings.Contains(writes, want) {
+				t.Errorf("%s was not written when it came back: %s", want, writes)
+			}
+		}
+	})
+}
+
+// An operator that sees what its successor has written, but not yet why, does not answer it.
+func TestMoveSeenLate(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
+		o.moveTo("web", "a")
+		o.rest()
+		o.becomeReady("web")
+		var answers atomic.Int32
+		o.before.set(func(w write) error {
+			if w.kind == "Deployment" && answers.Add(1) > 10 { // Two that answer each other would go on for ever.
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New("this goes on for too long"))
+			}
+			return nil
+		})
+		for _, late := range []string{"at first", "again"} {
+			o.hold("mcpservers", true)
+			o.took()
+			o.requested()
+			o.moveTo("web", "b")
+			successor := start(t, o.another(), shard("b"))
+			o.rest()
+			o.backToWork(t)
+			if writes := successor.took(); !slices.ContainsFunc(writes, func(w string) bool { return strings.Contains(w, "Deployment/web") }) {
+				t.Errorf("%s: the successor has not written the Deployment: %v", late, writes)
+			}
+			o.expect(nil, late+": the successor is at work")
+			if reads := o.reads(); len(reads) == 0 {
+				t.Errorf("%s: the operator has not noticed the other one: the test is about nothing", late)
+			}
+			o.hold("mcpservers", false)
+			o.rest()
+			o.expect(nil, late+": it has seen that it moved")
+			successor.end()
+			o.moveTo("web", "a")
+			o.rest()
+			if writes := o.took(); !slices.ContainsFunc(writes, func(w string) bool { return strings.Contains(w, "Deployment/web") }) {
+				t.Errorf("%s: it is back, and the Deployment was not written: %v", late, writes)
+			}
+			o.rest()
+			o.took()
+		}
+	})
+}
+
+// backToWork lets refusals pass, and checks that the operator still has nothing that it would do.
+func (o *operating) backToWork(t *testing.T) {
+	t.Helper()
+	for range 3 {
+		change(o.apiServer, "web", func(d *appsv1.Deployment) {
+			d.Labels["someone"] = d.ResourceVersion
+		})
+		o.rest()
+		synctest.Wait()
+	}
+}
+
+// Of an MCPServer of another operator the cache keeps what it refers to, whatever that is, and who it is.
+func TestOutline(t *testing.T) {
+	server := newServer("web")
+	server.UID, server.ResourceVersion, server.Generation = "uid", "7", 3
+	server.Labels = map[string]string{"shard": "b"}
+	server.Spec.Args = []string{"many"}
+	server.Status.Message = "long"
+	server.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "team"}}
+	spec := reflect.ValueOf(&server.Spec).Elem()
+	var refs []string
+	for i := range spec.NumField() {
+		field := spec.Type().Field(i)
+		if !strings.HasSuffix(field.Name, "Ref") {
+			continue
+		}
+		refs = append(refs, field.Name)
+		made := reflect.New(field.Type.Elem())
+		made.Elem().FieldByName("Name").SetString(strings.ToLower(field.Name))
+		spec.Field(i).Set(made)
+	}
+	if len(refs) < 8 {
+		t.Fatalf("an MCPServer refers to %v", refs)
+	}
+	got := outlineOf(server)
+	if diff := cmp.Diff(configs.Of(&server.Spec), configs.Of(&got.Spec)); diff != "" {
+		t.Errorf("it refers to something else (-want +got):\n%s", diff)
+	}
+	got.Spec = v1beta1.MCPServerSpec{}
+	want := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Namespace: "shop", UID: "uid", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"shard": "b"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is kept (-want +got):\n%s", diff)
+	}
+}
+
+// With a selector, what MCPServers refer to is left to another operator unless the user says so.
+func TestConfigsOfShards(t *testing.T) {
+	for mode, want := range map[ConfigsMode]ConfigsMode{"": ConfigsToolHive, ConfigsAuto: ConfigsToolHive, ConfigsFreehold: ConfigsFreehold} {
+		s := newAPIServer(t)
+		c, err := New(Config{Core: s.core, Servers: s.servers, Configs: mode, Selector: labels.Nothing()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.config.Configs != want {
+			t.Errorf("%q becomes %q, want %q", mode, c.config.Configs, want)
+		}
+		c.shutDownQueues()
+	}
+}
