@@ -15,7 +15,7 @@ var Install string
 // Operator is the operator's Deployment, from which install.yaml is rendered: its arguments and its environment are those
 // there, its image and its labels are not.
 //
-//go:embed operator/core/deployment.yaml
+//go:embed operator/deployment/deployment.yaml
 var Operator string
 
 // Samples holds samples/: one MCPServer in each file, one for each transport.

@@ -105,7 +105,7 @@ func TestOperatorIsThatOfInstall(t *testing.T) {
 	want, got := one(t, one(t, installed(t).deployments).Spec.Template.Spec.Containers), one(t, source.Spec.Template.Spec.Containers)
 	got.Image = want.Image
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the operator's container (-install.yaml +operator/core):\n%s", diff)
+		t.Errorf("the operator's container (-install.yaml +operator/deployment):\n%s", diff)
 	}
 }
 

@@ -27,7 +27,7 @@ render() {
 
 go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.yaml \
 	"${OUT}"/deploy/policy/{field-managers,owned-fields}.yaml
-IMAGES="${OUT}/deploy/operator/core/kustomization.yaml"
+IMAGES="${OUT}/deploy/operator/deployment/kustomization.yaml"
 tagged="$(sed "s/^\( *newTag:\).*/\1 $(<"${OUT}/VERSION")/" "${IMAGES}")"
 printf '%s\n' "${tagged}" >"${IMAGES}"
 

@@ -25,7 +25,7 @@ if ! [[ "${VERSION}" =~ ^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-
 	exit 1
 fi
 MAJOR="${BASH_REMATCH[1]}" MINOR="${BASH_REMATCH[2]}"
-IMAGE="$(sed -n 's/^ *newName: //p' deploy/operator/core/kustomization.yaml)"
+IMAGE="$(sed -n 's/^ *newName: //p' deploy/operator/deployment/kustomization.yaml)"
 
 COMMIT=unknown TREE_STATE=unknown EPOCH=0
 if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then
