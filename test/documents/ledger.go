@@ -60,6 +60,7 @@ var typed = []entry{
 	{file: "docs/policies.md", test: "documents.TestPolicies"},
 	{file: "docs/references.md", test: "documents.TestReferences"},
 	{file: "docs/rollouts.md", test: "documents.TestRollouts"},
+	{file: "docs/shards.md", test: "documents.TestShards"},
 	{file: "docs/uninstall.md", section: "Hand over to ToolHive", test: "documents.TestUninstallToToolHive"},
 	{file: "docs/uninstall.md", section: "Keep the workloads", test: "documents.TestUninstallKeepingWorkloads"},
 	{file: "docs/uninstall.md", section: "Remove everything", test: "documents.TestUninstallEverything"},

@@ -56,6 +56,8 @@ const (
 	BrokenConnections Expected = "BrokenConnections"
 	// Confirmations is that operators read what MCPServers refer to, where a child tells of a newer state of it than they know.
 	Confirmations Expected = "Confirmations"
+	// Moves is that MCPServers move between operators, each of which makes sure, before it writes, that one is still its own.
+	Moves Expected = "Moves"
 	// OtherNames is that operators of another release apply, whose writers have other names.
 	OtherNames Expected = "OtherNames"
 )
