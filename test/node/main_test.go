@@ -9,6 +9,7 @@
 package node
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -23,7 +24,12 @@ var (
 	machine *node.Node
 )
 
+// atOnce is how many tests run at a time: they wait most of the time, for pods that start and for the kubelet to look again.
+const atOnce = 4
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	harness.AtOnce(atOnce)
 	options := cluster.Options{AuditBodies: true, RealNodes: true}
 	os.Exit(harness.Suite{Env: &env, Node: &machine, Options: options, Check: checkRunners}.Run(m))
 }

@@ -23,7 +23,7 @@ const (
 	// idleDefault is that time when the variable is not set. What Freehold promises is 2m.
 	idleDefault = 30 * time.Second
 	// fleetSize is a number of MCPServers.
-	fleetSize = 200
+	fleetSize = 100
 	// fleetTimeout is how long they may take until all is settled.
 	fleetTimeout = 5 * time.Minute
 )

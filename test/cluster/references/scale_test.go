@@ -25,7 +25,7 @@ const (
 	// scaleVariable is the environment variable with the number of MCPServers that share one issuer.
 	scaleVariable = "FREEHOLD_REFERRERS"
 	// scaleDefault is that number when the variable is not set.
-	scaleDefault = 200
+	scaleDefault = 60
 	// atOnce is how many of a namespace are rolled out at a time for a change of what they refer to.
 	atOnce = 10
 	// timeEach is how long an MCPServer may take in a crowd. It limits the wait and is no promise.
