@@ -31,8 +31,8 @@ const (
 	notReadyYet podBehaviour = "running and not ready"
 )
 
-// almost is how long a pod of neverReady may still take.
-const almost = 2 * time.Second
+// almost is how long a pod of neverReady may still take. A busy operator has to see it before that is over.
+const almost = 10 * time.Second
 
 // report sets the status of a pod as the behaviour demands, and reports whether that changes it.
 func (b podBehaviour) report(pod *corev1.Pod, now time.Time) (news bool) {

@@ -57,8 +57,8 @@ var proxySituations = []situation{
 	}},
 	{"never ready", func(s *scene) {
 		s.setBehaviour(harness.Proxy, second, neverReady)
+		since := s.seen() // Before the change: what follows it may be seen at once.
 		s.change(image(second))
-		since := s.seen()
 		pod := s.awaitPod(harness.Proxy, second, "is there", anyPod)
 		s.await(stuckAt(pod.Name, "NotReady"))
 		s.hasBeen(since, goesOn())

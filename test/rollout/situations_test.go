@@ -75,8 +75,8 @@ var situations = []situation{
 	}},
 	{"never ready", func(s *scene) {
 		s.setBehaviour(harness.Backend, second, neverReady)
+		since := s.seen() // Before the change: what follows it may be seen at once.
 		s.change(image(second))
-		since := s.seen()
 		pod := s.strategy.meet(s)
 		s.rests(stuckAt(pod, "NotReady"))
 		// For ten minutes, of which most had passed, there was hope.
