@@ -149,17 +149,24 @@ func newAPIServer(t *testing.T, objects ...runtime.Object) *apiServer {
 	if s.api, err = apiserver.New(all...); err != nil {
 		t.Fatal(err)
 	}
-	config := s.api.Connect("operator", s.intercept, false)
-	if s.core, err = kubernetes.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
-	if s.servers, err = versioned.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
+	s.connect("operator")
 	for _, obj := range objects {
 		s.add(obj)
 	}
 	return s
+}
+
+// connect makes the two clientsets, of a client of that name.
+func (s *apiServer) connect(client string) {
+	s.t.Helper()
+	config := s.api.Connect(client, s.intercept, false)
+	var err error
+	if s.core, err = kubernetes.NewForConfig(config); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.servers, err = versioned.NewForConfig(config); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // intercept is the apiserver.Interceptor of both clientsets.

@@ -321,10 +321,10 @@ func (c *Controller) wake(key cache.ObjectName) {
 	}
 }
 
-// handler wakes for whatever happens to an object of a kind that a store shows. Urgent is what somebody has done to an object that
-// the store has shown before: an edit, or the deletion of a child.
+// handler wakes for every event of a kind that a store shows. An edit of an object that the store has shown before is urgent, and so
+// is the deletion of a child.
 func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, urgent bool)) cache.ResourceEventHandler {
-	seen := func(obj any, urgent func(object metav1.Object) bool) {
+	seen := func(obj any, urgent bool) {
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return
@@ -335,43 +335,46 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		if ref := childRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
-		wake(accessor, urgent(accessor))
+		wake(accessor, urgent)
 	}
-	handler := onEvery(func(obj any) { seen(obj, func(metav1.Object) bool { return false }) })
-	handler.UpdateFunc = func(before, obj any) {
-		seen(obj, func(now metav1.Object) bool {
-			old, err := meta.Accessor(before)
-			return err == nil && isEdited(kind, now, old)
-		})
-	}
-	if kind != managers.MCPServer {
-		handler.DeleteFunc = onEvery(func(obj any) { seen(obj, func(metav1.Object) bool { return true }) }).DeleteFunc
-	}
+	handler := onEvery(func(obj any) { seen(obj, false) })
+	handler.UpdateFunc = func(before, now any) { seen(now, isEdited(kind, now, before)) }
+	handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), kind != managers.MCPServer) }
 	return handler
 }
 
 // isEdited reports whether more than the status of an object differs from what it was before. What has no generation has no
-// status that changes often.
-func isEdited(kind schema.GroupKind, now, before metav1.Object) bool {
-	if now.GetGeneration() == 0 {
-		return now.GetResourceVersion() != before.GetResourceVersion()
+// status that changes often. What is no object is not edited.
+func isEdited(kind schema.GroupKind, now, before any) bool {
+	object, err := meta.Accessor(now)
+	if err != nil {
+		return false
 	}
-	return now.GetGeneration() != before.GetGeneration() ||
-		kind == managers.MCPServer && !maps.Equal(now.GetAnnotations(), before.GetAnnotations())
+	old, err := meta.Accessor(before)
+	if err != nil {
+		return false
+	}
+	if object.GetGeneration() == 0 {
+		return object.GetResourceVersion() != old.GetResourceVersion()
+	}
+	return object.GetGeneration() != old.GetGeneration() ||
+		kind == managers.MCPServer && !maps.Equal(object.GetAnnotations(), old.GetAnnotations())
 }
 
 func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
-	wakeAny := func(obj any) {
-		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = unknown.Obj
-		}
-		wake(obj)
-	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    wakeAny,
-		UpdateFunc: func(_, obj any) { wakeAny(obj) },
-		DeleteFunc: wakeAny,
+		AddFunc:    wake,
+		UpdateFunc: func(_, obj any) { wake(obj) },
+		DeleteFunc: func(obj any) { wake(lastKnown(obj)) },
 	}
+}
+
+// lastKnown returns the object of a deletion, as it was known last where the watch has missed its end.
+func lastKnown(obj any) any {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return unknown.Obj
+	}
+	return obj
 }
 
 // onNews is onEvery, but for updates that same reports to be none. Another update wakes for what was there before as well.

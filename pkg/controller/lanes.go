@@ -37,7 +37,7 @@ func QueueNames() []string { return []string{queueConfigs, queueServers} }
 // lanes are the order in which a workqueue hands out its keys: those that are urgent in one lane, all others in another one, each
 // in the order of arrival. Thousands of first passes after a restart would otherwise be in front of an edit.
 //
-// A workqueue takes a key without a word about it, so whoever adds an urgent key says so before: see expedite.
+// Add of a workqueue takes no priority, so the controller calls expedite before it adds an urgent key.
 type lanes[K comparable] struct {
 	clock clock.PassiveClock
 

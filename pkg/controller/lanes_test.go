@@ -134,7 +134,7 @@ func TestLanesProperty(t *testing.T) {
 	})
 }
 
-// What counts as an edit is what somebody does. What controllers report in a status does not.
+// An edit of a client counts as one, and a controller's report in a status does not.
 func TestIsEdited(t *testing.T) {
 	child := func(generation int64, version string) metav1.Object {
 		return &metav1.ObjectMeta{Generation: generation, ResourceVersion: version}

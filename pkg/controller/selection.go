@@ -26,9 +26,9 @@ import (
 //
 // When the labels of an MCPServer change, it moves. Both operators see that in watches of their own, and at different times. The one
 // that it leaves may see the children that the other one has written before it sees why, and would answer them. So it asks the API
-// server before the first request of a pass that changes a child. What it writes is what it has read before it asked, unless
-// somebody has written since: then the precondition of the request fails. So no child is written by the first operator after the
-// second one has written it.
+// server before the first request of a pass that changes a child. It decides on what it had read before it asked. If another client has
+// written the child since, the precondition of the request fails. So the first operator writes no child after the second one has
+// written it.
 
 // selecting returns what reports whether an operator works for an MCPServer; a nil selector selects all.
 func selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
@@ -50,27 +50,24 @@ func slimServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cac
 // outlineOf is what is kept of an MCPServer that another operator works for.
 func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
 	meta := identity(server)
-	meta.OwnerReferences, meta.Labels = nil, server.Labels
+	meta.Labels = server.Labels
 	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.References(&server.Spec)}
 }
 
 // isSelected reports whether an event is about an MCPServer that the operator works for.
 func (c *caches) isSelected(obj any) bool {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = unknown.Obj
-	}
-	server, ok := obj.(*v1beta1.MCPServer)
+	server, ok := lastKnown(obj).(*v1beta1.MCPServer)
 	return ok && c.selects(server)
 }
 
 // errMovedAway keeps a request from being sent.
 var errMovedAway = errors.New("the labels of the MCPServer have changed, and this operator does not select it any more")
 
-// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate is without a doubt.
+// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate asks nobody.
 type mandate struct {
-	// ask returns an error unless it is.
+	// ask returns an error unless it is; nil where there is nothing to ask.
 	ask func(ctx context.Context) error
-	// sure tells that the answer was yes, and nothing was read since.
+	// sure reports that the answer was yes, and that the pass has read nothing since.
 	sure bool
 	// lost is the last answer, if it was no.
 	lost error
@@ -79,7 +76,7 @@ type mandate struct {
 // newMandate returns that of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
 func newMandate(selector labels.Selector, client versioned.Interface, server *v1beta1.MCPServer) *mandate {
 	if selector == nil {
-		return &mandate{sure: true}
+		return &mandate{}
 	}
 	return &mandate{ask: func(ctx context.Context) error {
 		// The operator has the right to list MCPServers, for its informers, and needs none to get one.
@@ -99,7 +96,7 @@ func newMandate(selector labels.Selector, client versioned.Interface, server *v1
 
 // check returns an error unless the MCPServer is still this operator's.
 func (m *mandate) check(ctx context.Context) error {
-	if m.sure || m.lost != nil {
+	if m.ask == nil || m.sure || m.lost != nil {
 		return m.lost
 	}
 	m.lost = m.ask(ctx)
@@ -110,9 +107,6 @@ func (m *mandate) check(ctx context.Context) error {
 // isLost reports whether the MCPServer is another operator's, which reports on it.
 func (m *mandate) isLost() bool { return errors.Is(m.lost, errMovedAway) }
 
-// doubt has the next check ask again: an object is read, and the answer is to be later than that.
-func (m *mandate) doubt() { m.sure = m.ask == nil }
-
 // complete has a write checked. One to the MCPServer itself needs no check: its precondition is the version that was seen.
 func (m *mandate) complete(req *apply.Request) {
 	if m.ask == nil || req.Object.Kind == managers.MCPServer {
@@ -121,7 +115,7 @@ func (m *mandate) complete(req *apply.Request) {
 	req.Before = m.check
 	if load := req.Load; load != nil {
 		req.Load = func(ctx context.Context) (metav1.Object, error) {
-			m.doubt()
+			m.sure = false // The answer has to be later than what is read.
 			return load(ctx)
 		}
 	}
