@@ -42,7 +42,7 @@ func TestCountWrites(t *testing.T) {
 	if diff := cmp.Diff(map[Component]int{Proxy: 2, HeadlessService: 1}, count.Lost()); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
 	}
-	want = WriteCount{"finalizer": 1, "proxy": 1, "proxy replicas": 1, "delete service/backend": 1, "runconfig": 1, "event": 2}
+	want = WriteCount{"finalizer": 1, "status (409)": 1, "proxy": 1, "proxy replicas": 1, "delete service/backend": 1, "runconfig": 1, "event": 2}
 	if diff := cmp.Diff(want, count.Without("status")); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
 	}
