@@ -135,7 +135,7 @@ func (i Invariants) judge(e *audit.Event, reads *reads, ending map[string]bool) 
 		return ""
 	case e.Verb == "get" && isReference(e) && i.excepted(Confirmations, e):
 		return ""
-	case e.Verb == "list" && e.Group == managers.MCPServer.Group && e.Resource == "mcpservers" && namesOne(e) && i.excepted(Moves, e):
+	case e.Verb == "list" && e.Group == managers.MCPServer.Group && e.Resource == "mcpservers" && i.excepted(Moves, e) && namesOne(e):
 		return ""
 	}
 	why := reads.judge(e)
@@ -271,8 +271,13 @@ func (i Invariants) excepted(what Expected, e *audit.Event) bool {
 	return slices.ContainsFunc(i.Exceptions, func(x Exception) bool { return x.What == what && x.covers(e) })
 }
 
-// namesOne tells whether a list is of one object, by its name.
+// namesOne reports whether a list or a watch is of one object, by its name.
 func namesOne(e *audit.Event) bool {
 	uri, err := url.ParseRequestURI(e.URI)
-	return err == nil && strings.HasPrefix(uri.Query().Get("fieldSelector"), "metadata.name=")
+	return err == nil && selectsName(uri.Query())
+}
+
+// selectsName reports whether the query of a list or a watch selects one object by its name.
+func selectsName(query url.Values) bool {
+	return strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=")
 }

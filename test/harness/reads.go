@@ -156,7 +156,7 @@ func (r *reads) judge(e *audit.Event) string {
 		return "a list that is not the beginning of an informer"
 	case e.Verb == "list", query.Get("sendInitialEvents") == "true":
 		allowed := len(r.running(e)) + r.continued[informer]
-		if e.Group == "" && e.Resource == "configmaps" && strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
+		if e.Group == "" && e.Resource == "configmaps" && selectsName(query) {
 			// One that an MCPServer refers to is watched when the reference appears.
 			allowed += r.edits[e.Namespace]
 		}

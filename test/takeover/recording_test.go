@@ -65,14 +65,14 @@ type moved struct {
 	proxiesMade, proxiesEnded, backendsMade, backendsEnded int
 	// restarts are how often containers were restarted, of those that have ended too.
 	proxyRestarts, backendRestarts int64
-	// recovered are the new proxies that the operator has deleted since they waited out a back-off with their backend back: one that
-	// was restarted more than once, where machine and kubelet are slow.
+	// recovered is how many new proxies the operator has deleted because they still waited out a back-off when their backend was
+	// ready again.
 	recovered int
 }
 
 func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	t.Helper()
-	deployment, deleted := w.MustObject(t, harness.Proxy, server).GetUID(), m.deletedPods(t, w)
+	deployment := w.MustObject(t, harness.Proxy, server).GetUID()
 	for _, set := range historiesOf(t, m.replicaSets, deployment) {
 		if !set.there() {
 			found.proxyRolls++
@@ -82,7 +82,7 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
 		for _, pod := range pods {
-			if !pod.there() && slices.Contains(deleted, pod.last().GetName()) && restartsIn(t, pod.last()) > 0 {
+			if !pod.there() && restartsIn(t, pod.last()) > 0 && m.isDeleted(t, w, pod.last().GetName()) {
 				found.recovered++
 			}
 		}
@@ -97,15 +97,12 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	return found
 }
 
-// deletedPods returns the names of the pods that the operator has deleted.
-func (m *movements) deletedPods(t *testing.T, w *world) (names []string) {
+// isDeleted reports whether the operator has deleted a pod.
+func (m *movements) isDeleted(t *testing.T, w *world, pod string) bool {
 	t.Helper()
-	for _, e := range w.Writes(t, m.begin) {
-		if e.Verb == "delete" && e.Resource == "pods" && e.Succeeded() {
-			names = append(names, e.Name)
-		}
-	}
-	return names
+	return slices.ContainsFunc(w.Writes(t, m.begin), func(e *audit.Event) bool {
+		return e.Verb == "delete" && e.Resource == "pods" && e.Name == pod && e.Succeeded()
+	})
 }
 
 func count(t *testing.T, pods []objectHistory) (made, ended int, restarts int64) {

@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -114,14 +115,13 @@ func writerOf(deployment *unstructured.Unstructured) string {
 
 const proxyImagePath = `.spec.template.spec.containers[name="toolhive"].image`
 
-// TestShards moves MCPServers between two operators that learn of it late, and sees no more of an MCPServer than its children, from
-// both sides. As long as an MCPServer stays where it is, the operator that it has left does not write again after the other one
-// has written; in the end all is as the last moves and edits want it, and no child was ever deleted.
+// TestShards moves MCPServers between two operators whose watches of MCPServers lag behind those of the children. As long as an
+// MCPServer stays where it is, the operator that it has left does not write its Deployment after the other one has written it. In the
+// end each proxy is that of the operator that works for its MCPServer, and the children are the same objects as before.
 func TestShards(t *testing.T) {
 	t.Parallel()
 	s := newShards(t)
-	apps := harness.FormOf(harness.Proxy).Resource
-	servers, proxies := s.Record(t, harness.FormOf(harness.ServerItself).Resource), s.Record(t, apps)
+	servers, proxies := s.Record(t, harness.FormOf(harness.ServerItself).Resource), s.Record(t, harness.FormOf(harness.Proxy).Resource)
 	var names []string
 	for i := range shardServers {
 		names = append(names, fmt.Sprintf("moved-%d", i))
@@ -136,7 +136,7 @@ func TestShards(t *testing.T) {
 	}
 	s.awaitEnd(t, names)
 
-	if diff := cmp.Diff(before, s.identities(t, names)); diff != "" {
+	if diff := gocmp.Diff(before, s.identities(t, names)); diff != "" {
 		t.Errorf("children were made anew (-before +after):\n%s", diff)
 	}
 	if _, err := s.Object(t.Context(), harness.Proxy, "nobodys"); err == nil {
@@ -147,8 +147,9 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	took, moves := 0, 0
+	ofServers, ofProxies := servers.Complete(t), proxies.Complete(t)
 	for _, name := range names {
-		n, m := checkTurns(t, name, servers.Complete(t), proxies.Complete(t))
+		n, m := checkTurns(t, name, ofServers, ofProxies)
 		took, moves = took+n, moves+m
 	}
 	if moves < shardMoves/5 || took == 0 || len(asked) <= len(s.lags) {
@@ -173,8 +174,8 @@ func (s *shards) identities(t *testing.T, names []string) map[string]string {
 // written it. It returns how often the MCPServer has moved, and how often the Deployment then became the other operator's.
 func checkTurns(t *testing.T, name string, servers, proxies []harness.Version) (took, moves int) {
 	t.Helper()
-	all := slices.Concat(versionsOf(name, servers), versionsOf(name, proxies))
-	slices.SortFunc(all, func(a, b harness.Version) int { return int(a.Revision) - int(b.Revision) })
+	all := slices.Concat(harness.Named(name, servers), harness.Named(name, proxies))
+	slices.SortFunc(all, func(a, b harness.Version) int { return cmp.Compare(a.Revision, b.Revision) })
 	var shard, writer string
 	answered := false // The operator of the shard has written since the MCPServer moved there.
 	for _, v := range all {
@@ -197,13 +198,4 @@ func checkTurns(t *testing.T, name string, servers, proxies []harness.Version) (
 		took++
 	}
 	return took, moves
-}
-
-func versionsOf(name string, all []harness.Version) (found []harness.Version) {
-	for _, v := range all {
-		if v.GetName() == name {
-			found = append(found, v)
-		}
-	}
-	return found
 }
