@@ -65,8 +65,8 @@ type moved struct {
 	proxiesMade, proxiesEnded, backendsMade, backendsEnded int
 	// restarts are how often containers were restarted, of those that have ended too.
 	proxyRestarts, backendRestarts int64
-	// recovered is how many new proxies the operator has deleted because they still waited out a back-off when their backend was
-	// ready again.
+	// recovered is how many proxies, old or new, the operator has deleted because they still waited out a back-off when their
+	// backend was ready again.
 	recovered int
 }
 
@@ -82,7 +82,7 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
 		for _, pod := range pods {
-			if !pod.there() && restartsIn(t, pod.last()) > 0 && m.isDeleted(t, w, pod.last().GetName()) {
+			if restartsIn(t, pod.last()) > restartsBefore(t, pod) && m.isDeleted(t, w, pod.last().GetName()) {
 				found.recovered++
 			}
 		}
