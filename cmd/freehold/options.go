@@ -40,6 +40,9 @@ type options struct {
 	configRollouts int
 	configs        string
 	resync         time.Duration
+	// qps and burst limit the requests of each client; without limit when qps is negative.
+	qps            float32
+	burst          int
 	healthAddress  string
 	metricsAddress string
 	// metricsSecure turns on TLS and permissions; metricsCertificates is the directory of the certificate, "" for none.
@@ -68,6 +71,7 @@ func newOptions(env settings.Environment) *options {
 		configRollouts: controller.DefaultConfigRolloutsAtOnce,
 		configs:        string(controller.ConfigsAuto),
 		resync:         10 * time.Hour,
+		qps:            -1,
 		healthAddress:  ":8081",
 		metricsAddress: ":8080",
 
@@ -104,6 +108,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 			"is to have freehold; auto is toolhive there.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
 		"How often every MCPServer is looked at without a cause; 0 for never. It costs no requests.")
+	flags.Float32Var(&o.qps, "kube-api-qps", o.qps,
+		"How many requests a second to send to the API server at most; negative for any number, which its priority and fairness limits.")
+	flags.IntVar(&o.burst, "kube-api-burst", o.burst, "How many requests to send at a time where fewer were sent before; 0 for as many as --kube-api-qps.")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"Address of /livez and /readyz; 0 turns them off.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
@@ -167,6 +174,9 @@ func (o *options) validate() error {
 	case controller.TakeoverAuto, controller.TakeoverManual, controller.TakeoverOff:
 	default:
 		errs = append(errs, fmt.Errorf("--takeover: %q is none of auto, manual, off", o.takeover))
+	}
+	if o.qps == 0 || o.burst < 0 {
+		errs = append(errs, fmt.Errorf("--kube-api-qps, --kube-api-burst: %v and %d: the former must not be 0, the latter not negative", o.qps, o.burst))
 	}
 	if o.configRollouts < 1 {
 		errs = append(errs, fmt.Errorf("--config-rollouts-at-once: %d is less than 1", o.configRollouts))

@@ -39,7 +39,7 @@ func defaults() options {
 		rendering: settings.Rendering{
 			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto",
 		},
-		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, healthAddress: ":8081", metricsAddress: ":8080",
+		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
 	}
@@ -88,7 +88,7 @@ func TestOptions(t *testing.T) {
 		},
 		"flags without a variable": {
 			args: []string{
-				"--kubeconfig=/k", "--mcpserver-selector=shard in (a,b)", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--config-rollouts-at-once=5", "--configs=toolhive", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
+				"--kubeconfig=/k", "--mcpserver-selector=shard in (a,b)", "--workers=3", "--takeover=manual", "--takeovers-at-once=7", "--config-rollouts-at-once=5", "--configs=toolhive", "--kube-api-qps=50", "--kube-api-burst=100", "--resync-period=0", "--health-probe-bind-address=0", "--metrics-bind-address=:1",
 				"--metrics-secure", "--metrics-certificate-directory=/c",
 				"--tracing-endpoint=collector:4317", "--tracing-sampling-rate-per-million=1000",
 				"--leader-elect=false", "--leader-elect-resource-name=l", "--leader-elect-lease-duration=3s",
@@ -96,6 +96,7 @@ func TestOptions(t *testing.T) {
 			},
 			want: func(o *options) {
 				o.takeover, o.takeovers, o.configRollouts, o.configs = "manual", 7, 5, "toolhive"
+				o.qps, o.burst = 50, 100
 				o.metricsSecure, o.metricsCertificates, o.selector = true, "/c", "shard in (a,b)"
 				o.tracingEndpoint, o.tracingSamplingRate = "collector:4317", 1000
 				o.kubeconfig, o.workers, o.resync, o.healthAddress, o.metricsAddress = "/k", 3, 0, "0", ":1"
@@ -147,6 +148,8 @@ func TestValidate(t *testing.T) {
 		"a shard without a lease":  {change: func(o *options) { o.selector, o.leaderElect = "shard=a", false }},
 		"a lease of all":           {func(o *options) { o.selector = "shard=a" }, []string{"--mcpserver-selector", "--leader-elect-resource-name", "Role"}},
 		"no selector":              {func(o *options) { o.selector, o.leaseName = "shard in", "x" }, []string{"--mcpserver-selector", "shard=a"}},
+		"no requests":              {func(o *options) { o.qps = 0 }, []string{"--kube-api-qps"}},
+		"a burst of less than one": {func(o *options) { o.burst = -1 }, []string{"--kube-api-burst"}},
 		"several mistakes at once": {func(o *options) { o.workers, o.rendering.OpenShift = -1, "" }, []string{"--workers", "--openshift"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
@@ -31,7 +33,7 @@ const component = "freehold"
 
 // operate runs the operator until the context ends.
 func operate(ctx context.Context, o *options) error {
-	config, err := restConfig(o.kubeconfig)
+	config, err := restConfig(o)
 	if err != nil {
 		return err
 	}
@@ -47,6 +49,10 @@ func operate(ctx context.Context, o *options) error {
 	writes := &fence{}
 	config.Wrap(writes.wrap)
 	core, servers, others, err := newClients(config)
+	if err != nil {
+		return err
+	}
+	leases, err := leaseClient(config)
 	if err != nil {
 		return err
 	}
@@ -87,18 +93,21 @@ func operate(ctx context.Context, o *options) error {
 		if !o.leaderElect {
 			return c.Run(ctx)
 		}
-		return lead(ctx, o, core, lease, writes, c.Run)
+		return lead(ctx, o, leases, lease, writes, c.Run)
 	})
 	return group.Wait()
 }
 
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+func restConfig(o *options) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("no access to a cluster: %w; give --kubeconfig outside a pod", err)
 	}
-	// The API server's priority and fairness does the limiting.
+	// The API server's priority and fairness does the limiting, unless the user wants another limit. That is one for all clients.
 	config.QPS = -1
+	if o.qps > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(o.qps, cmp.Or(o.burst, max(1, int(o.qps))))
+	}
 	// The API server is near; to inflate its lists would take a good part of the CPU of a start.
 	config.DisableCompression = true
 	config.UserAgent = fmt.Sprintf("%s/%s", component, version.Get().GitVersion)
@@ -116,6 +125,17 @@ func (n nameWriter) RoundTrip(request *http.Request) (*http.Response, error) {
 		request.Header.Set("User-Agent", request.UserAgent()+" "+manager)
 	}
 	return n.next.RoundTrip(request)
+}
+
+// leaseClient returns the client of the lease, which waits for no other request: who cannot renew it stops.
+func leaseClient(config *rest.Config) (kubernetes.Interface, error) {
+	unlimited := rest.CopyConfig(config)
+	unlimited.RateLimiter = nil
+	client, err := kubernetes.NewForConfig(unlimited)
+	if err != nil {
+		return nil, fmt.Errorf("no client for the lease: %w", err)
+	}
+	return client, nil
 }
 
 func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface, dynamic.Interface, error) {

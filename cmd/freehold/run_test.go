@@ -125,3 +125,60 @@ users: [{name: u, user: {token: t}}]
 current-context: c
 `
 }
+
+// A limit holds for all clients together. The lease has none: who waits for it behind everything else loses it.
+func TestRequestLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(kubeconfig("http://127.0.0.1:1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		qps         float32
+		burst, want int
+	}{
+		"none":            {qps: -1},
+		"a rate":          {qps: 50, want: 50},
+		"a rate and more": {qps: 50, burst: 200, want: 200},
+		"a low rate":      {qps: 0.5, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := defaults()
+			o.kubeconfig, o.qps, o.burst = path, test.qps, test.burst
+			config, err := restConfig(&o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			core, servers, _, err := newClients(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases, err := leaseClient(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limiter := leases.CoordinationV1().RESTClient().GetRateLimiter(); limiter != nil {
+				t.Errorf("the lease is limited to %v", limiter.QPS())
+			}
+			one, other := core.AppsV1().RESTClient().GetRateLimiter(), servers.ToolhiveV1beta1().RESTClient().GetRateLimiter()
+			if one != other || config.RateLimiter != one {
+				t.Error("two clients have a limit each")
+			}
+			if test.want == 0 {
+				if one != nil {
+					t.Errorf("the limit is %v", one.QPS())
+				}
+				return
+			}
+			if one.QPS() != test.qps {
+				t.Errorf("the rate is %v, want %v", one.QPS(), test.qps)
+			}
+			burst := 0
+			for burst <= test.want && one.TryAccept() {
+				burst++
+			}
+			if burst < test.want || burst > test.want+1 { // One token may come while they are taken.
+				t.Errorf("%d requests go at once, want %d", burst, test.want)
+			}
+		})
+	}
+}
