@@ -48,6 +48,38 @@ func TestPriority(t *testing.T) {
 	}
 }
 
+// TestFlowControl shows that the option is about the operator's ServiceAccount and nobody else, that its lease comes before the rest, and
+// that it changes nothing else.
+func TestFlowControl(t *testing.T) {
+	option := rendered(t, "flow-control")
+	account := one(t, option.serviceAccounts)
+	levels := map[string]string{}
+	var precedence []int32
+	for _, schema := range option.flowSchemas {
+		levels[schema.Name] = schema.Spec.PriorityLevelConfiguration.Name
+		precedence = append(precedence, schema.Spec.MatchingPrecedence)
+		for _, rule := range schema.Spec.Rules {
+			for _, subject := range rule.Subjects {
+				if subject.ServiceAccount == nil || subject.ServiceAccount.Name != account.Name || subject.ServiceAccount.Namespace != account.Namespace {
+					t.Errorf("%s is about %+v", schema.Name, subject)
+				}
+			}
+		}
+	}
+	want := map[string]string{"freehold-leader-election": "leader-election", "freehold": one(t, option.priorityLevels).Name}
+	if diff := cmp.Diff(want, levels); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
+	if len(precedence) != 2 || precedence[0] == precedence[1] || slices.Max(precedence) >= 9000 {
+		t.Errorf("the schemas have precedence %v, want the lease's first, and both before that of all ServiceAccounts", precedence)
+	}
+	plain := installed(t)
+	option.flowSchemas, option.priorityLevels, plain.definitions = nil, nil, nil
+	if diff := cmp.Diff(plain, option, cmp.AllowUnexported(objects{})); diff != "" {
+		t.Errorf("the rest (-without +with the option):\n%s", diff)
+	}
+}
+
 // TestBudgetSelectsProxies shows that the budget of the sample selects the proxies of its MCPServer, neither its backend's pods nor those of
 // another; that its affinity means the same pods; and that it lets one go, also where there is one alone. The page has the same
 // budget, for NAME.

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -35,6 +36,8 @@ type objects struct {
 	roleBindings        []rbacv1.RoleBinding
 	clusterRoles        []rbacv1.ClusterRole
 	clusterRoleBindings []rbacv1.ClusterRoleBinding
+	flowSchemas         []flowcontrolv1.FlowSchema
+	priorityLevels      []flowcontrolv1.PriorityLevelConfiguration
 	definitions         []metav1.PartialObjectMetadata
 }
 
@@ -97,6 +100,10 @@ func decode(t *testing.T, manifests string) objects {
 			all.clusterRoles = append(all.clusterRoles, strict[rbacv1.ClusterRole](t, document))
 		case "ClusterRoleBinding":
 			all.clusterRoleBindings = append(all.clusterRoleBindings, strict[rbacv1.ClusterRoleBinding](t, document))
+		case "FlowSchema":
+			all.flowSchemas = append(all.flowSchemas, strict[flowcontrolv1.FlowSchema](t, document))
+		case "PriorityLevelConfiguration":
+			all.priorityLevels = append(all.priorityLevels, strict[flowcontrolv1.PriorityLevelConfiguration](t, document))
 		case "CustomResourceDefinition":
 			all.definitions = append(all.definitions, meta)
 		default:
