@@ -50,10 +50,20 @@ func (s *apiServer) another() *apiServer {
 func TestSelector(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
 		o.expect(nil, "another one's MCPServer")
+		o.requested()
 		o.moveTo("web", "a")
 		o.rest()
 		o.becomeReady("web")
 		o.took()
+		if asked := o.reads(); len(asked) > 4 {
+			t.Errorf("a new MCPServer cost the questions %v, want 4 at most", asked)
+		}
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Env = []v1beta1.EnvVar{{Name: "A", Value: "b"}} })
+		o.rest()
+		o.took()
+		if diff := cmp.Diff([]string{"list mcpservers"}, o.reads()); diff != "" {
+			t.Errorf("the questions before an edit (-want +got):\n%s", diff)
+		}
 
 		o.moveTo("web", "b")
 		o.rest()
