@@ -13,8 +13,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // bench is one run of the program.
@@ -80,7 +82,7 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 	r := &report{
 		Servers: b.settings.servers, Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
 	}
-	servers, err := newServers(measured, 1)
+	servers, err := newServers(measured, v1beta1.TransportStreamableHTTP, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +93,10 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 	r.Children = len(children)
 	for i := range b.settings.rounds {
 		var round round
-		if round.Raw, err = b.rawRound(ctx, i); err != nil {
+		last := i == b.settings.rounds-1
+		if round.Raw, err = b.rawRound(ctx, i, last, r); err != nil {
 			return nil, fmt.Errorf("raw applier, round %d: %w", i+1, err)
 		}
-		last := i == b.settings.rounds-1
 		if round.Operator, err = b.operatorRound(ctx, i, last, r); err != nil {
 			return nil, fmt.Errorf("operator, round %d: %w", i+1, err)
 		}
@@ -110,7 +112,7 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-func (b *bench) rawRound(ctx context.Context, i int) (times arrival, err error) {
+func (b *bench) rawRound(ctx context.Context, i int, last bool, r *report) (times arrival, err error) {
 	s, err := b.openSite(ctx)
 	if err != nil {
 		return times, err
@@ -125,6 +127,12 @@ func (b *bench) rawRound(ctx context.Context, i int) (times arrival, err error) 
 		return times, err
 	}
 	b.say("round %d: raw applier: %s", i+1, times)
+	if last {
+		if r.Raw, err = raw.answer(ctx, s, someNames(b.settings.servers)); err != nil {
+			return times, fmt.Errorf("edits by hand: %w", err)
+		}
+		b.sayAnswers("raw applier", r.Raw)
+	}
 	return times, nil
 }
 
@@ -149,7 +157,7 @@ func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) 
 		return times, err
 	}
 	b.sayCreated(i, "operator", done)
-	r.Create = append(r.Create, done.stage)
+	r.Freehold.Create = append(r.Freehold.Create, done.stage)
 	if last {
 		err = b.measureOnce(ctx, o, r)
 	}
@@ -158,16 +166,15 @@ func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) 
 
 // measureOnce measures what needs no second round: it is not about time.
 func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err error) {
-	b.say("idle for %v", b.settings.idle)
-	if r.Idle, err = o.idle(ctx, b.settings.idle); err != nil {
-		return fmt.Errorf("idle: %w", err)
+	n := b.settings.servers
+	if err := b.measureCalm(ctx, &o.subject, &r.Freehold); err != nil {
+		return err
 	}
-	b.say("a foreign label on each Deployment")
-	if r.Label, err = o.label(ctx, b.settings.servers); err != nil {
-		return fmt.Errorf("foreign label: %w", err)
+	if r.Freehold.LabelsLeft != n {
+		return fmt.Errorf("of %d foreign labels %d are left", n, r.Freehold.LabelsLeft)
 	}
 	b.say("restarts")
-	if r.Restarts, err = o.restarts(ctx, b.settings.servers); err != nil {
+	if r.Freehold.Restarts, err = o.restarts(ctx, n); err != nil {
 		return err
 	}
 	if b.settings.foreign > 0 {
@@ -177,14 +184,61 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 		}
 		b.say("restarts beside %d foreign objects", b.settings.foreign)
 		r.Foreign.Objects = b.settings.foreign
-		if r.Foreign.Restarts, err = o.restarts(ctx, b.settings.servers); err != nil {
+		if r.Foreign.Restarts, err = o.restarts(ctx, n); err != nil {
 			return fmt.Errorf("beside foreign objects: %w", err)
 		}
 	}
+	if err := b.measureChanges(ctx, &o.subject, &r.Freehold); err != nil {
+		return err
+	}
+	if b.settings.outage == 0 {
+		return nil
+	}
+	const namespace = "outage"
 	b.say("no StatefulSet can be made for %v", b.settings.outage)
-	if r.Outage, err = o.outage(ctx, b.settings.servers, b.settings.outage); err != nil {
+	if _, err := o.create(ctx, load{namespace: namespace, count: n}); err != nil {
+		return fmt.Errorf("before an outage: %w", err)
+	}
+	if r.Outage, err = o.outage(ctx, namespace, n, b.settings.outage); err != nil {
 		return fmt.Errorf("outage: %w", err)
 	}
+	return nil
+}
+
+// measureCalm measures an operator that has nothing to do for its MCPServers, and what edits by hand make it do.
+func (b *bench) measureCalm(ctx context.Context, o *subject, m *measurements) (err error) {
+	b.say("%s: idle for %v", o.name, b.settings.idle)
+	if m.Idle, err = o.idle(ctx, b.settings.idle); err != nil {
+		return fmt.Errorf("idle: %w", err)
+	}
+	b.say("%s: a foreign label on each Deployment", o.name)
+	if m.Label, m.LabelsLeft, err = o.label(ctx, b.settings.servers); err != nil {
+		return fmt.Errorf("foreign label: %w", err)
+	}
+	b.say("%s: images edited by hand", o.name)
+	if m.Images, err = o.images(ctx, b.settings.servers); err != nil {
+		return fmt.Errorf("images edited by hand: %w", err)
+	}
+	b.sayAnswers(o.name, m.Images)
+	b.say("%s: proxies with transport stdio scaled by hand", o.name)
+	if m.Scales, err = o.scales(ctx, b.settings.servers); err != nil {
+		return fmt.Errorf("proxies scaled by hand: %w", err)
+	}
+	b.sayAnswers(o.name, m.Scales)
+	return nil
+}
+
+// measureChanges measures what concerns all MCPServers. They are gone after it.
+func (b *bench) measureChanges(ctx context.Context, o *subject, m *measurements) (err error) {
+	b.say("%s: an edit of what all MCPServers refer to", o.name)
+	if m.Config, err = o.editConfig(ctx, b.settings.servers); err != nil {
+		return fmt.Errorf("edit of an MCPOIDCConfig: %w", err)
+	}
+	b.say("%s: all proxies are replaced after %.1f s", o.name, m.Config.Took.Seconds())
+	if m.Delete, err = o.deleteAll(ctx); err != nil {
+		return err
+	}
+	b.say("%s: all are deleted after %.1f s", o.name, m.Delete.Took.Seconds())
 	return nil
 }
 
@@ -209,12 +263,23 @@ func (b *bench) upstreamRound(ctx context.Context, i int, last bool, r *report) 
 	if !last {
 		return done.times, nil
 	}
+	if err := b.measureCalm(ctx, o, &r.ToolHive); err != nil {
+		return done.times, err
+	}
 	b.say("restarts of ToolHive's operator")
 	// Nothing reports what it has looked at. Should it seem quiet too early, that makes the ratio worse, not better.
 	r.ToolHive.Restarts, err = o.repeat(ctx, func(context.Context) (bool, error) { return true, nil })
-	return done.times, err
+	if err != nil {
+		return done.times, err
+	}
+	return done.times, b.measureChanges(ctx, o, &r.ToolHive)
 }
 
 func (b *bench) sayCreated(i int, who string, done created) {
 	b.say("round %d: %s: %s, peak %.0f MiB, %.1f s of CPU", i+1, who, done.times, done.Use.PeakMiB, done.Use.CPU.Seconds())
+}
+
+func (b *bench) sayAnswers(who string, done answers) {
+	b.say("%s: %d named, %d undone; p50 %.2f s, p99 %.2f s", who, done.Named, done.Undone,
+		recording.Percentile(done.Times, 50).Seconds(), recording.Percentile(done.Times, 99).Seconds())
 }

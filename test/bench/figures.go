@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // figure is one result.
@@ -25,80 +26,120 @@ type figure struct {
 	Missed bool
 }
 
-// figures derives the results from the measurements.
-//
-// ToolHive's figures with "N=1000" are those of the project's issue number 2: its operator v0.44.0 on a machine of the
-// kind that this was written on, two busy cores, so they serve as an order of magnitude. The others are this run's.
+// figures derives the results from the measurements. What ToolHive's operator does is of the same run.
 func (r *report) figures() []figure {
-	return slices.Concat(r.speed(), r.requests(), r.cpu(), r.memory())
+	return slices.Concat(r.speed(), r.requests(), r.outages(), r.cpu(), r.memory())
 }
 
 // speed is about times.
 func (r *report) speed() []figure {
-	children := figure{
-		Key: "childrenRatio", Title: "time until all children exist, operator / raw applier",
-		Value: r.medianRatio(childrenExist), ToolHive: "1.7 to 2.0 (127 to 145 s / 73 s), N=1000",
-	}
-	proxies := figure{
-		Key: "proxiesRatio", Title: "time until all proxies are ready, operator / raw applier",
-		Value: r.medianRatio(proxiesReady),
-	}
-	if r.ToolHive.measured() {
-		theirs := func(m milestone) string {
-			return decimal(r.median(func(round round) float64 { return round.ToolHive[m].Seconds() / round.Raw[m].Seconds() }))
+	theirs := func(m milestone) string {
+		if !r.ToolHive.measured() {
+			return ""
 		}
-		children.ToolHive, proxies.ToolHive = theirs(childrenExist), theirs(proxiesReady)
+		return decimal(r.median(func(round round) float64 { return round.ToolHive[m].Seconds() / round.Raw[m].Seconds() }))
 	}
-	return []figure{children, proxies}
+	return []figure{
+		{
+			Key: "childrenRatio", Title: "time until all children exist, operator / raw applier",
+			Value: r.medianRatio(childrenExist), ToolHive: theirs(childrenExist),
+		},
+		{
+			Key: "proxiesRatio", Title: "time until all proxies are ready, operator / raw applier",
+			Value: r.medianRatio(proxiesReady), ToolHive: theirs(proxiesReady),
+		},
+	}
 }
 
 // requests is about what the operator sends.
 func (r *report) requests() []figure {
 	n := float64(r.Servers)
 	var applies, others, refused, reads, again float64
-	for _, s := range r.Create {
+	for _, s := range r.Freehold.Create {
 		applies = max(applies, float64(s.Writes.applies())/n)
 		others = max(others, float64(sum(s.Writes.Others))/n)
 		refused = max(refused, float64(s.Writes.Refused))
 		reads = max(reads, float64(sum(s.Writes.Reads)))
 	}
-	for _, s := range slices.Concat(r.Restarts, r.Foreign.Restarts) {
+	for _, s := range slices.Concat(r.Freehold.Restarts, r.Foreign.Restarts) {
 		again = max(again, float64(s.Writes.writes()))
 	}
-	theirs, theirsAgain := "13 (20 writes, 7 children), N=1000", "4,000, N=1000"
-	if r.ToolHive.measured() {
-		writes := medianOf(r.ToolHive.Create, writesOf) / n
-		made := len(upstreamChildren)
-		theirs = fmt.Sprintf("%s (%s writes, %d children)", decimal(writes-float64(made)), decimal(writes), made)
-		theirsAgain = decimal(medianOf(r.ToolHive.Restarts, writesOf))
+	theirs := func(value func(m measurements) string) string {
+		if !r.ToolHive.measured() {
+			return ""
+		}
+		return value(r.ToolHive)
 	}
-	minutes := r.Outage.Minutes
+	writes := func(of func(m measurements) stage) string {
+		return theirs(func(m measurements) string { return strconv.Itoa(of(m).Writes.writes()) })
+	}
+	perServer := func(of stage) float64 { return float64(of.Writes.writes()) / n }
+	perServerTheirs := func(of func(m measurements) stage) string {
+		return theirs(func(m measurements) string { return decimal(perServer(of(m))) })
+	}
+	edits := float64(max(len(r.Freehold.Images.Times), 1))
 	return []figure{
 		{
 			Key: "appliesBeyondChildren", Title: "applies for an MCPServer, beyond one for each child",
-			Value: applies - float64(r.Children), ToolHive: theirs,
+			Value: applies - float64(r.Children), ToolHive: theirs(func(m measurements) string {
+				writes, made := medianOf(m.Create, writesOf)/n, len(upstreamChildren)
+				return fmt.Sprintf("%s (%s writes, %d children)", decimal(writes-float64(made)), decimal(writes), made)
+			}),
 		},
 		{Key: "otherWrites", Title: "other writes for an MCPServer while they are made", Value: others},
-		{Key: "refusedWrites", Title: "writes refused while they are made", Value: refused},
+		{
+			Key: "refusedWrites", Title: "writes refused while they are made", Value: refused,
+			ToolHive: theirs(func(m measurements) string {
+				return decimal(medianOf(m.Create, func(s stage) float64 { return float64(s.Writes.Refused) }))
+			}),
+		},
 		{Key: "reads", Title: "single reads while they are made", Value: reads},
-		{Key: "idleWrites", Title: fmt.Sprintf("writes in %v of idleness", r.Idle.Took), Value: float64(r.Idle.Writes.writes())},
 		{
-			Key: "labelWrites", Title: "writes after a foreign label on each Deployment",
-			Value: float64(r.Label.Writes.writes()), ToolHive: "9,000, and the label is gone, N=1000",
+			Key: "idleWrites", Title: fmt.Sprintf("writes in %v of idleness", r.Freehold.Idle.Took),
+			Value: float64(r.Freehold.Idle.Writes.writes()), ToolHive: writes(func(m measurements) stage { return m.Idle }),
 		},
 		{
-			Key: "restartWrites", Title: "writes after a restart of the operator",
-			Value: again, ToolHive: theirsAgain,
+			Key: "labelWrites", Title: "writes after a foreign label on each Deployment", Value: float64(r.Freehold.Label.Writes.writes()),
+			ToolHive: theirs(func(m measurements) string {
+				return fmt.Sprintf("%d, of %d labels %d are left", m.Label.Writes.writes(), r.Servers, m.LabelsLeft)
+			}),
 		},
 		{
-			Key: "outageFirstMinute", Title: "writes for an MCPServer in the first minute without StatefulSets",
-			Value: float64(minutes[0].writes()) / n, ToolHive: "11.4 a minute, N=1000",
+			Key: "imageWrites", Title: "writes for an image edited by hand", Value: float64(r.Freehold.Images.Writes.writes()) / edits,
+			ToolHive: theirs(func(m measurements) string { return decimal(float64(m.Images.Writes.writes()) / edits) }),
 		},
 		{
-			Key: "outageLastMinute", Title: fmt.Sprintf("writes for an MCPServer in minute %d of it", len(minutes)),
-			Value: float64(minutes[len(minutes)-1].writes()) / n, ToolHive: "11.4 a minute, N=1000",
+			Key: "imagesUndone", Title: "of those, edits undone", Value: float64(r.Freehold.Images.Undone),
+			ToolHive: theirs(func(m measurements) string { return strconv.Itoa(m.Images.Undone) }),
+		},
+		{
+			Key: "restartWrites", Title: "writes after a restart of the operator", Value: again,
+			ToolHive: theirs(func(m measurements) string { return decimal(medianOf(m.Restarts, writesOf)) }),
+		},
+		{
+			Key: "configWrites", Title: "writes for an MCPServer after an edit of an MCPOIDCConfig", Value: perServer(r.Freehold.Config),
+			ToolHive: perServerTheirs(func(m measurements) stage { return m.Config }),
+		},
+		{
+			Key: "deleteWrites", Title: "writes for an MCPServer that is deleted", Value: perServer(r.Freehold.Delete),
+			ToolHive: perServerTheirs(func(m measurements) stage { return m.Delete }),
 		},
 	}
+}
+
+// outages is about a time in which no StatefulSet can be made.
+func (r *report) outages() []figure {
+	first := figure{
+		Key: "outageFirstMinute", Title: "writes for an MCPServer in the first minute without StatefulSets", LeftOut: len(r.Outage.Minutes) == 0,
+	}
+	last := figure{
+		Key: "outageLastMinute", Title: "writes for an MCPServer in the last minute of it", LeftOut: first.LeftOut,
+	}
+	if minutes := r.Outage.Minutes; !first.LeftOut {
+		n := float64(r.Servers)
+		first.Value, last.Value = float64(minutes[0].writes())/n, float64(minutes[len(minutes)-1].writes())/n
+	}
+	return []figure{first, last}
 }
 
 // cpu is about CPU time.
@@ -109,7 +150,7 @@ func (r *report) cpu() []figure {
 	}
 	if !create.LeftOut {
 		var ratios []float64
-		for i, s := range r.Create {
+		for i, s := range r.Freehold.Create {
 			ratios = append(ratios, cpuOf(s)/cpuOf(r.ToolHive.Create[i]))
 		}
 		create.Value, create.ToolHive = median(ratios), decimal(medianOf(r.ToolHive.Create, cpuOf))+" s"
@@ -120,14 +161,14 @@ func (r *report) cpu() []figure {
 	}
 	if !restart.LeftOut {
 		theirs := medianOf(r.ToolHive.Restarts, cpuOf)
-		restart.Value, restart.ToolHive = medianOf(r.Restarts, cpuOf)/theirs, decimal(theirs)+" s"
+		restart.Value, restart.ToolHive = medianOf(r.Freehold.Restarts, cpuOf)/theirs, decimal(theirs)+" s"
 	}
 	beside := figure{
 		Key: "foreignCPU", Title: fmt.Sprintf("CPU seconds that %d foreign objects add to a restart", r.Foreign.Objects),
 		LeftOut: r.Foreign.Objects == 0,
 	}
 	if !beside.LeftOut {
-		beside.Value = medianOf(r.Foreign.Restarts, cpuOf) - medianOf(r.Restarts, cpuOf)
+		beside.Value = medianOf(r.Foreign.Restarts, cpuOf) - medianOf(r.Freehold.Restarts, cpuOf)
 	}
 	return []figure{create, restart, beside}
 }
@@ -135,20 +176,25 @@ func (r *report) cpu() []figure {
 // memory is about resident sets.
 func (r *report) memory() []figure {
 	peak := figure{
-		Key: "peakMiB", Title: "peak memory of the operator, MiB", ToolHive: "183 to 197, N=1000",
-		Value: highest(slices.Concat(r.Create, []stage{r.Idle, r.Label}, r.Restarts)),
+		Key: "peakMiB", Title: "peak memory of the operator, MiB",
+		Value: r.Freehold.peak(),
 	}
 	if r.ToolHive.measured() {
-		peak.ToolHive = decimal(highest(slices.Concat(r.ToolHive.Create, r.ToolHive.Restarts)))
+		peak.ToolHive = decimal(r.ToolHive.peak())
 	}
 	beside := figure{
 		Key: "foreignMiB", Title: fmt.Sprintf("peak memory that %d foreign objects add to a restart, MiB", r.Foreign.Objects),
 		LeftOut: r.Foreign.Objects == 0,
 	}
 	if !beside.LeftOut {
-		beside.Value = medianOf(r.Foreign.Restarts, peakOf) - medianOf(r.Restarts, peakOf)
+		beside.Value = medianOf(r.Foreign.Restarts, peakOf) - medianOf(r.Freehold.Restarts, peakOf)
 	}
 	return []figure{peak, beside}
+}
+
+// peak is the highest peak of all stages.
+func (m measurements) peak() float64 {
+	return highest(slices.Concat(m.Create, m.Restarts, []stage{m.Idle, m.Label, m.Images.stage, m.Scales.stage, m.Config, m.Delete}))
 }
 
 func cpuOf(s stage) float64 { return s.Use.CPU.Seconds() }

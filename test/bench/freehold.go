@@ -44,6 +44,16 @@ func (b *bench) startFreehold(ctx context.Context, s *site) (*freehold, error) {
 		o.metrics = p.Metrics
 		return p, nil
 	}
+	o.settled = func(ctx context.Context, looks int, act func(ctx context.Context) error) error {
+		before, err := o.activity(ctx)
+		if err != nil {
+			return err
+		}
+		if err := act(ctx); err != nil {
+			return err
+		}
+		return o.settle(ctx, before.looks+looks)
+	}
 	if o.process, err = o.start(ctx); err != nil {
 		return nil, errors.Join(err, o.close(true))
 	}

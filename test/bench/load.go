@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,15 +80,14 @@ func readDeployed() (d deployed, err error) {
 	return d, nil
 }
 
-// newServers returns MCPServers to be made: the sample with the most children, as often as asked for.
-func newServers(namespace string, count int) ([]*v1beta1.MCPServer, error) {
+// newServers returns MCPServers to be made: the sample of a transport, as often as asked for.
+func newServers(namespace string, transport v1beta1.Transport, count int) ([]*v1beta1.MCPServer, error) {
 	samples, err := operator.Samples()
 	if err != nil {
 		return nil, err
 	}
 	for _, sample := range samples {
-		transport, _, _ := unstructured.NestedString(sample.Object, "spec", "transport")
-		if transport != string(v1beta1.TransportStreamableHTTP) {
+		if of, _, _ := unstructured.NestedString(sample.Object, "spec", "transport"); of != string(transport) {
 			continue
 		}
 		servers := make([]*v1beta1.MCPServer, 0, count)
@@ -96,13 +96,16 @@ func newServers(namespace string, count int) ([]*v1beta1.MCPServer, error) {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, server); err != nil {
 				return nil, err
 			}
-			server.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("server-%05d", i)}
+			server.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: serverName(i)}
 			servers = append(servers, server)
 		}
 		return servers, nil
 	}
-	return nil, errors.New("no sample has transport streamable-http")
+	return nil, fmt.Errorf("no sample has transport %s", transport)
 }
+
+// serverName is the name of the MCPServer of a number.
+func serverName(i int) string { return fmt.Sprintf("server-%05d", i) }
 
 // childrenOf names what is rendered for MCPServers.
 func childrenOf(servers []*v1beta1.MCPServer) ([]string, error) {
@@ -137,6 +140,8 @@ func (a arrival) String() string {
 type load struct {
 	namespace string
 	count     int
+	// transport of all of them. Default: streamable-http, whose sample has the most children.
+	transport v1beta1.Transport
 	// children names what is made for them. Default: childrenOf.
 	children func([]*v1beta1.MCPServer) ([]string, error)
 	// handOn is called for each that was made, if it is not nil.
@@ -155,7 +160,7 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 	if err := s.makeNamespace(ctx, l.namespace); err != nil {
 		return nil, err
 	}
-	servers, err := newServers(l.namespace, l.count)
+	servers, err := newServers(l.namespace, cmp.Or(l.transport, v1beta1.TransportStreamableHTTP), l.count)
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,18 @@ type settings struct {
 	toolhive bool
 	asJSON   bool
 	operator string
+	// grow are the numbers of MCPServers to measure with, one after the other; it is servers alone without the flag.
+	grow   sizes
+	record string
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	program, args := run, os.Args[1:]
+	if len(args) > 0 && args[0] == "soak" {
+		program, args = runSoak, args[1:]
+	}
+	err := program(ctx, args, os.Stdout, os.Stderr)
 	stop()
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -72,38 +79,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The informers tell of connections that end when a control plane does, which is no news here.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
-
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done within %v, see -timeout", s.timeout))
-	defer cancel()
+	quietLibraries()
 	b, err := newBench(ctx, s, stderr)
 	if err != nil {
 		return err
 	}
 	defer b.close()
-	report, err := b.measure(ctx)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return fmt.Errorf("%w: %w", cause, err)
-		}
-		return err
-	}
-	if err := report.judge(limits); err != nil {
-		return err
-	}
-	write := report.table
+	write := (*report).table
 	if s.asJSON {
-		write = report.json
+		write = (*report).json
 	}
-	if err := write(stdout); err != nil {
-		return err
+	missed, err := b.series(ctx, limits, write, stdout)
+	if err == nil && missed > 0 {
+		err = fmt.Errorf("%d %w", missed, errMissed)
 	}
-	if missed := report.missed(); missed > 0 {
-		return fmt.Errorf("%d %w", missed, errMissed)
-	}
-	return nil
+	return err
+}
+
+// quietLibraries drops what informers log about connections that end when a control plane does, which is no news here.
+func quietLibraries() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -114,14 +110,19 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 3, "How often the raw applier and the operators are measured, in turn. The medians count.")
 	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers, "Parallelism of the operator and of the raw applier.")
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
-	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2.")
+	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2, or 0 to leave that out.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
 	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too, that of "+toolHiveRelease+". The first time takes minutes to build it.")
-	flags.DurationVar(&s.timeout, "timeout", time.Hour, "When to give up.")
+	flags.DurationVar(&s.timeout, "timeout", defaultTimeout, "When to give up, for each number of MCPServers.")
+	flags.Var(&s.grow, "grow", "Numbers of MCPServers to measure with, one after the other, such as 100,300,1000; in place of -n.")
+	flags.StringVar(&s.record, "record", "", "File to write what docs/performance.md shows into.")
 	flags.BoolVar(&s.asJSON, "json", false, "Write JSON instead of tables.")
 	flags.StringVar(&s.operator, "operator", "", "The operator's executable; built from this checkout when empty.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
+	}
+	if len(s.grow) == 0 {
+		s.grow = sizes{s.servers}
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -132,8 +133,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, errors.New("-foreign must not be negative")
 	case s.idle <= 0:
 		return s, errors.New("-idle must be positive")
-	case s.outage < 2*time.Minute, s.outage%time.Minute != 0:
-		return s, errors.New("-outage must be whole minutes, at least 2")
+	case s.outage != 0 && s.outage < 2*time.Minute, s.outage%time.Minute != 0:
+		return s, errors.New("-outage must be whole minutes, at least 2, or 0")
 	}
 	return s, nil
 }

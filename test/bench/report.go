@@ -18,27 +18,37 @@ type report struct {
 	Took                  time.Duration
 
 	Rounds []round
-	// Create are the operator's stages of that name, one for each round.
-	Create      []stage
-	Idle, Label stage
-	Restarts    []stage
-	Foreign     foreign
-	Outage      outage
+	// Raw are the answers of the raw applier to edits by hand.
+	Raw      answers
+	Freehold measurements
+	// Foreign is empty when it is left out, and so is Outage.
+	Foreign foreign
+	Outage  outage
 	// ToolHive is empty when its operator is left out.
-	ToolHive upstream
+	ToolHive measurements
 
 	Figures []figure
 }
 
-// upstream is what ToolHive's operator did and used.
-type upstream struct {
+// measurements are what an operator did and used.
+type measurements struct {
 	// Create are its stages of that name, one for each round.
-	Create   []stage
-	Restarts []stage
+	Create []stage
+	Idle   stage
+	// Label is a foreign label on each Deployment, and LabelsLeft is how many of them stay.
+	Label      stage
+	LabelsLeft int
+	// Images are edits of proxies' images by hand, and Scales are changes of the number of proxies with transport stdio.
+	Images, Scales answers
+	Restarts       []stage
+	// Config is one edit of an MCPOIDCConfig that all MCPServers refer to.
+	Config stage
+	// Delete is the deletion of all.
+	Delete stage
 }
 
-// measured reports whether this run has measured ToolHive's operator.
-func (u upstream) measured() bool { return len(u.Create) > 0 }
+// measured reports whether this run has measured the operator.
+func (m measurements) measured() bool { return len(m.Create) > 0 }
 
 // round is one measurement of each. There is none of ToolHive's operator when that is left out.
 type round struct{ Raw, Operator, ToolHive arrival }

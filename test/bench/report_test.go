@@ -30,11 +30,27 @@ func good() *report {
 		}, ToolHive: arrival{
 			childrenExist: 20 * time.Second, proxiesReady: 21 * time.Second, serversReady: 22 * time.Second,
 		}}},
-		Create: []stage{created}, Idle: calm, Label: calm, Restarts: []stage{calm, calm, calm},
-		Foreign:  foreign{Objects: 5000, Restarts: []stage{calm, calm, calm}},
-		ToolHive: upstream{Create: []stage{costly}, Restarts: []stage{costly, costly, costly}},
-		Outage:   outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
+		Raw: edited(calm, 50, 0),
+		Freehold: measurements{
+			Create: []stage{created}, Idle: calm, Label: calm, LabelsLeft: 200, Images: edited(calm, 50, 0), Scales: edited(calm, 0, 50),
+			Restarts: []stage{calm, calm, calm}, Config: calm, Delete: calm,
+		},
+		Foreign: foreign{Objects: 5000, Restarts: []stage{calm, calm, calm}},
+		ToolHive: measurements{
+			Create: []stage{costly}, Idle: costly, Label: costly, Images: edited(costly, 0, 50), Scales: edited(costly, 0, 50),
+			Restarts: []stage{costly, costly, costly}, Config: costly, Delete: costly,
+		},
+		Outage: outage{Minutes: []tally{{Applies: map[string]int{"freehold-backend": 2000}}, {}}},
 	}
+}
+
+// edited are answers to fifty edits by hand, which took from 1 to 50 ms.
+func edited(s stage, named, undone int) answers {
+	a := answers{stage: s, Named: named, Undone: undone}
+	for i := range 50 {
+		a.Times = append(a.Times, time.Duration(i+1)*time.Millisecond)
+	}
+	return a
 }
 
 func thresholdsOf(t *testing.T) map[string]threshold {
@@ -66,17 +82,21 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 	for key, spoil := range map[string]func(r *report){
 		"childrenRatio":         func(r *report) { r.Rounds[0].Operator[childrenExist] = time.Minute },
 		"proxiesRatio":          func(r *report) { r.Rounds[0].Operator[proxiesReady] = time.Minute },
-		"appliesBeyondChildren": func(r *report) { r.Create[0].Writes.Applies["freehold-status"]++ },
-		"otherWrites":           func(r *report) { r.Create[0].Writes.Others = map[string]int{"create events": 1} },
-		"refusedWrites":         func(r *report) { r.Create[0].Writes.Refused = 1 },
-		"reads":                 func(r *report) { r.Create[0].Writes.Reads = map[string]int{"get pods": 1} },
-		"idleWrites":            func(r *report) { r.Idle.Writes = wrote(1) },
-		"labelWrites":           func(r *report) { r.Label.Writes = wrote(1) },
-		"restartWrites":         func(r *report) { r.Restarts[1].Writes = wrote(1) },
+		"appliesBeyondChildren": func(r *report) { r.Freehold.Create[0].Writes.Applies["freehold-status"]++ },
+		"otherWrites":           func(r *report) { r.Freehold.Create[0].Writes.Others = map[string]int{"create events": 1} },
+		"refusedWrites":         func(r *report) { r.Freehold.Create[0].Writes.Refused = 1 },
+		"reads":                 func(r *report) { r.Freehold.Create[0].Writes.Reads = map[string]int{"get pods": 1} },
+		"idleWrites":            func(r *report) { r.Freehold.Idle.Writes = wrote(1) },
+		"labelWrites":           func(r *report) { r.Freehold.Label.Writes = wrote(1) },
+		"imageWrites":           func(r *report) { r.Freehold.Images.Writes = wrote(10000) },
+		"imagesUndone":          func(r *report) { r.Freehold.Images.Undone = 1 },
+		"configWrites":          func(r *report) { r.Freehold.Config.Writes = wrote(10000) },
+		"deleteWrites":          func(r *report) { r.Freehold.Delete.Writes = wrote(10000) },
+		"restartWrites":         func(r *report) { r.Freehold.Restarts[1].Writes = wrote(1) },
 		"outageFirstMinute":     func(r *report) { r.Outage.Minutes[0] = wrote(10000) },
 		"outageLastMinute":      func(r *report) { r.Outage.Minutes[1] = wrote(10000) },
-		"peakMiB":               func(r *report) { r.Restarts[1].Use.PeakMiB = 1000 },
-		"createCPURatio":        func(r *report) { r.Create[0].Use.CPU = 2 * time.Second },
+		"peakMiB":               func(r *report) { r.Freehold.Restarts[1].Use.PeakMiB = 1000 },
+		"createCPURatio":        func(r *report) { r.Freehold.Create[0].Use.CPU = 2 * time.Second },
 		"restartCPURatio":       func(r *report) { slow(r.ToolHive.Restarts, -1500*time.Millisecond) },
 		"foreignCPU":            func(r *report) { slow(r.Foreign.Restarts, time.Second) },
 		"foreignMiB":            func(r *report) { grow(r.Foreign.Restarts, 3) },
@@ -121,7 +141,7 @@ func TestOneOddRestartIsNoThreshold(t *testing.T) {
 	r := good()
 	slow(r.Foreign.Restarts[:2], time.Minute)
 	grow(r.Foreign.Restarts[:2], 15)
-	r.Restarts[2].Use.CPU = time.Minute
+	r.Freehold.Restarts[2].Use.CPU = time.Minute
 	if err := r.judge(thresholdsOf(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +153,9 @@ func TestOneOddRestartIsNoThreshold(t *testing.T) {
 func TestRatiosAreMediansOfRounds(t *testing.T) {
 	r := good()
 	for _, cpu := range []time.Duration{4 * time.Second, 8 * time.Second} {
-		s := r.Create[0]
+		s := r.Freehold.Create[0]
 		s.Use.CPU = cpu
-		r.Create = append(r.Create, s)
+		r.Freehold.Create = append(r.Freehold.Create, s)
 		r.ToolHive.Create = append(r.ToolHive.Create, r.ToolHive.Create[0])
 	}
 	if got := figureOf(t, r, "createCPURatio").Value; got != 2 {
@@ -175,10 +195,11 @@ func TestWhatIsLeftOutIsNotJudged(t *testing.T) {
 		want  []string
 	}{
 		"ToolHive": {func(r *report) {
-			r.ToolHive = upstream{}
+			r.ToolHive = measurements{}
 			r.Rounds[0].ToolHive = nil
 		}, []string{"createCPURatio", "restartCPURatio"}},
 		"foreign objects": {func(r *report) { r.Foreign = foreign{} }, []string{"foreignCPU", "foreignMiB"}},
+		"outage":          {func(r *report) { r.Outage = outage{} }, []string{"outageFirstMinute", "outageLastMinute"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -295,6 +316,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	want := tally{
 		Applies: map[string]int{"freehold-service": 2},
 		Others:  map[string]int{"patch pods": 1, "create events": 1},
+		All:     map[string]int{"apply services": 2, "patch pods": 1, "create events": 1},
 		Reads:   map[string]int{"list pods": 1, "get /version": 1},
 		Refused: 2,
 	}
@@ -308,7 +330,7 @@ func TestRequestsAreCounted(t *testing.T) {
 
 func TestTheReportIsWritten(t *testing.T) {
 	r := good()
-	r.Restarts[0].Writes = tally{Applies: map[string]int{"freehold-proxy": 7}}
+	r.Freehold.Restarts[0].Writes = tally{Applies: map[string]int{"freehold-proxy": 7}}
 	if err := r.judge(thresholdsOf(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -339,6 +361,11 @@ func TestFlags(t *testing.T) {
 		{"", true},
 		{"-n 1000 -rounds 1 -idle 10s -outage 2m -json", true},
 		{"-n 5000 -foreign 0 -toolhive=false", true},
+		{"-outage 0 -record x.json", true},
+		{"-grow 100,300 -record x.json", true},
+		{"-grow 100,300", true},
+		{"-grow 100,x -record x.json", false},
+		{"-grow 0 -record x.json", false},
 		{"-n 0", false},
 		{"-foreign -1", false},
 		{"-idle 0s", false},

@@ -15,6 +15,8 @@ type tally struct {
 	Applies map[string]int
 	// Others are all other writes, such as events, by verb and resource.
 	Others map[string]int
+	// All are all writes, by verb and resource. The verb of an apply is apply.
+	All map[string]int
 	// Refused is how many writes were not answered with success.
 	Refused int
 	// Reads are single requests for something, by verb and resource. Watches are none.
@@ -22,7 +24,7 @@ type tally struct {
 }
 
 func count(events []*audit.Event) tally {
-	t := tally{Applies: map[string]int{}, Others: map[string]int{}, Reads: map[string]int{}}
+	t := tally{Applies: map[string]int{}, Others: map[string]int{}, All: map[string]int{}, Reads: map[string]int{}}
 	for _, e := range events {
 		what := e.Verb + " " + cmp.Or(e.Resource, e.URI)
 		switch {
@@ -33,11 +35,26 @@ func count(events []*audit.Event) tally {
 		case e.Verb == "get" || e.Verb == "list":
 			t.Reads[what]++
 		}
+		if e.IsWrite() {
+			t.All[written(e)]++
+		}
 		if e.IsWrite() && !e.Succeeded() {
 			t.Refused++
 		}
 	}
 	return t
+}
+
+// written names what a write does, to which resource.
+func written(e *audit.Event) string {
+	verb, resource := e.Verb, e.Resource
+	if e.IsApply() {
+		verb = "apply"
+	}
+	if e.Subresource != "" {
+		resource += "/" + e.Subresource
+	}
+	return verb + " " + resource
 }
 
 // applies is the number of all applies.

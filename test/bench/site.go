@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -98,6 +99,19 @@ func (s *site) close() error {
 		return nil
 	}
 	return s.cluster.Stop()
+}
+
+// plane begins to measure the CPU time of the control plane's processes. What it returns ends that.
+func (s *site) plane() (func() (map[cluster.Component]time.Duration, error), error) {
+	pids := s.cluster.PIDs()
+	before, err := cpuTimes(pids)
+	return func() (map[cluster.Component]time.Duration, error) {
+		used, err := cpuTimes(pids)
+		for component := range used {
+			used[component] -= before[component]
+		}
+		return used, err
+	}, err
 }
 
 // warmUp lets MCPServers come, by the raw applier, and go without a trace.

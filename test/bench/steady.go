@@ -36,44 +36,42 @@ func pass(ctx context.Context, window time.Duration) error {
 	}
 }
 
-// label puts a label on each Deployment, as somebody else would, and watches what the operator makes of it. It
-// fails when a label does not stay.
-func (o *freehold) label(ctx context.Context, n int) (stage, error) {
+// label puts a label on each Deployment, as another client would, and watches what the operator makes of it. It returns how many
+// of the labels stay.
+func (o *subject) label(ctx context.Context, n int) (done stage, left int, err error) {
 	const key = "bench.freehold.dev/foreign"
 	deployments := o.site.core.AppsV1().Deployments(measured)
-	done, err := o.observe(ctx, func(ctx context.Context) error {
-		before, err := o.activity(ctx)
-		if err != nil {
-			return err
-		}
-		list, err := deployments.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		group, labelling := errgroup.WithContext(ctx)
-		group.SetLimit(creators)
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"here"}}}`, key)
-		for i := range list.Items {
-			group.Go(func() error {
-				_, err := deployments.Patch(labelling, list.Items[i].Name, types.MergePatchType, patch,
-					metav1.PatchOptions{FieldManager: "bench-foreign"})
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return fmt.Errorf("cannot label the Deployments: %w", err)
-		}
+	done, err = o.observe(ctx, func(ctx context.Context) error {
 		// Every label is an event of its own Deployment, so each MCPServer is looked at once more.
-		return o.settle(ctx, before.looks+n)
+		return o.settled(ctx, n, func(ctx context.Context) error {
+			list, err := deployments.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			group, labelling := errgroup.WithContext(ctx)
+			group.SetLimit(creators)
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"here"}}}`, key)
+			for i := range list.Items {
+				group.Go(func() error {
+					_, err := deployments.Patch(labelling, list.Items[i].Name, types.MergePatchType, patch,
+						metav1.PatchOptions{FieldManager: "bench-foreign"})
+					return err
+				})
+			}
+			if err := group.Wait(); err != nil {
+				return fmt.Errorf("cannot label the Deployments: %w", err)
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return done, err
+		return done, 0, err
 	}
 	labelled, err := deployments.List(ctx, metav1.ListOptions{LabelSelector: key + "=here"})
-	if err == nil && len(labelled.Items) != n {
-		err = fmt.Errorf("of %d foreign labels %d are left", n, len(labelled.Items))
+	if err != nil {
+		return done, 0, err
 	}
-	return done, err
+	return done, len(labelled.Items), nil
 }
 
 // outage is what the operator did while no StatefulSet could be made.
@@ -86,10 +84,10 @@ type outage struct {
 
 // outage forbids StatefulSets by a quota, as an administrator would, and deletes all there are. Of all reasons why
 // one cannot be made this is the one that costs most: a quota changes without a word, so it has to be tried again.
-func (o *freehold) outage(ctx context.Context, n int, window time.Duration) (done outage, err error) {
+func (o *freehold) outage(ctx context.Context, namespace string, n int, window time.Duration) (done outage, err error) {
 	const name = "no-statefulsets"
 	hard := corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}
-	quotas := o.site.core.CoreV1().ResourceQuotas(measured)
+	quotas := o.site.core.CoreV1().ResourceQuotas(namespace)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
 		return done, err
@@ -109,7 +107,7 @@ func (o *freehold) outage(ctx context.Context, n int, window time.Duration) (don
 	if err != nil {
 		return done, err
 	}
-	sets := o.site.core.AppsV1().StatefulSets(measured)
+	sets := o.site.core.AppsV1().StatefulSets(namespace)
 	mark, err := o.site.cluster.AuditMark(ctx)
 	if err != nil {
 		return done, err

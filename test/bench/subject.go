@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 )
 
@@ -39,6 +40,8 @@ type subject struct {
 	// start starts the operator once more, after its end.
 	start   func(ctx context.Context) (process, error)
 	process process
+	// settled does something that makes the operator look at a number of MCPServers, and returns when it has done so.
+	settled func(ctx context.Context, looks int, act func(ctx context.Context) error) error
 	// log is the path of the operator's log.
 	log string
 	out io.Writer
@@ -48,6 +51,8 @@ type subject struct {
 type stage struct {
 	Writes tally
 	Use    use
+	// Plane is the CPU time of the control plane's processes meanwhile.
+	Plane map[cluster.Component]time.Duration
 	// Took is how long it took, where that has an end by itself.
 	Took time.Duration
 }
@@ -71,6 +76,10 @@ func (o *subject) observe(ctx context.Context, part func(ctx context.Context) er
 	if err != nil {
 		return stage{}, err
 	}
+	plane, err := o.site.plane()
+	if err != nil {
+		return stage{}, err
+	}
 	meter, err := newMeter(o.process.PID())
 	if err != nil {
 		return stage{}, err
@@ -82,8 +91,12 @@ func (o *subject) observe(ctx context.Context, part func(ctx context.Context) er
 	if err != nil {
 		return stage{}, err
 	}
-	writes, _, err := o.requests(ctx, mark)
-	return stage{Writes: writes, Use: used}, err
+	done := stage{Use: used}
+	if done.Plane, err = plane(); err != nil {
+		return stage{}, err
+	}
+	done.Writes, _, err = o.requests(ctx, mark)
+	return done, err
 }
 
 // requests counts what the operator has sent since the mark, and returns the mark of the end.
@@ -123,6 +136,10 @@ func (o *subject) restart(ctx context.Context, rested func(context.Context) (boo
 	if err != nil {
 		return done, err
 	}
+	plane, err := o.site.plane()
+	if err != nil {
+		return done, err
+	}
 	if err := o.process.Stop(); err != nil {
 		return done, fmt.Errorf("%s did not end well: %w", o.name, err)
 	}
@@ -144,6 +161,9 @@ func (o *subject) restart(ctx context.Context, rested func(context.Context) (boo
 		}
 	}
 	if done.Use, err = useSinceStart(o.process.PID()); err != nil {
+		return done, err
+	}
+	if done.Plane, err = plane(); err != nil {
 		return done, err
 	}
 	done.Writes, _, err = o.requests(ctx, mark)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // table writes the report for people.
@@ -37,14 +39,7 @@ func (r *report) table(out io.Writer) error {
 	}
 	w.row("median", "operator / raw applier", decimal(r.medianRatio(childrenExist)), decimal(r.medianRatio(proxiesReady)), "")
 	w.line("")
-	w.stages("The operator")
-	for i, s := range r.Create {
-		s.Took = r.Rounds[i].Operator[serversReady]
-		w.stage("create, round "+strconv.Itoa(i+1), s)
-	}
-	w.stage("idle", r.Idle)
-	w.stage("foreign label", r.Label)
-	w.restarts("restart", r.Restarts)
+	w.measurements("The operator", &r.Freehold, func(round round) arrival { return round.Operator }, r)
 	w.restarts(fmt.Sprintf("restart beside %d objects", r.Foreign.Objects), r.Foreign.Restarts)
 	for i, minute := range r.Outage.Minutes {
 		s := stage{Writes: minute, Took: time.Minute}
@@ -55,16 +50,21 @@ func (r *report) table(out io.Writer) error {
 	}
 	w.line("")
 	if r.ToolHive.measured() {
-		w.stages("ToolHive's operator")
-		for i, s := range r.ToolHive.Create {
-			s.Took = r.Rounds[i].ToolHive[serversReady]
-			w.stage("create, round "+strconv.Itoa(i+1), s)
-		}
-		w.restarts("restart", r.ToolHive.Restarts)
+		w.measurements("ToolHive's operator", &r.ToolHive, func(round round) arrival { return round.ToolHive }, r)
 		w.line("")
 	}
+	w.line("Seconds from an edit by hand until it is answered")
+	w.row("", "edits", "named", "undone", "p50", "p99", "longest")
+	w.answers("raw applier, image", r.Raw)
+	w.answers("operator, image", r.Freehold.Images)
+	w.answers("operator, scale", r.Freehold.Scales)
+	if r.ToolHive.measured() {
+		w.answers("ToolHive's operator, image", r.ToolHive.Images)
+		w.answers("ToolHive's operator, scale", r.ToolHive.Scales)
+	}
+	w.line("")
 	w.line("Applies by field manager while the MCPServers of the last round were made")
-	last := r.Create[len(r.Create)-1].Writes.Applies
+	last := r.Freehold.Create[len(r.Freehold.Create)-1].Writes.Applies
 	for _, manager := range slices.Sorted(maps.Keys(last)) {
 		w.row(manager, strconv.Itoa(last[manager]), decimal(float64(last[manager])/float64(r.Servers))+" for each MCPServer")
 	}
@@ -112,10 +112,31 @@ func (t *table) row(cells ...string) {
 	t.line("%s", "  "+strings.Join(cells, "\t")+"\t")
 }
 
+// measurements writes what an operator did and used.
+func (t *table) measurements(who string, m *measurements, times func(round) arrival, r *report) {
+	t.stages(who)
+	for i, s := range m.Create {
+		s.Took = times(r.Rounds[i])[serversReady]
+		t.stage("create, round "+strconv.Itoa(i+1), s)
+	}
+	t.stage("idle", m.Idle)
+	t.stage("foreign label", m.Label)
+	t.stage("image by hand", m.Images.stage)
+	t.stage("scale by hand", m.Scales.stage)
+	t.restarts("restart", m.Restarts)
+	t.stage("edit of MCPOIDCConfig", m.Config)
+	t.stage("deletion", m.Delete)
+}
+
+func (t *table) answers(who string, a answers) {
+	s := recording.Summarize(a.Times)
+	t.row(who, strconv.Itoa(s.Edits), strconv.Itoa(a.Named), strconv.Itoa(a.Undone), decimal(s.P50), decimal(s.P99), decimal(s.Max))
+}
+
 // stages begins a table of stages.
 func (t *table) stages(title string) {
 	t.line("%s", title)
-	t.row("stage", "seconds", "CPU seconds", "peak MiB", "MiB at the end", "applies", "other writes", "refused", "reads")
+	t.row("stage", "seconds", "CPU seconds", "peak MiB", "MiB at the end", "control plane", "applies", "other writes", "refused", "reads")
 }
 
 func (t *table) restarts(name string, stages []stage) {
@@ -133,7 +154,11 @@ func (t *table) stage(name string, s stage) {
 	if s.Took > 0 {
 		took = seconds(s.Took)
 	}
-	t.row(name, took, cpu, peak, resident, strconv.Itoa(s.Writes.applies()), strconv.Itoa(sum(s.Writes.Others)),
+	var plane time.Duration
+	for _, used := range s.Plane {
+		plane += used
+	}
+	t.row(name, took, cpu, peak, resident, seconds(plane), strconv.Itoa(s.Writes.applies()), strconv.Itoa(sum(s.Writes.Others)),
 		strconv.Itoa(s.Writes.Refused), strconv.Itoa(sum(s.Writes.Reads)))
 }
 

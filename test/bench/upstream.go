@@ -29,6 +29,14 @@ func (b *bench) startUpstream(ctx context.Context, s *site) (*subject, error) {
 		o.log = p.Log()
 		return p, nil
 	}
+	o.settled = func(ctx context.Context, _ int, act func(ctx context.Context) error) error {
+		if err := act(ctx); err != nil {
+			return err
+		}
+		// Nothing reports what it has looked at.
+		_, err := o.quiet(ctx)
+		return err
+	}
 	var err error
 	if o.process, err = o.start(ctx); err != nil {
 		return nil, errors.Join(err, o.close(true))

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // The names are written out here: they are ToolHive's, and do not change with ours.
 func TestNamesOfUpstreamsChildren(t *testing.T) {
-	servers, err := newServers(measured, 1)
+	servers, err := newServers(measured, v1beta1.TransportStreamableHTTP, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

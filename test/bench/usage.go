@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
 )
 
 // use is what a process has used.
@@ -62,6 +64,21 @@ func (m *meter) read() (u use, err error) {
 }
 
 func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+// cpuTimes returns the CPU time that processes have used up to now.
+func cpuTimes(pids map[cluster.Component]int) (map[cluster.Component]time.Duration, error) {
+	times := map[cluster.Component]time.Duration{}
+	for component, pid := range pids {
+		process, err := procfs.NewProc(pid)
+		if err == nil {
+			times[component], err = (&meter{process: process}).cpu()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot measure %s: %w", component, err)
+		}
+	}
+	return times, nil
+}
 
 // loadAverage is the number of processes that have wanted a CPU in the last minute; 0 where the system does not
 // tell. Other work on the machine makes times longer, and ratios less certain.

@@ -1,0 +1,77 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command render writes what the benchmark has recorded into the documentation: tables between the lines
+//
+//	<!-- BEGIN NAME -->
+//	<!-- END NAME -->
+//
+// of a Markdown file, and plots, one SVG file each:
+//
+//	go run ./bench/render RECORDING DOCUMENT DIRECTORY
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: render RECORDING DOCUMENT DIRECTORY")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		os.Exit(1)
+	}
+}
+
+func run(recorded, document, dir string) error {
+	r, err := recording.Read(recorded)
+	if err != nil {
+		return err
+	}
+	if len(r.Runs) == 0 {
+		return fmt.Errorf("%s has no run", recorded)
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	renewed, err := replace(string(text), tables(r))
+	if err != nil {
+		return fmt.Errorf("%s: %w", document, err)
+	}
+	if err := os.WriteFile(document, []byte(renewed), 0o644); err != nil {
+		return err
+	}
+	for _, p := range plots(r) {
+		if err := os.WriteFile(filepath.Join(dir, p.name+".svg"), []byte(p.draw()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace puts each text between its markers, which the document has once.
+func replace(document string, texts map[string]string) (string, error) {
+	for name, text := range texts {
+		begin, end := "<!-- BEGIN "+name+" -->\n", "<!-- END "+name+" -->\n"
+		before, rest, found := strings.Cut(document, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended || strings.Contains(after, begin) {
+			return "", fmt.Errorf("%q and its end are not there once", strings.TrimSpace(begin))
+		}
+		document = before + begin + text + end + after
+	}
+	if strings.Count(document, "<!-- BEGIN ") != len(texts) {
+		return "", errors.New("there are markers for which there is no text")
+	}
+	return document, nil
+}

@@ -1,0 +1,169 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/xml"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
+)
+
+const (
+	// width and height of a plot, and the margins around the area that the axes bound, in pixels.
+	width, height              = 560, 320
+	left, right, above, bottom = 64, 20, 84, 44
+	// mostTicks is how many numbers an axis has at most, beside zero.
+	mostTicks = 6
+)
+
+// point is a number of MCPServers and what was measured with it.
+type point struct{ x, y float64 }
+
+// line is what was measured of one program.
+type line struct {
+	program string
+	points  []point
+}
+
+// plot shows how something grows with the number of MCPServers.
+type plot struct {
+	// name is that of the file, without its ending.
+	name string
+	// title says what it is, with the unit.
+	title string
+	lines []line
+}
+
+// looks are the colours and the marks of the programs. The colours can be told apart by people who see few of them.
+var looks = map[string]struct{ colour, mark string }{
+	raw:      {"#6e7781", "square"},
+	freehold: {"#0072b2", "circle"},
+	toolHive: {"#d55e00", "triangle"},
+}
+
+// plots returns all plots.
+func plots(r *recording.Recording) []plot {
+	all, operators := []string{raw, freehold, toolHive}, []string{freehold, toolHive}
+	return []plot{
+		newPlot(r, "children", "Seconds until all children exist", milestone(recording.ChildrenExist), all),
+		newPlot(r, "ready", "Seconds until all MCPServers are Ready", milestone(recording.ServersReady), operators),
+		newPlot(r, "cpu", "CPU seconds of the operator until all are Ready and it is quiet",
+			stage(recording.Create, cpu(recording.Operator)), operators),
+		newPlot(r, "control-plane", "CPU seconds of kube-apiserver, etcd and kube-controller-manager meanwhile",
+			stage(recording.Create, planeCPU), operators),
+		newPlot(r, "memory", "Resident memory of the operator after the idle time, MiB", stage(recording.Idle, settled), operators),
+		newPlot(r, "peak", "Peak of the operator's resident memory, MiB", peak, operators),
+		newPlot(r, "writes", "Writes for each MCPServer that is created", stage(recording.Create, perServer), operators),
+		newPlot(r, "answers", "Seconds until edits by hand are answered, p99", answer(recording.Image, p99), all),
+		newPlot(r, "restart", "CPU seconds of a restart until the operator is quiet", stage(recording.Restart, cpu(recording.Operator)), operators),
+		newPlot(r, "config", "Seconds until an edit of an MCPOIDCConfig is rolled out", stage(recording.Config, took), operators),
+		newPlot(r, "deletion", "Seconds until all are deleted", stage(recording.Delete, took), operators),
+	}
+}
+
+func newPlot(r *recording.Recording, name, title string, of measure, programs []string) plot {
+	p := plot{name: name, title: title}
+	for _, program := range programs {
+		l := line{program: program}
+		for _, run := range r.Runs {
+			if v := value(run, program, of); !math.IsNaN(v) {
+				l.points = append(l.points, point{float64(run.Servers), v})
+			}
+		}
+		if len(l.points) > 0 {
+			p.lines = append(p.lines, l)
+		}
+	}
+	return p
+}
+
+// ticks returns the numbers of an axis from zero on, the last of which is at least the largest value.
+func ticks(largest float64) (numbers []float64) {
+	if largest <= 0 {
+		largest = 1
+	}
+	step := math.Pow(10, math.Floor(math.Log10(largest/mostTicks)))
+	for _, times := range []float64{1, 2, 5, 10} {
+		if largest <= step*times*mostTicks {
+			step *= times
+			break
+		}
+	}
+	count := int(math.Ceil(largest/step - 1e-9))
+	for i := range count + 1 {
+		numbers = append(numbers, float64(i)*step)
+	}
+	return numbers
+}
+
+// draw draws a plot with axes that begin at zero, so that growth in proportion is a straight line through the origin.
+func (p plot) draw() string {
+	var largest point
+	for _, l := range p.lines {
+		for _, at := range l.points {
+			largest.x, largest.y = max(largest.x, at.x), max(largest.y, at.y)
+		}
+	}
+	xs, ys := ticks(largest.x), ticks(largest.y)
+	x := func(v float64) float64 { return left + v/xs[len(xs)-1]*(width-left-right) }
+	y := func(v float64) float64 { return height - bottom - v/ys[len(ys)-1]*(height-above-bottom) }
+
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" `+
+		`font-family="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif" font-size="12" fill="#1f2328" role="img">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, "<title>%s</title>\n", escaped(p.title))
+	fmt.Fprintf(&b, `<rect x="0.5" y="0.5" width="%d" height="%d" rx="6" fill="#ffffff" stroke="#d0d7de"/>`+"\n", width-1, height-1)
+	fmt.Fprintf(&b, `<text x="%d" y="28" font-size="15" font-weight="bold">%s</text>`+"\n", left, escaped(p.title))
+	for _, v := range ys {
+		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#d0d7de"/>`+"\n", left, y(v), width-right, y(v))
+		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y(v)+4, plain(v))
+	}
+	for _, v := range xs {
+		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#8c959f"/>`+"\n", x(v), height-bottom, x(v), height-bottom+5)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x(v), height-bottom+18, plain(v))
+	}
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">MCPServers</text>`+"\n", width-right, height-8)
+	for i, l := range p.lines {
+		look := looks[l.program]
+		at := left + i*160
+		b.WriteString(mark(look.mark, look.colour, float64(at)+5, 50))
+		fmt.Fprintf(&b, `<text x="%d" y="54">%s</text>`+"\n", at+16, escaped(l.program))
+		var path []string
+		for _, at := range l.points {
+			path = append(path, fmt.Sprintf("%.1f,%.1f", x(at.x), y(at.y)))
+		}
+		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), look.colour)
+		for _, at := range l.points {
+			b.WriteString(mark(look.mark, look.colour, x(at.x), y(at.y)))
+		}
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// mark draws the mark of a program, so that lines differ by more than their colour.
+func mark(shape, colour string, x, y float64) string {
+	const size = 4.5
+	switch shape {
+	case "square":
+		return fmt.Sprintf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x-size+0.5, y-size+0.5, 2*size-1, 2*size-1, colour)
+	case "triangle":
+		return fmt.Sprintf(`<polygon points="%.1f,%.1f %.1f,%.1f %.1f,%.1f" fill="%s"/>`+"\n", x, y-size-0.5, x-size-0.5, y+size, x+size+0.5, y+size, colour)
+	default:
+		return fmt.Sprintf(`<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s"/>`+"\n", x, y, size, colour)
+	}
+}
+
+// plain formats the number of a tick.
+func plain(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+func escaped(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // A strings.Builder takes everything.
+	return b.String()
+}

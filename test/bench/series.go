@@ -1,0 +1,151 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/test/bench/recording"
+)
+
+// sizes are numbers of MCPServers. It implements flag.Value.
+type sizes []int
+
+// String implements flag.Value.
+func (s *sizes) String() string {
+	var numbers []string
+	for _, n := range *s {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	return strings.Join(numbers, ",")
+}
+
+// Set implements flag.Value.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for number := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no number of MCPServers", number)
+		}
+		*s = append(*s, n)
+	}
+	return nil
+}
+
+// series measures with each number of MCPServers, one after the other, and writes what is recorded after each: who ends it early
+// keeps what it has. It returns how many thresholds are missed.
+func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
+	recorded := &recording.Recording{}
+	if b.settings.record != "" {
+		if recorded.Machine, err = describeMachine(b.settings.toolhive); err != nil {
+			return 0, err
+		}
+	}
+	for _, n := range b.settings.grow {
+		b.settings.servers = n
+		report, err := b.measureWithin(ctx)
+		if err != nil {
+			return missed, fmt.Errorf("with %d MCPServers: %w", n, err)
+		}
+		if err := report.judge(limits); err != nil {
+			return missed, err
+		}
+		missed += report.missed()
+		if err := write(report, out); err != nil {
+			return missed, err
+		}
+		if b.settings.record == "" {
+			continue
+		}
+		recorded.Runs = append(recorded.Runs, report.recorded())
+		if err := recorded.Write(b.settings.record); err != nil {
+			return missed, err
+		}
+		b.say("recorded in %s", b.settings.record)
+	}
+	return missed, nil
+}
+
+// measureWithin measures, and gives up after a time.
+func (b *bench) measureWithin(ctx context.Context) (*report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.settings.timeout, fmt.Errorf("not done within %v, see -timeout", b.settings.timeout))
+	defer cancel()
+	report, err := b.measure(ctx)
+	if err != nil && context.Cause(ctx) != nil {
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return report, err
+}
+
+// recorded is what the documentation shows of a report.
+func (r *report) recorded() recording.Run {
+	run := recording.Run{
+		Servers: r.Servers, Rounds: len(r.Rounds), Workers: r.Workers,
+		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Took: r.Took.Seconds(),
+		Raw: recording.Subject{
+			Children: r.Children, Milestones: r.milestones(func(round round) arrival { return round.Raw }),
+			Answers: map[string]recording.Answers{recording.Image: r.Raw.recorded()},
+		},
+		Freehold: r.Freehold.recorded(),
+	}
+	run.Freehold.Children, run.Freehold.Milestones = r.Children, r.milestones(func(round round) arrival { return round.Operator })
+	if r.ToolHive.measured() {
+		theirs := r.ToolHive.recorded()
+		theirs.Children, theirs.Milestones = len(upstreamChildren), r.milestones(func(round round) arrival { return round.ToolHive })
+		run.ToolHive = &theirs
+	}
+	return run
+}
+
+// milestones are the medians of the rounds.
+func (r *report) milestones(of func(round) arrival) map[string]float64 {
+	found := map[string]float64{}
+	for m := range of(r.Rounds[0]) {
+		found[string(m)] = r.median(func(round round) float64 { return of(round)[m].Seconds() })
+	}
+	return found
+}
+
+func (m measurements) recorded() recording.Subject {
+	return recording.Subject{
+		LabelsLeft: m.LabelsLeft,
+		Stages: map[string]recording.Stage{
+			recording.Create: recordedStage(m.Create...), recording.Idle: recordedStage(m.Idle), recording.Label: recordedStage(m.Label),
+			recording.Image: recordedStage(m.Images.stage), recording.Scale: recordedStage(m.Scales.stage),
+			recording.Config: recordedStage(m.Config), recording.Restart: recordedStage(m.Restarts...), recording.Delete: recordedStage(m.Delete),
+		},
+		Answers: map[string]recording.Answers{recording.Image: m.Images.recorded(), recording.Scale: m.Scales.recorded()},
+	}
+}
+
+func (a answers) recorded() recording.Answers {
+	summary := recording.Summarize(a.Times)
+	summary.Named, summary.Undone = a.Named, a.Undone
+	return summary
+}
+
+// recordedStage is the median of stages of the same kind; of writes, those of the last one.
+func recordedStage(stages ...stage) recording.Stage {
+	last := stages[len(stages)-1].Writes
+	recorded := recording.Stage{
+		Took:    medianOf(stages, func(s stage) float64 { return s.Took.Seconds() }),
+		PeakMiB: medianOf(stages, peakOf), SettledMiB: medianOf(stages, func(s stage) float64 { return s.Use.ResidentMiB }),
+		CPU:    map[string]float64{recording.Operator: medianOf(stages, cpuOf)},
+		Writes: last.All, Refused: last.Refused,
+	}
+	for _, process := range []cluster.Component{cluster.APIServer, cluster.Etcd, cluster.ControllerManager} {
+		recorded.CPU[string(process)] = medianOf(stages, func(s stage) float64 { return s.Plane[process].Seconds() })
+	}
+	return recorded
+}
+
+// defaultTimeout is when to give up on one number of MCPServers.
+const defaultTimeout = 2 * time.Hour

@@ -1,0 +1,150 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
+)
+
+const (
+	// Memory may grow from the first third of the churn to the last one by a part of what it was, and by some MiB on top, which is
+	// what the garbage collector's timing moves the numbers by. The resident set moves more: the runtime gives memory back late.
+	heapGrowth, heapSlack         = 0.05, 4.0
+	residentGrowth, residentSlack = 0.10, 12.0
+	// goroutineSlack is how many more goroutines there may be at the end: connections and timers come and go.
+	goroutineSlack = 20
+	// Edits may take longer under churn than in calm: other edits are in front of them, and the API server is busy.
+	slowdown, slowdownSlack = 5, time.Second
+)
+
+// window is what is read at the end of a part of the churn, when the operator has come to rest.
+type window struct {
+	// heapMiB is what lived at the garbage collection that left the least, in this part of the churn.
+	heapMiB float64
+	// residentMiB is the resident set at rest.
+	residentMiB float64
+	goroutines  float64
+}
+
+// phase is what was sampled of the operator in one part of the run.
+type phase struct {
+	name string
+	// oldestWait is the longest wait of a key, deepest is the longest queue, and left is the queue at the end.
+	oldestWait    time.Duration
+	deepest, left int
+}
+
+// soakResult is what the checks judge.
+type soakResult struct {
+	servers int
+	// idle and restarted are the writes of the first idle time, and of the restart; lastIdle those of the last idle time.
+	idle, restarted, lastIdle int
+	phases                    []phase
+	windows                   []window
+	// calm, remade and churn are the times from an edit of an MCPServer until its child shows it: while nothing else happens, while
+	// many MCPServers are deleted and made again, and under churn.
+	calm, remade, churn []time.Duration
+	// mostWait bounds how long a key may wait under churn.
+	mostWait time.Duration
+	// unanswered are operations whose effect never came; unready are MCPServers that are not as they should be at the end.
+	unanswered, unready []string
+	// violations are writes that should not have been, and beyond are MCPServers with too many.
+	violations, beyond []string
+}
+
+// check is one judgement.
+type check struct {
+	what, found string
+	failed      bool
+}
+
+func (c check) String() string {
+	verdict := "ok    "
+	if c.failed {
+		verdict = "FAILED"
+	}
+	return fmt.Sprintf("%s  %s: %s", verdict, c.what, c.found)
+}
+
+// checks judges a run.
+func (r *soakResult) checks() []check {
+	checks := []check{
+		none("writes in the idle time after the creation", r.idle),
+		none("writes after a restart", r.restarted),
+		none("writes in the idle time at the end", r.lastIdle),
+	}
+	for _, p := range r.phases {
+		checks = append(checks, check{
+			"queue at the end of: " + p.name, fmt.Sprintf("%d keys, %d at most, which waited up to %v", p.left, p.deepest, rounded(p.oldestWait)),
+			p.left > 0 || p.name == phaseChurn && p.oldestWait > r.mostWait,
+		})
+	}
+	checks = append(checks, r.latency("under churn", r.churn), r.latency("while MCPServers are made again", r.remade))
+	checks = append(checks, r.memory()...)
+	for _, c := range []struct {
+		what  string
+		found []string
+	}{
+		{"operations without their effect", r.unanswered},
+		{"MCPServers that are not as they should be at the end", r.unready},
+		{"writes that should not have been", r.violations},
+		{"MCPServers with more writes than are due", r.beyond},
+	} {
+		checks = append(checks, listed(c.what, c.found))
+	}
+	return checks
+}
+
+func none(what string, n int) check { return check{what, fmt.Sprint(n), n != 0} }
+
+func listed(what string, found []string) check {
+	return check{what, strings.Join(append([]string{fmt.Sprint(len(found))}, found...), "\n        "), len(found) > 0}
+}
+
+// latency compares the p99 of edits with that in calm.
+func (r *soakResult) latency(when string, times []time.Duration) check {
+	calm, got := recording.Percentile(r.calm, 99), recording.Percentile(times, 99)
+	most := slowdown*calm + slowdownSlack
+	return check{
+		"p99 from an edit until it is applied, " + when,
+		fmt.Sprintf("%v of %d edits, in calm %v of %d; at most %v", rounded(got), len(times), rounded(calm), len(r.calm), rounded(most)),
+		len(times) == 0 || len(r.calm) == 0 || got > most,
+	}
+}
+
+// memory compares the first third of the windows with the last one. The number of MCPServers is the same in all.
+func (r *soakResult) memory() []check {
+	third := len(r.windows) / 3
+	if third == 0 {
+		return []check{{"memory", fmt.Sprintf("%d windows are too few to compare", len(r.windows)), true}}
+	}
+	first, last := r.windows[:third], r.windows[len(r.windows)-third:]
+	compare := func(what string, of func(window) float64, growth, slack float64) check {
+		before, after := medianOfWindows(first, of), medianOfWindows(last, of)
+		most := before*(1+growth) + slack
+		return check{
+			what, fmt.Sprintf("%.1f in the first third of the churn, %.1f in the last; at most %.1f", before, after, most),
+			!(after <= most) || before == 0, // What is not a number is never good.
+		}
+	}
+	return []check{
+		compare("live heap, MiB", func(w window) float64 { return w.heapMiB }, heapGrowth, heapSlack),
+		compare("resident memory, MiB", func(w window) float64 { return w.residentMiB }, residentGrowth, residentSlack),
+		compare("goroutines", func(w window) float64 { return w.goroutines }, 0, goroutineSlack),
+	}
+}
+
+func medianOfWindows(windows []window, of func(window) float64) float64 {
+	var numbers []float64
+	for _, w := range windows {
+		numbers = append(numbers, of(w))
+	}
+	return median(numbers)
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
