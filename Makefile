@@ -24,8 +24,12 @@ FUZZTIME ?= 30s
 TO ?=
 # The tag that make release makes the release of; empty for a rehearsal.
 TAG ?=
-# How many MCPServers make bench creates.
+# How many MCPServers make bench creates; make soak has a default of its own.
 N ?= 200
+# With how many make bench-series measures, one after the other.
+GROW ?= 100,300,1000,3000
+# How long the random changes of make soak last.
+DURATION ?= 1h
 
 ##@ Try it
 
@@ -89,6 +93,16 @@ fuzz: ## Fuzz what parses the text of others, each target for FUZZTIME (FUZZTIME
 .PHONY: bench
 bench: ## Measure convergence, idle writes, memory and CPU with N MCPServers (N=200), beside ToolHive's operator
 	@cd test && go run -tags=fieldsv1string ./bench -n=$(N) $(ARGS)
+
+.PHONY: bench-series
+bench-series: ## Measure with GROW (100,300,1000,3000) MCPServers and record it in docs/performance.md (hours, on a quiet machine)
+	@status=0; (cd test && go run -tags=fieldsv1string ./bench -grow=$(GROW) -idle=1m -outage=0 -foreign=0 \
+		-record=$(abspath docs/performance/recorded.json) $(ARGS)) || status=$$?; hack/update-docs.sh; exit $${status}
+
+.PHONY: soak
+soak: N = 5000
+soak: ## Change N (5000) MCPServers at random for DURATION (1h), from SEED, and check memory, queue, latency and writes
+	@cd test && go run -tags=fieldsv1string ./bench soak -n=$(N) -duration=$(DURATION) -seed=$(SEED) $(ARGS)
 
 ##@ Check
 

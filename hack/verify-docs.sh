@@ -9,15 +9,16 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 COPY="$(mktemp -d)"
 trap 'rm -rf "${COPY}"' EXIT
 
-mkdir -p "${COPY}/docs/screens"
+mkdir -p "${COPY}"/docs/{screens,performance}
 cp "${ROOT}/README.md" "${COPY}/"
-cp "${ROOT}"/docs/{architecture,security}.md "${COPY}/docs/"
+cp "${ROOT}"/docs/{architecture,performance,security}.md "${COPY}/docs/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
 status=0
-for file in README.md docs/{architecture,security,metrics,api-reference}.md docs/screens/{owners,conflicts}.svg; do
+for file in README.md docs/{architecture,performance,security,metrics,api-reference}.md docs/screens/{owners,conflicts}.svg; do
 	diff -u "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
+diff -ru --exclude=recorded.json "${ROOT}/docs/performance" "${COPY}/docs/performance" || status=1
 if ((status != 0)); then
 	echo "The documentation is not what hack/update-docs.sh writes: run make generate." >&2
 fi

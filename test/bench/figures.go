@@ -105,8 +105,8 @@ func (r *report) requests() []figure {
 			}),
 		},
 		{
-			Key: "imageWrites", Title: "writes for an image edited by hand", Value: float64(r.Freehold.Images.Writes.writes()) / edits,
-			ToolHive: theirs(func(m measurements) string { return decimal(float64(m.Images.Writes.writes()) / edits) }),
+			Key: "imageWrites", Title: "writes for an image edited by hand", Value: float64(r.Freehold.Images.Stage.Writes.writes()) / edits,
+			ToolHive: theirs(func(m measurements) string { return decimal(float64(m.Images.Stage.Writes.writes()) / edits) }),
 		},
 		{
 			Key: "imagesUndone", Title: "of those, edits undone", Value: float64(r.Freehold.Images.Undone),
@@ -194,7 +194,7 @@ func (r *report) memory() []figure {
 
 // peak is the highest peak of all stages.
 func (m measurements) peak() float64 {
-	return highest(slices.Concat(m.Create, m.Restarts, []stage{m.Idle, m.Label, m.Images.stage, m.Scales.stage, m.Config, m.Delete}))
+	return highest(slices.Concat(m.Create, m.Restarts, []stage{m.Idle, m.Label, m.Images.Stage, m.Scales.Stage, m.Config, m.Delete}))
 }
 
 func cpuOf(s stage) float64 { return s.Use.CPU.Seconds() }

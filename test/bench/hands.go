@@ -35,7 +35,7 @@ const (
 
 // answers are what an operator did after edits by hand, and how long each answer took.
 type answers struct {
-	stage
+	Stage stage
 	// Named and Undone are how many of the edits were reported as a conflict, and overwritten.
 	Named, Undone int
 	// Times are those from before an edit is sent until a watch shows the answer, sorted.
@@ -290,6 +290,6 @@ func (o *subject) answered(ctx context.Context, edit handEdit, names []string) (
 			return err
 		})
 	})
-	done.stage = observed
+	done.Stage = observed
 	return done, err
 }

@@ -46,7 +46,7 @@ func good() *report {
 
 // edited are answers to fifty edits by hand, which took from 1 to 50 ms.
 func edited(s stage, named, undone int) answers {
-	a := answers{stage: s, Named: named, Undone: undone}
+	a := answers{Stage: s, Named: named, Undone: undone}
 	for i := range 50 {
 		a.Times = append(a.Times, time.Duration(i+1)*time.Millisecond)
 	}
@@ -88,7 +88,7 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 		"reads":                 func(r *report) { r.Freehold.Create[0].Writes.Reads = map[string]int{"get pods": 1} },
 		"idleWrites":            func(r *report) { r.Freehold.Idle.Writes = wrote(1) },
 		"labelWrites":           func(r *report) { r.Freehold.Label.Writes = wrote(1) },
-		"imageWrites":           func(r *report) { r.Freehold.Images.Writes = wrote(10000) },
+		"imageWrites":           func(r *report) { r.Freehold.Images.Stage.Writes = wrote(10000) },
 		"imagesUndone":          func(r *report) { r.Freehold.Images.Undone = 1 },
 		"configWrites":          func(r *report) { r.Freehold.Config.Writes = wrote(10000) },
 		"deleteWrites":          func(r *report) { r.Freehold.Delete.Writes = wrote(10000) },

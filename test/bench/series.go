@@ -119,7 +119,7 @@ func (m measurements) recorded() recording.Subject {
 		LabelsLeft: m.LabelsLeft,
 		Stages: map[string]recording.Stage{
 			recording.Create: recordedStage(m.Create...), recording.Idle: recordedStage(m.Idle), recording.Label: recordedStage(m.Label),
-			recording.Image: recordedStage(m.Images.stage), recording.Scale: recordedStage(m.Scales.stage),
+			recording.Image: recordedStage(m.Images.Stage), recording.Scale: recordedStage(m.Scales.Stage),
 			recording.Config: recordedStage(m.Config), recording.Restart: recordedStage(m.Restarts...), recording.Delete: recordedStage(m.Delete),
 		},
 		Answers: map[string]recording.Answers{recording.Image: m.Images.recorded(), recording.Scale: m.Scales.recorded()},

@@ -140,9 +140,9 @@ func (o *observer) server(namespace, name string) *v1beta1.MCPServer {
 	return nil
 }
 
-// unready describes MCPServers that are not Ready, that name a conflict, or that are not the ones with these UIDs; and the number of
-// their children, where that is wrong. It names the first of them.
-func (o *observer) unready(namespace string, uids map[string]types.UID, children int) (found []string, count int) {
+// unready describes MCPServers that are not Ready, that name a conflict, or that are not the ones with these UIDs, or whose children
+// are not as many as children says by resource. It names the first of them.
+func (o *observer) unready(namespace string, uids map[string]types.UID, children map[string]int) (found []string, count int) {
 	for name, uid := range uids {
 		why := ""
 		server := o.server(namespace, name)
@@ -156,13 +156,7 @@ func (o *observer) unready(namespace string, uids map[string]types.UID, children
 		case namesConflict(server):
 			why = "names a conflict"
 		default:
-			has := 0
-			for resource := range o.children {
-				has += len(o.childrenOf(name, resource))
-			}
-			if has != children {
-				why = fmt.Sprintf("has %d children, want %d", has, children)
-			}
+			why = o.miscounted(name, children)
 		}
 		if why == "" {
 			continue
@@ -174,8 +168,19 @@ func (o *observer) unready(namespace string, uids map[string]types.UID, children
 	return found, count
 }
 
+// miscounted describes a resource of which an MCPServer has not as many children as it should; "" if there is none. Of ConfigMaps it
+// may have more: that of an earlier RunConfig stays for as long as a ReplicaSet names it, which a rollback would need.
+func (o *observer) miscounted(server string, children map[string]int) string {
+	for resource, want := range children {
+		if has := len(o.childrenOf(server, resource)); has < want || has > want && resource != "configmaps" {
+			return fmt.Sprintf("has %d %s, want %d", has, resource, want)
+		}
+	}
+	return ""
+}
+
 // awaitReady waits until every MCPServer is Ready, with all its children and no conflict.
-func (o *observer) awaitReady(ctx context.Context, namespace string, uids map[string]types.UID, children int) error {
+func (o *observer) awaitReady(ctx context.Context, namespace string, uids map[string]types.UID, children map[string]int) error {
 	ticker := time.NewTicker(10 * pollInterval)
 	defer ticker.Stop()
 	for {

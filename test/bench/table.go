@@ -121,8 +121,8 @@ func (t *table) measurements(who string, m *measurements, times func(round) arri
 	}
 	t.stage("idle", m.Idle)
 	t.stage("foreign label", m.Label)
-	t.stage("image by hand", m.Images.stage)
-	t.stage("scale by hand", m.Scales.stage)
+	t.stage("image by hand", m.Images.Stage)
+	t.stage("scale by hand", m.Scales.Stage)
 	t.restarts("restart", m.Restarts)
 	t.stage("edit of MCPOIDCConfig", m.Config)
 	t.stage("deletion", m.Delete)

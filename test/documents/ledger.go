@@ -24,6 +24,7 @@ var exceptions = []entry{
 	{file: "README.md", has: "k3s ctr", reason: "needs k3s; it is containerd's ctr, and takes the same archive"},
 	{file: "docs/kubectl-freehold.md", has: "make release", reason: "compiles for five platforms, which takes minutes; hack/verify-release.sh does it for two"},
 	{file: "docs/kubectl-freehold.md", has: "kubectl krew", reason: "needs krew; hack/tools/release unpacks the archives by its manifest as krew does"},
+	{file: "docs/performance.md", reason: "takes hours, on a machine that does nothing else"},
 	{file: "docs/api.md", has: "go get ", reason: "needs a version that is published; the programs in examples/ depend on this checkout instead"},
 	{file: "docs/migration.md", has: "helm ", reason: "needs Helm and the charts that ToolHive publishes; TestBesideHelm has what Helm leaves"},
 	{file: "docs/monitoring.md", has: " logs ", reason: "the pods of these suites are fake, and write no log"},

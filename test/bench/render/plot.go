@@ -16,7 +16,7 @@ import (
 const (
 	// width and height of a plot, and the margins around the area that the axes bound, in pixels.
 	width, height              = 560, 320
-	left, right, above, bottom = 64, 20, 84, 44
+	left, right, above, bottom = 64, 28, 84, 44
 	// mostTicks is how many numbers an axis has at most, beside zero.
 	mostTicks = 6
 )
@@ -54,7 +54,7 @@ func plots(r *recording.Recording) []plot {
 		newPlot(r, "ready", "Seconds until all MCPServers are Ready", milestone(recording.ServersReady), operators),
 		newPlot(r, "cpu", "CPU seconds of the operator until all are Ready and it is quiet",
 			stage(recording.Create, cpu(recording.Operator)), operators),
-		newPlot(r, "control-plane", "CPU seconds of kube-apiserver, etcd and kube-controller-manager meanwhile",
+		newPlot(r, "control-plane", "CPU seconds of the control plane meanwhile",
 			stage(recording.Create, planeCPU), operators),
 		newPlot(r, "memory", "Resident memory of the operator after the idle time, MiB", stage(recording.Idle, settled), operators),
 		newPlot(r, "peak", "Peak of the operator's resident memory, MiB", peak, operators),
@@ -118,7 +118,7 @@ func (p plot) draw() string {
 		`font-family="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif" font-size="12" fill="#1f2328" role="img">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", escaped(p.title))
 	fmt.Fprintf(&b, `<rect x="0.5" y="0.5" width="%d" height="%d" rx="6" fill="#ffffff" stroke="#d0d7de"/>`+"\n", width-1, height-1)
-	fmt.Fprintf(&b, `<text x="%d" y="28" font-size="15" font-weight="bold">%s</text>`+"\n", left, escaped(p.title))
+	fmt.Fprintf(&b, `<text x="%d" y="28" font-size="14" font-weight="bold">%s</text>`+"\n", left, escaped(p.title))
 	for _, v := range ys {
 		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#d0d7de"/>`+"\n", left, y(v), width-right, y(v))
 		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y(v)+4, plain(v))

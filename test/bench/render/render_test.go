@@ -1,0 +1,182 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
+)
+
+func sample() *recording.Recording {
+	subject := func(seconds float64, writes map[string]int) recording.Subject {
+		s := recording.Subject{
+			Milestones: map[string]float64{recording.ChildrenExist: seconds, recording.ServersReady: 2 * seconds},
+			Stages:     map[string]recording.Stage{},
+			Answers:    map[string]recording.Answers{recording.Image: {Edits: 50, Named: 50, P50: seconds / 10, P99: seconds / 5}},
+		}
+		for _, name := range []string{recording.Create, recording.Idle, recording.Config, recording.Restart, recording.Delete} {
+			s.Stages[name] = recording.Stage{Took: seconds, CPU: map[string]float64{recording.Operator: seconds / 2}, PeakMiB: 80, SettledMiB: 70, Writes: writes}
+		}
+		return s
+	}
+	r := &recording.Recording{Machine: recording.Machine{CPUs: 2, CPUModel: "Some <CPU>", MemoryMiB: 4096, ToolHive: "v0.0.1"}}
+	for _, n := range []int{100, 300} {
+		theirs := subject(4*float64(n)/100, map[string]int{"update deployments": 2 * n})
+		r.Runs = append(r.Runs, recording.Run{
+			Servers: n, Rounds: 3, Workers: 8, Raw: recording.Subject{Milestones: map[string]float64{recording.ChildrenExist: float64(n) / 100}},
+			Freehold: subject(2*float64(n)/100, map[string]int{"apply deployments": n}), ToolHive: &theirs,
+		})
+	}
+	return r
+}
+
+func TestTablesCompare(t *testing.T) {
+	got := tables(sample())["times"]
+	want := `| | MCPServers: | 100 | 300 |
+|---|---|---:|---:|
+| seconds until all children exist | raw applier | 1 | 3 |
+|  | Freehold | 2 | 6 |
+|  | ToolHive's operator | 4 | 12 |
+|  | Freehold / raw applier | 2.00 | 2.00 |
+|  | ToolHive's operator / raw applier | 4.00 | 4.00 |
+| seconds until all MCPServers are Ready | Freehold | 4 | 12 |
+|  | ToolHive's operator | 8 | 24 |
+|  | ToolHive's operator / Freehold | 2.00 | 2.00 |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWasLeftOutHasNoRow(t *testing.T) {
+	r := sample()
+	r.Runs[0].ToolHive = nil
+	if got := tables(r)["times"]; !strings.Contains(got, "| ToolHive's operator / Freehold |  | 2.00 |") {
+		t.Errorf("got:\n%s", got)
+	}
+	r.Runs[1].ToolHive = nil
+	for name, text := range tables(r) {
+		if name != "machine" && strings.Contains(text, toolHive) {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
+func TestKindsOfWrites(t *testing.T) {
+	want := `| Verb and resource | Freehold | ToolHive's operator |
+|---|---:|---:|
+| apply deployments | 1 | 0 |
+| update deployments | 0 | 2 |
+`
+	if diff := cmp.Diff(want, tables(sample())["kinds"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for largest, want := range map[float64][]float64{
+		0: {0, 0.2, 0.4, 0.6, 0.8, 1}, 6: {0, 1, 2, 3, 4, 5, 6}, 6.1: {0, 2, 4, 6, 8}, 300: {0, 50, 100, 150, 200, 250, 300},
+		0.25: {0, 0.05, 0.1, 0.15, 0.2, 0.25},
+	} {
+		got := ticks(largest)
+		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", largest, diff)
+		}
+	}
+}
+
+func TestPlots(t *testing.T) {
+	r := sample()
+	for _, p := range plots(r) {
+		picture := p.draw()
+		if picture != p.draw() {
+			t.Errorf("%s differs from one time to the next", p.name)
+		}
+		decoder := xml.NewDecoder(strings.NewReader(picture))
+		for {
+			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v\n%s", p.name, err, picture)
+			}
+		}
+	}
+	children := plots(r)[0]
+	if len(children.lines) != 3 {
+		t.Fatalf("it has %d lines", len(children.lines))
+	}
+	// Growth in proportion is a straight line through the origin of the axes.
+	ends := regexp.MustCompile(`<polyline points="([\d.]+),([\d.]+) ([\d.]+),([\d.]+)"`).FindStringSubmatch(children.draw())
+	if diff := cmp.Diff([]string{"220.0", "260.0", "532.0", "228.0"}, ends[1:]); diff != "" {
+		t.Errorf("the line of the raw applier (-want +got):\n%s", diff)
+	}
+	r.Runs = r.Runs[:1]
+	r.Runs[0].ToolHive = nil
+	if p := plots(r)[0]; len(p.lines) != 2 || strings.Contains(p.draw(), "ToolHive") {
+		t.Error("what was left out is drawn")
+	}
+}
+
+func TestReplace(t *testing.T) {
+	const document = "a\n<!-- BEGIN x -->\nold\n<!-- END x -->\nb\n"
+	got, err := replace(document, map[string]string{"x": "new\n"})
+	if want := "a\n<!-- BEGIN x -->\nnew\n<!-- END x -->\nb\n"; err != nil || got != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for name, c := range map[string]struct {
+		document string
+		texts    map[string]string
+	}{
+		"no place":      {document, map[string]string{"x": "", "y": ""}},
+		"no text":       {document, map[string]string{}},
+		"no end":        {"<!-- BEGIN x -->\n", map[string]string{"x": ""}},
+		"twice":         {document + document, map[string]string{"x": ""}},
+		"unknown place": {document + strings.ReplaceAll(document, "x", "y"), map[string]string{"x": ""}},
+	} {
+		if _, err := replace(c.document, c.texts); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The text around the tables has no figure that the next recording would make false, and shows each plot.
+func TestTheDocument(t *testing.T) {
+	const dir = "../../../docs"
+	text, err := os.ReadFile(filepath.Join(dir, "performance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recording.Read(filepath.Join(dir, "performance", "recorded.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plots(r) {
+		if !strings.Contains(string(text), "(performance/"+p.name+".svg)") {
+			t.Errorf("it does not show the plot %s", p.name)
+		}
+	}
+	pictures, err := filepath.Glob(filepath.Join(dir, "performance", "*.svg"))
+	if err != nil || len(pictures) != len(plots(r)) {
+		t.Errorf("there are %d pictures, want %d, %v", len(pictures), len(plots(r)), err)
+	}
+	outside := regexp.MustCompile(`(?s)<!-- BEGIN .*?<!-- END .*?-->`).ReplaceAllString(string(text), "")
+	measured := regexp.MustCompile(`\d+([.,]\d+)? ?(s|ms|seconds|minutes|MiB|%|times|writes)\b`)
+	if found := measured.FindAllString(outside, -1); len(slices.DeleteFunc(found, isSetting)) > 0 {
+		t.Errorf("figures outside of the tables: %v", found)
+	}
+}
+
+// isSetting reports whether a figure is one that the program sets, and not one that it measures.
+func isSetting(figure string) bool { return slices.Contains([]string{"5 s", "2 %"}, figure) }

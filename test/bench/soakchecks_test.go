@@ -1,0 +1,172 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// well is the result of a soak of an operator that does what it should.
+func well() *soakResult {
+	r := &soakResult{
+		servers: 100, mostWait: 10 * time.Second,
+		phases: []phase{
+			{name: phaseCreate, oldestWait: time.Minute, deepest: 90}, {name: phaseRemake, oldestWait: 20 * time.Second, deepest: 20},
+			{name: phaseChurn, oldestWait: time.Second, deepest: 5}, {name: phaseEnd},
+		},
+		calm: []time.Duration{100 * time.Millisecond}, remade: []time.Duration{300 * time.Millisecond}, churn: []time.Duration{200 * time.Millisecond},
+	}
+	for range 6 {
+		r.windows = append(r.windows, window{heapMiB: 60, residentMiB: 100, goroutines: 80})
+	}
+	return r
+}
+
+func failed(r *soakResult) (names []string) {
+	for _, c := range r.checks() {
+		if c.failed {
+			names = append(names, c.what)
+		}
+	}
+	return names
+}
+
+func TestAGoodSoakPassesAllChecks(t *testing.T) {
+	if names := failed(well()); len(names) > 0 {
+		t.Errorf("failed: %v", names)
+	}
+}
+
+func TestEachCheckCanFail(t *testing.T) {
+	last := func(r *soakResult, change func(w *window)) {
+		for i := 4; i < 6; i++ {
+			change(&r.windows[i])
+		}
+	}
+	for what, spoil := range map[string]func(r *soakResult){
+		"writes in the idle time after the creation":                            func(r *soakResult) { r.idle = 1 },
+		"writes after a restart":                                                func(r *soakResult) { r.restarted = 1 },
+		"writes in the idle time at the end":                                    func(r *soakResult) { r.lastIdle = 1 },
+		"queue at the end of: creation":                                         func(r *soakResult) { r.phases[0].left = 1 },
+		"queue at the end of: churn":                                            func(r *soakResult) { r.phases[2].oldestWait = 11 * time.Second },
+		"queue at the end of: end":                                              func(r *soakResult) { r.phases[3].left = 3 },
+		"p99 from an edit until it is applied, under churn":                     func(r *soakResult) { r.churn[0] = 1600 * time.Millisecond },
+		"p99 from an edit until it is applied, in calm":                         func(r *soakResult) { r.calm[0] = 11 * time.Second },
+		"p99 from an edit until it is applied, while MCPServers are made again": func(r *soakResult) { r.remade[0] = 11 * time.Second },
+		"live heap, MiB":                                                        func(r *soakResult) { last(r, func(w *window) { w.heapMiB = 68 }) },
+		"resident memory, MiB":                                                  func(r *soakResult) { last(r, func(w *window) { w.residentMiB = 123 }) },
+		"goroutines":                                                            func(r *soakResult) { last(r, func(w *window) { w.goroutines = 101 }) },
+		"memory":                                                                func(r *soakResult) { r.windows = r.windows[:2] },
+		"operations without their effect":                                       func(r *soakResult) { r.unanswered = []string{"server-00001: x"} },
+		"MCPServers that are not as they should be at the end":                  func(r *soakResult) { r.unready = []string{"server-00001 does not exist"} },
+		"writes that should not have been":                                      func(r *soakResult) { r.violations = []string{"a forced apply"} },
+		"MCPServers with more writes than are due":                              func(r *soakResult) { r.beyond = []string{`"server-00001" has 9 writes`} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := well()
+			spoil(r)
+			if diff := cmp.Diff([]string{what}, failed(r)); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoEditIsNotGood(t *testing.T) {
+	r := well()
+	r.calm, r.churn, r.remade = nil, nil, nil
+	if names := failed(r); len(names) != 3 {
+		t.Errorf("failed: %v", names)
+	}
+}
+
+func TestMemoryThatWasNotReadIsNotGood(t *testing.T) {
+	r := well()
+	for i := range r.windows {
+		r.windows[i].heapMiB = 0
+	}
+	if names := failed(r); !slices.Equal(names, []string{"live heap, MiB"}) {
+		t.Errorf("failed: %v", names)
+	}
+}
+
+func TestOneOddWindowIsNoLeak(t *testing.T) {
+	r := well()
+	for range 3 { // A third has three windows now.
+		r.windows = append(r.windows, r.windows[0])
+	}
+	r.windows[8].residentMiB = 1000
+	if names := failed(r); len(names) > 0 {
+		t.Errorf("failed: %v", names)
+	}
+}
+
+const someMetrics = `# TYPE workqueue_depth gauge
+workqueue_depth{name="mcpserver"} 3
+workqueue_depth{name="config"} 2
+# TYPE freehold_queue_oldest_wait_seconds gauge
+freehold_queue_oldest_wait_seconds{queue="mcpserver"} 1.5
+freehold_queue_oldest_wait_seconds{queue="config"} 0.5
+# TYPE go_gc_heap_live_bytes gauge
+go_gc_heap_live_bytes 3.145728e+07
+# TYPE go_goroutines gauge
+go_goroutines 80
+`
+
+func TestReadingsOfMetrics(t *testing.T) {
+	got, err := parseReading(someMetrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := reading{depth: 5, oldestWait: 1500 * time.Millisecond, heapMiB: 30, goroutines: 80}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, name := range []string{"workqueue_depth", "freehold_queue_oldest_wait_seconds", "go_gc_heap_live_bytes", "go_goroutines"} {
+		if _, err := parseReading(strings.ReplaceAll(someMetrics, name, "other_"+name)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s the error is %v", name, err)
+		}
+	}
+}
+
+func TestASamplerKeepsTheWorst(t *testing.T) {
+	var s sampler
+	s.take(reading{depth: 99}, nil) // before the first phase
+	s.begin("one")
+	s.take(reading{depth: 3, oldestWait: time.Second, heapMiB: 50}, nil)
+	s.take(reading{depth: 1, oldestWait: 3 * time.Second, heapMiB: 40}, nil)
+	s.take(reading{depth: 0, heapMiB: 45}, nil)
+	got, err := s.end(2)
+	if want := (phase{name: "one", oldestWait: 3 * time.Second, deepest: 3, left: 2}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if lowest := s.lowest(); lowest != 40 {
+		t.Errorf("the lowest live heap is %v", lowest)
+	}
+	if lowest := s.lowest(); lowest != 0 {
+		t.Errorf("the lowest live heap since then is %v", lowest)
+	}
+}
+
+func TestSoakFlags(t *testing.T) {
+	for args, ok := range map[string]bool{
+		"": true, "-n 200 -duration 3m -seed 7 -windows 3": true, "-n 4": false, "-windows 2": false, "-rate 0": false,
+		"-duration 0s": false, "-most-wait 0s": false, "more": false,
+	} {
+		var usage bytes.Buffer
+		s, err := parseSoak(strings.Fields(args), &usage)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", args, err)
+		}
+		if ok && s.timeout <= s.duration {
+			t.Errorf("%q: it gives up after %v", args, s.timeout)
+		}
+	}
+}
