@@ -134,23 +134,21 @@ func (r *replies) answer(name string) bool {
 	return true
 }
 
-// done reports whether that many edits are answered.
-func (r *replies) done(edits int) bool {
+// answered is how many edits are answered.
+func (r *replies) answered() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.took) >= edits
+	return len(r.took)
 }
 
 // wait returns when all edits are answered.
 func (r *replies) wait(ctx context.Context, edits int) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	for !r.done(edits) {
+	for r.answered() < edits {
 		select {
 		case <-ctx.Done():
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return fmt.Errorf("%d of %d edits by hand are answered: %w", len(r.took), edits, context.Cause(ctx))
+			return fmt.Errorf("%d of %d edits by hand are answered: %w", r.answered(), edits, context.Cause(ctx))
 		case <-ticker.C:
 		}
 	}

@@ -225,7 +225,7 @@ func (k *soak) idle(ctx context.Context, _ *site) error {
 
 func (k *soak) restart(ctx context.Context, _ *site) error {
 	k.say("restart")
-	done, err := k.operator.subject.restart(ctx, func(ctx context.Context) (bool, error) {
+	done, err := k.operator.restart(ctx, func(ctx context.Context) (bool, error) {
 		a, err := k.operator.activity(ctx)
 		return a.looks >= k.settings.servers && a.waiting == 0, err
 	})

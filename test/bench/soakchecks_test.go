@@ -18,8 +18,10 @@ func well() *soakResult {
 	r := &soakResult{
 		servers: 100, mostWait: 10 * time.Second,
 		phases: []phase{
-			{name: phaseCreate, oldestWait: time.Minute, deepest: 90}, {name: phaseRemake, oldestWait: 20 * time.Second, deepest: 20},
-			{name: phaseChurn, oldestWait: time.Second, deepest: 5}, {name: phaseEnd},
+			{name: phaseCreate, oldestWait: time.Minute, deepest: 90},
+			{name: phaseRemake, oldestWait: 20 * time.Second, deepest: 20},
+			{name: phaseChurn, oldestWait: time.Second, deepest: 5},
+			{name: phaseEnd},
 		},
 		calm: []time.Duration{100 * time.Millisecond}, remade: []time.Duration{300 * time.Millisecond}, churn: []time.Duration{200 * time.Millisecond},
 	}

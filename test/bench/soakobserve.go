@@ -144,7 +144,7 @@ func (o *observer) server(namespace, name string) *v1beta1.MCPServer {
 // are not as many as children says by resource. It names the first of them.
 func (o *observer) unready(namespace string, uids map[string]types.UID, children map[string]int) (found []string, count int) {
 	for name, uid := range uids {
-		why := ""
+		var why string
 		server := o.server(namespace, name)
 		switch {
 		case server == nil:

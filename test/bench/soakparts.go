@@ -156,9 +156,7 @@ func (c *churn) remake(ctx context.Context, i int) error {
 		made, err := servers.Create(ctx, samples[0], metav1.CreateOptions{})
 		switch {
 		case err == nil:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.uids[name], c.generations[name] = made.UID, made.Generation
+			c.note(made)
 			return nil
 		case !apierrors.IsAlreadyExists(err):
 			return err
@@ -167,6 +165,13 @@ func (c *churn) remake(ctx context.Context, i int) error {
 			return err
 		}
 	}
+}
+
+// note notes an MCPServer that was created.
+func (c *churn) note(made *v1beta1.MCPServer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uids[made.Name], c.generations[made.Name] = made.UID, made.Generation
 }
 
 // probe edits MCPServers that are not made again, until the context ends.

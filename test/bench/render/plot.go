@@ -52,7 +52,7 @@ func plots(r *recording.Recording) []plot {
 	return []plot{
 		newPlot(r, "children", "Seconds until all children exist", milestone(recording.ChildrenExist), all),
 		newPlot(r, "ready", "Seconds until all MCPServers are Ready", milestone(recording.ServersReady), operators),
-		newPlot(r, "cpu", "CPU seconds of the operator until all are Ready and it is quiet",
+		newPlot(r, "cpu", "CPU seconds of the operator until it is quiet",
 			stage(recording.Create, cpu(recording.Operator)), operators),
 		newPlot(r, "control-plane", "CPU seconds of the control plane meanwhile",
 			stage(recording.Create, planeCPU), operators),

@@ -262,26 +262,31 @@ func machine(r *recording.Recording) string {
 	rows := [][2]string{
 		{"Processors", fmt.Sprintf("%d, %s", m.CPUs, m.CPUModel)},
 		{"Memory", fmt.Sprintf("%.1f GiB", float64(m.MemoryMiB)/1024)},
-		{"Linux", m.Kernel}, {"Go", m.Go}, {"Kubernetes", m.Kubernetes}, {"etcd", m.Etcd},
+		{"Linux", m.Kernel},
+		{"Go", m.Go},
+		{"Kubernetes", m.Kubernetes},
+		{"etcd", m.Etcd},
 	}
 	if m.ToolHive != "" {
 		rows = append(rows, [2]string{toolHive, m.ToolHive})
 	}
-	text := "| | |\n|---|---|\n"
+	var b strings.Builder
+	b.WriteString("| | |\n|---|---|\n")
 	for _, cells := range rows {
-		text += fmt.Sprintf("| %s | %s |\n", cells[0], cells[1])
+		fmt.Fprintf(&b, "| %s | %s |\n", cells[0], cells[1])
 	}
-	return text
+	return b.String()
 }
 
 // runs describes the runs.
 func runs(r *recording.Recording) string {
-	text := "| MCPServers | Rounds | Workers | Load before | Load after | Took |\n|---:|---:|---:|---:|---:|---:|\n"
+	var b strings.Builder
+	b.WriteString("| MCPServers | Rounds | Workers | Load before | Load after | Took |\n|---:|---:|---:|---:|---:|---:|\n")
 	for _, run := range r.Runs {
-		text += fmt.Sprintf("| %d | %d | %d | %.1f | %.1f | %.0f min |\n",
+		fmt.Fprintf(&b, "| %d | %d | %d | %.1f | %.1f | %.0f min |\n",
 			run.Servers, run.Rounds, run.Workers, run.LoadBefore, run.LoadAfter, run.Took/60)
 	}
-	return text
+	return b.String()
 }
 
 // kinds lists the writes of the creation in a run, by verb and resource.
@@ -296,14 +301,15 @@ func kinds(run recording.Run) string {
 			names[name] = true
 		}
 	}
-	text := "| Verb and resource | " + strings.Join(programs, " | ") + " |\n|---|" + strings.Repeat("---:|", len(programs)) + "\n"
+	var b strings.Builder
+	b.WriteString("| Verb and resource | " + strings.Join(programs, " | ") + " |\n|---|" + strings.Repeat("---:|", len(programs)) + "\n")
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		text += "| " + name + " |"
+		b.WriteString("| " + name + " |")
 		for _, program := range programs {
 			n := subject(run, program).Stages[recording.Create].Writes[name]
-			text += fmt.Sprintf(" %s |", number(float64(n)/float64(run.Servers), 1))
+			fmt.Fprintf(&b, " %s |", number(float64(n)/float64(run.Servers), 1))
 		}
-		text += "\n"
+		b.WriteString("\n")
 	}
-	return text
+	return b.String()
 }
