@@ -73,7 +73,8 @@ func (r *report) requests() []figure {
 	writes := func(of func(m measurements) stage) string {
 		return theirs(func(m measurements) string { return strconv.Itoa(of(m).Writes.writes()) })
 	}
-	perServer := func(of stage) float64 { return float64(of.Writes.writes()) / n }
+	// What it writes of the MCPOIDCConfig is not for one of its MCPServers.
+	perServer := func(of stage) float64 { return float64(of.Writes.writes()-of.Writes.of("mcpoidcconfigs")) / n }
 	perServerTheirs := func(of func(m measurements) stage) string {
 		return theirs(func(m measurements) string { return decimal(perServer(of(m))) })
 	}

@@ -281,6 +281,16 @@ func TestAThresholdCanBeHigherBeyond(t *testing.T) {
 	}
 }
 
+func TestWritesOfTheConfigurationAreNoneOfTheServers(t *testing.T) {
+	r := good()
+	r.Freehold.Delete.Writes = tally{
+		Applies: map[string]int{"freehold-finalizer": 200, "freehold-config-status": 1}, All: map[string]int{"apply mcpservers": 200, "apply mcpoidcconfigs/status": 1},
+	}
+	if got := figureOf(t, r, "deleteWrites").Value; got != 1 {
+		t.Errorf("got %v writes for an MCPServer", got)
+	}
+}
+
 func TestThresholdsAreReadStrictly(t *testing.T) {
 	for _, text := range []string{
 		"a: {maximum: 1}", "a: {max: lots}", "a: {max: 1}\na: {max: 2}", "a: {max: 1, beyond: {maximum: 2}}",
@@ -322,6 +332,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.of("services") != 2 || got.of("service") != 0 || got.of("events") != 1 {
+		t.Errorf("writes of resources: %v", got.All)
 	}
 	if got.writes() != 4 || got.applies() != 2 {
 		t.Errorf("%d writes, %d of them applies", got.writes(), got.applies())

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 )
@@ -62,6 +63,17 @@ func (t tally) applies() int { return sum(t.Applies) }
 
 // writes is the number of all writes.
 func (t tally) writes() int { return sum(t.Applies) + sum(t.Others) }
+
+// of is the number of writes of a resource and its subresources.
+func (t tally) of(resource string) (total int) {
+	for what, n := range t.All {
+		_, written, _ := strings.Cut(what, " ")
+		if written, _, _ = strings.Cut(written, "/"); written == resource {
+			total += n
+		}
+	}
+	return total
+}
 
 func sum(numbers map[string]int) (total int) {
 	for _, n := range numbers {
