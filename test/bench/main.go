@@ -113,7 +113,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2, or 0 to leave that out.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
 	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too, that of "+toolHiveRelease+". The first time takes minutes to build it.")
-	flags.DurationVar(&s.timeout, "timeout", defaultTimeout, "When to give up, for each number of MCPServers.")
+	flags.DurationVar(&s.timeout, "timeout", 0, "When to give up, for each number of MCPServers; 0 for an hour and 5 s for each MCPServer.")
 	flags.Var(&s.grow, "grow", "Numbers of MCPServers to measure with, one after the other, such as 100,300,1000; in place of -n.")
 	flags.StringVar(&s.record, "record", "", "File to write what docs/performance.md shows into.")
 	flags.BoolVar(&s.asJSON, "json", false, "Write JSON instead of tables.")
@@ -131,8 +131,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, errors.New("-n, -rounds and -workers must be at least 1")
 	case s.foreign < 0:
 		return s, errors.New("-foreign must not be negative")
-	case s.idle <= 0:
-		return s, errors.New("-idle must be positive")
+	case s.idle <= 0, s.timeout < 0:
+		return s, errors.New("-idle must be positive, and -timeout not negative")
 	case s.outage != 0 && s.outage < 2*time.Minute, s.outage%time.Minute != 0:
 		return s, errors.New("-outage must be whole minutes, at least 2, or 0")
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -76,7 +77,8 @@ func (b *bench) series(ctx context.Context, limits map[string]threshold, write f
 
 // measureWithin measures, and gives up after a time.
 func (b *bench) measureWithin(ctx context.Context) (*report, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.settings.timeout, fmt.Errorf("not done within %v, see -timeout", b.settings.timeout))
+	limit := cmp.Or(b.settings.timeout, time.Hour+time.Duration(b.settings.servers)*timeoutEach)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v, see -timeout", limit))
 	defer cancel()
 	report, err := b.measure(ctx)
 	if err != nil && context.Cause(ctx) != nil {
@@ -147,5 +149,5 @@ func recordedStage(stages ...stage) recording.Stage {
 	return recorded
 }
 
-// defaultTimeout is when to give up on one number of MCPServers.
-const defaultTimeout = 2 * time.Hour
+// timeoutEach is how much longer each MCPServer may make a run with one number of them: two busy processors take about half of that.
+const timeoutEach = 5 * time.Second
