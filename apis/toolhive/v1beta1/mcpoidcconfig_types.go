@@ -58,7 +58,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'kubernetesServiceAccount' ? has(self.kubernetesServiceAccount) : !has(self.kubernetesServiceAccount)",message="kubernetesServiceAccount must be set when type is 'kubernetesServiceAccount', and must not be set otherwise"
 // +kubebuilder:validation:XValidation:rule="self.type == 'inline' ? has(self.inline) : !has(self.inline)",message="inline must be set when type is 'inline', and must not be set otherwise"
 type MCPOIDCConfigSpec struct {
-	// type tells where tokens come from.
+	// type is the source of the tokens.
 	// +kubebuilder:validation:Enum=kubernetesServiceAccount;inline
 	// +required
 	Type MCPOIDCConfigSourceType `json:"type"`

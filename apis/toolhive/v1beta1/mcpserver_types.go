@@ -316,7 +316,7 @@ const (
 
 // PermissionProfileRef names a permission profile.
 type PermissionProfileRef struct {
-	// type tells where the profile is.
+	// type is where the permission profile is stored.
 	// +kubebuilder:validation:Enum=builtin;configmap
 	// +kubebuilder:default=builtin
 	// +required
@@ -420,7 +420,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'configMap' ? has(self.configMap) : !has(self.configMap)",message="configMap must be set when type is 'configMap', and must not be set otherwise"
 // +kubebuilder:validation:XValidation:rule="self.type == 'inline' ? has(self.inline) : !has(self.inline)",message="inline must be set when type is 'inline', and must not be set otherwise"
 type AuthzConfigRef struct {
-	// type tells where the policy is.
+	// type is where the policy is stored.
 	// +kubebuilder:validation:Enum=configMap;inline
 	// +kubebuilder:default=configMap
 	// +required
