@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// omitZeros removes from an apply configuration what the API cannot tell from absent: zero values of fields
-// that are no pointers in the API type and are left out when empty, such as stdin: false or limits: {}. The
-// API server records such a field as owned but never shows it again, so that what is owned would for ever seem
-// to differ from what is wanted. config is a pointer to the apply configuration, object a pointer to the API type.
+// omitZeros removes from an apply configuration what the API treats as absent: zero values of fields that are no
+// pointers in the API type and are left out when empty, such as stdin: false or limits: {}. The API server records such
+// a field as owned but never shows it again, so the owned fields would always seem to differ from the wanted ones.
+// config is a pointer to the apply configuration, object a pointer to the API type.
 func omitZeros(config, object any) {
 	prune(reflect.ValueOf(config).Elem(), reflect.TypeOf(object).Elem())
 }

@@ -79,7 +79,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	}
 	if a.Yield != nil {
 		if len(a.out.Claims) > 0 || a.State != nil {
-			// What is left to others depends on what is ours, which the state alone does not tell.
+			// Which fields are left to others depends on which are ours, and the state alone does not show that.
 			err := w.leave(a)
 			if err == nil {
 				err = w.canonicalise(a)
@@ -120,7 +120,7 @@ func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
 	return w.apply(ctx, a, owned)
 }
 
-// unset claims what is to go. It is in conflict with whoever owns some of it.
+// unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
 func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	if len(a.Unset) == 0 {
 		return nil
@@ -346,7 +346,7 @@ func Leave(
 	return rest, left, json.Unmarshal(body, rest)
 }
 
-// unowned are the fields that nobody can own.
+// unowned are the fields that no field manager can own.
 var unowned = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"),
 	fieldpath.MakePathOrDie("kind"),

@@ -83,8 +83,8 @@ func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	switch status.Details.Kind {
 	case resource.Resource:
 		if live == nil {
-			// What was to be created was there after all, and went while the API server was about to refuse the write. No
-			// event will tell.
+			// The object to create did exist, and went away while the API server was about to refuse the write. No event will
+			// report that.
 			return ClassMoved
 		}
 		return ClassGone
@@ -146,7 +146,7 @@ func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live met
 	return fields
 }
 
-// contestedField is a field, and who else than the writer owns it: an update under the writer's own name is somebody else's.
+// contestedField is a field and its owners other than the writer: an update under the writer's own name counts as another owner's.
 func contestedField(path string, writer fieldmanager.Writer, live metav1.Object) FieldConflict {
 	field := FieldConflict{Path: path}
 	if live == nil {

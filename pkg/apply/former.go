@@ -14,10 +14,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// succession is the way of a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has
-// it now. An entry of managedFields stays for as long as nobody applies under its name, and to force would take fields from everybody
-// else as well. So the claim passes on by an edit of managedFields, before anything is applied: by the writer that gets it, or by the
-// one that had it, whichever comes first. The values stay meanwhile.
+// succession moves a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has it now.
+// An entry of managedFields stays until its field manager applies again, and a forced apply would take fields from all others as
+// well. So the claim passes on by an edit of managedFields, before anything is applied: by the writer that gets it, or by the one
+// that had it, whichever comes first. The values stay meanwhile.
 type succession struct {
 	from, to string
 	passes   func(path fieldpath.Path) bool

@@ -95,7 +95,7 @@ func (r References) canonical() (References, error) {
 	return canonical, nil
 }
 
-// referencesOf returns the references that the object was last written from, if it tells by that annotation.
+// referencesOf returns the references that the object was last written from, if that annotation records them.
 func referencesOf(live metav1.Object, annotation string) (References, bool) {
 	return ParseReferences(live.GetAnnotations()[annotation])
 }
@@ -103,7 +103,7 @@ func referencesOf(live metav1.Object, annotation string) (References, bool) {
 // overtaken is a reference of an intent, and the newer state of it that an object was written from.
 type overtaken struct{ ours, written Reference }
 
-// overtaken returns the references of which the object tells, by that annotation, of a newer state.
+// overtaken returns the references of which that annotation of the object records a newer state.
 func (r References) overtaken(live metav1.Object, annotation string) (found []overtaken) {
 	if len(r) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func (r References) staleAgainst(live metav1.Object, annotation string) string {
 	return oneLine(reason) // A resourceVersion that another writer has made up can be of any length.
 }
 
-// unlike returns what the object tells of the references, by that annotation, when it cannot be read or tells of a newer state
-// of one of them. It is empty where the object tells nothing, and for no references.
+// unlike returns the object's annotation about its references when it cannot be read or records a newer state of one of them.
+// It is empty where the object has no such annotation, and for no references.
 func (r References) unlike(live metav1.Object, annotation string) string {
 	if len(r) == 0 {
 		return ""
@@ -181,7 +181,7 @@ func (r References) unlike(live metav1.Object, annotation string) string {
 	return live.GetAnnotations()[annotation]
 }
 
-// coveredBy reports whether the object tells, by that annotation, of each of the references, and of a newer state of none.
+// coveredBy reports whether that annotation of the object records each of the references, and a newer state of none.
 func (r References) coveredBy(live metav1.Object, annotation string) bool {
 	if len(r) == 0 {
 		return true

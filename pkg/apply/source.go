@@ -45,13 +45,13 @@ func ParseSource(text string) (s Source, ok bool) {
 	return s, true
 }
 
-// sourceOf returns the source that the object was last written from, if it tells by that annotation.
+// sourceOf returns the source that the object was last written from, if that annotation records it.
 func sourceOf(live metav1.Object, annotation string) (Source, bool) {
 	return ParseSource(live.GetAnnotations()[annotation])
 }
 
 // staleAgainst reports whether the object was written from a newer generation of the same source. An object
-// that tells no source, or another one, is not newer: it has lost its annotation or outlived its source.
+// that records no source, or another one, is not newer: it has lost its annotation or outlived its source.
 func (s Source) staleAgainst(live metav1.Object, annotation string) bool {
 	written, ok := sourceOf(live, annotation)
 	return ok && written.UID == s.UID && written.Generation > s.Generation
@@ -71,8 +71,8 @@ func (s Source) Unlike(live metav1.Object, annotation string) string {
 	return live.GetAnnotations()[annotation]
 }
 
-// adopts reports whether the object tells of another source and is not controlled by this one: it is taken on from a
-// predecessor.
+// adopts reports whether the object records another source and is not controlled by this one: the writer takes it over
+// from a predecessor.
 func (s Source) adopts(live metav1.Object, annotation string) bool {
 	written, ok := sourceOf(live, annotation)
 	controller := metav1.GetControllerOfNoCopy(live)

@@ -8,7 +8,7 @@ import (
 	"reflect"
 )
 
-// The stamps are the annotations that tell what an object was last written from: its source and its references.
+// The stamps are the annotations that record what an object was last written from: its source and its references.
 
 // refer checks the references of an attempt and sorts them. They are none where the target does not record them.
 func (w *writer[L, A]) refer(a *attempt[L, A]) (err error) {
@@ -49,7 +49,7 @@ func (w *writer[L, A]) dropStamps(config A) {
 	dropAnnotation(config, w.target.References)
 }
 
-// rightlyStamped reports whether the object tells of a source and of references that it can have, and of each reference of the
+// rightlyStamped reports whether the object records a source and references that it can have, and each reference of the
 // intent.
 func (w *writer[L, A]) rightlyStamped(a *attempt[L, A]) bool {
 	if w.target.Source != "" {
@@ -60,7 +60,7 @@ func (w *writer[L, A]) rightlyStamped(a *attempt[L, A]) bool {
 	return a.Source.References.coveredBy(a.out.Live, w.target.References)
 }
 
-// succeeds reports whether the object tells of an earlier generation of the source, or of other states of its references.
+// succeeds reports whether the object records an earlier generation of the source, or other states of its references.
 func (w *writer[L, A]) succeeds(a *attempt[L, A]) bool {
 	if written, ok := sourceOf(a.live, w.target.Source); ok && written.UID == a.Source.UID && written.Generation < a.Source.Generation {
 		return true

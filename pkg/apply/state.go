@@ -152,7 +152,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 }
 
 // unchanged reports whether the object is as the intent wants it, and completes the intent if it is not. Where the state does
-// not tell, or ownership is to be edited, the object has to be read.
+// not show that, or ownership is to be edited, the object has to be read.
 func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err error) {
 	claim := a.State.claim(w.manager.Name)
 	switch {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API server tells some answers apart by their text alone. This is the one place that knows such texts; a suite on a
+// Some answers of the API server differ in their text alone. This is the one place that knows such texts; a suite on a
 // real API server fails when they change.
 
 // unstorables are how answers begin that mean that a body can never be stored, by anybody and at any time.

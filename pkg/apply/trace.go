@@ -57,7 +57,7 @@ const (
 	outcomeRead    = "read"
 )
 
-// startSpan starts the span of a request. The span is nil where nobody listens, so that this costs nothing.
+// startSpan starts the span of a request. The span is nil where no tracer records it, so that this costs nothing.
 func startSpan(ctx context.Context, name, writer string, ref ObjectRef) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {

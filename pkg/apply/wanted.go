@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// identify takes the digest of what is wanted, without the source. Of the references it has the names: the object must tell of
-// each one, so that another set of them is another intent.
+// identify takes the digest of what is wanted, without the source. It includes the names of the references: the object must
+// record each one, so another set of them is another intent.
 func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 	w.dropStamps(a.want)
 	rendered, err := marshal(a.want)
