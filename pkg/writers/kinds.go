@@ -104,8 +104,9 @@ type Objects struct {
 	Delete func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
-// Connect returns the writers of all managers of a registry, which write with the clients. The clock tells since when a claim
-// stands. It fails for a manager of a kind that has no client here; what it returns then lacks that.
+// Connect returns the writers of all managers of a registry, which write with the clients. The clock gives the time since
+// which a claim stands. It fails for a manager of a kind that has no client here; the writers that it returns then lack that
+// one.
 func Connect(
 	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface, clock clock.PassiveClock,
 ) (*Clients, error) {

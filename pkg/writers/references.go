@@ -43,7 +43,7 @@ func Enforced(annotations map[string]string, exists bool) string {
 	return text + "."
 }
 
-// generationIn is the generation that a source annotation tells of.
+// generationIn returns the generation in a source annotation.
 func generationIn(source string) string {
 	written, ok := apply.ParseSource(source)
 	if !ok {
@@ -52,7 +52,7 @@ func generationIn(source string) string {
 	return strconv.FormatInt(written.Generation, 10)
 }
 
-// describeReferences says in words what an annotation tells of references.
+// describeReferences puts an annotation about references into words.
 func describeReferences(annotation string) string {
 	references, _ := apply.ParseReferences(annotation)
 	said := make([]string, 0, len(references))

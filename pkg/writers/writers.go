@@ -1,9 +1,9 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package writers says how each of Freehold's field managers writes objects of its kind: with which client, what it owns of one,
-// what it keeps as it is, and how it tells of its source. The operator connects them with a cluster; the plugin plans with them,
-// see apply.Plan.
+// Package writers defines how each of Freehold's field managers writes objects of its kind: with which client, which fields it
+// owns, which it keeps as they are, and how it records its source. The operator connects them with a cluster; the plugin plans
+// with them, see apply.Plan.
 package writers
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Key tells one writer from the others.
+// Key identifies a writer.
 type Key struct {
 	// Manager is the field manager.
 	Manager string
