@@ -39,8 +39,8 @@ type Child struct {
 	// DependsOn are the children without which this one must not be as its intent wants it: while one of them is refused,
 	// this one is held back. They come before it.
 	DependsOn []*Child
-	// named reports that ToolHive labels the object with its MCPServer's name. Where it does not, the suffix tells the
-	// object from those of other MCPServers.
+	// named reports that ToolHive labels the object with its MCPServer's name. Where it does not, the suffix distinguishes
+	// the object from those of other MCPServers.
 	named bool
 }
 
@@ -142,8 +142,8 @@ func (c *Child) Ref(namespace, server string) apply.ObjectRef {
 	return ref(c.Kind, namespace, c.Name(server))
 }
 
-// Server returns the MCPServer whose child an object of the kind is by its name; ok is false where it is none's. Names of
-// children can meet, see Owner.Whose.
+// Server returns the MCPServer that an object of the kind belongs to by its name; ok is false where it belongs to none.
+// Children of different MCPServers can have the same name, see Owner.Whose.
 func (c *Child) Server(name string) (server string, ok bool) {
 	if c.ByContent {
 		name, _ = cutDigest(name)
@@ -155,7 +155,7 @@ func (c *Child) Server(name string) (server string, ok bool) {
 	return server, ok && server != ""
 }
 
-// GroupVersionResource tells a client how to reach the child.
+// GroupVersionResource returns the resource by which a client reaches the child.
 func (c *Child) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: c.Kind.Group, Version: c.Version, Resource: c.Resource}
 }
@@ -206,8 +206,8 @@ func Servers(kind schema.GroupKind, name string) []string {
 	return servers
 }
 
-// MainWriter returns the field manager without whose claim a child of that kind and name is not Freehold's; it is empty for
-// what no child is.
+// MainWriter returns the field manager whose claim makes a child of that kind and name Freehold's; it is empty for an
+// object that is no child.
 func MainWriter(kind schema.GroupKind, name string) string {
 	if c := Match(kind, name); c != nil {
 		return c.Writer

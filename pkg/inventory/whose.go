@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Owner is an MCPServer, and what has to be known beside an object to tell whether it is a child of it.
+// Owner is an MCPServer, and what must be known besides an object to decide whether the object is its child.
 type Owner struct {
 	// Server is the MCPServer.
 	Server metav1.Object
@@ -30,8 +30,8 @@ type Owner struct {
 type Verdict struct {
 	// Mine reports whether it is the Owner's.
 	Mine bool
-	// Other is the name of the MCPServer for which it was made, if that can be told and it is not the Owner. That one may be
-	// gone.
+	// Other is the name of the MCPServer for which it was made, if that is known and it is not the Owner. That MCPServer may
+	// be gone.
 	Other string
 }
 
