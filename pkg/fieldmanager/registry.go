@@ -108,9 +108,10 @@ func (r *Registry) Retired(name string) bool {
 	return r.Knows(name) && !slices.ContainsFunc(r.writers, func(w Writer) bool { return w.Name == name })
 }
 
-// Passes returns what tells which fields pass to a writer that a field manager owns by apply through the same subresource: those of
-// the writer's claim. Where no writer has the manager's name any more, nothing must stay with it: what no heir of it claims goes to the
-// first of them, which does not apply it and thereby removes it. It returns nil where nothing passes.
+// Passes returns a function that reports which fields pass to a writer from a field manager that owns them by apply through the same
+// subresource: those of the writer's claim. Where no writer has the manager's name any more, nothing must stay with it: fields that
+// none of its heirs claims go to the first heir, which does not apply them and thereby removes them. It returns nil where nothing
+// passes.
 func (r *Registry) Passes(from string, to Writer) func(path fieldpath.Path) bool {
 	if !slices.Contains(to.Formerly, from) {
 		return nil

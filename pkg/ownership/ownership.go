@@ -199,7 +199,7 @@ func mentions(e *metav1.ManagedFieldsEntry, field string) bool {
 	return e != nil && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:`+field+`"`)
 }
 
-// writeValues writes what tells that values of an object have changed. Of the labels and annotations it writes those that
+// writeValues hashes what shows that values of an object have changed. Of the labels and annotations it hashes those that
 // matter.
 func writeValues(h *maphash.Hash, obj metav1.Object, subresource string, matters func(field string) bool) {
 	if generation := obj.GetGeneration(); generation != 0 && subresource != statusSubresource {

@@ -39,7 +39,7 @@ func wellFormed(e *metav1.ManagedFieldsEntry) bool {
 	return known && e.APIVersion != "" && e.FieldsType == "FieldsV1"
 }
 
-// identity is what the API server tells entries apart by: all but the fields and the time, and for those who apply not the
+// identity returns what the API server identifies an entry by: all but the fields and the time, and for applies not the
 // version either.
 func identity(e *metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
 	id := metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}

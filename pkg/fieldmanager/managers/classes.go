@@ -35,7 +35,7 @@ func ManagerClasses() []ManagerClass {
 	}
 }
 
-// managerPrefixes tell the class of a manager by how its name begins; the first one that fits counts.
+// managerPrefixes map prefixes of a manager's name to its class; the first one that fits counts.
 var managerPrefixes = []struct {
 	prefix string
 	class  ManagerClass

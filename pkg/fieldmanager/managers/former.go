@@ -13,8 +13,8 @@ import (
 )
 
 // former has the field managers that had the claims of writers in earlier releases, by the names that the writers have now: see
-// fieldmanager.Writer.Formerly. A name stays here for as long as objects may tell of it, which is for good: nothing is written
-// to an object only because a new release runs, so an object that nobody edits may skip releases.
+// fieldmanager.Writer.Formerly. A name stays here for as long as objects may record it, which is for good: nothing is written
+// to an object only because a new release runs, so an object that no one edits may skip releases.
 //
 // So far no writer has been renamed, and no field has moved from one to another.
 var former = map[string][]string{}

@@ -134,7 +134,7 @@ func metadata() []fieldpath.Path {
 
 func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas") }
 
-// replicasClaim is the number, and the annotation that tells what it was written from.
+// replicasClaim claims the number of replicas, and the annotation that records what it was written from.
 func replicasClaim() fieldmanager.Claim {
 	return fieldmanager.Within(replicasPath(), fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasSource))
 }
