@@ -61,9 +61,9 @@ type guard struct {
 	reviews  chan struct{}
 }
 
-// Protect returns a handler that passes to the next one what comes with a bearer token of somebody who may use the
-// request's method, in lower case, on its path. Others get 401 or 403, and everybody 503 when the API server does not
-// answer. Verdicts hold for a minute, refusals for ten seconds.
+// Protect returns a handler that passes a request to the next one if the user of its bearer token may use the request's
+// method, in lower case, on its path. Other users get 401 or 403, and all get 503 when the API server does not answer.
+// Verdicts hold for a minute, refusals for ten seconds.
 func Protect(next http.Handler, reviewer Reviewer) http.Handler {
 	return protect(next, reviewer, clock.RealClock{})
 }
@@ -136,7 +136,7 @@ func (g *guard) remembered(about question) (verdict, bool) {
 	return found, ok
 }
 
-// review asks the API server whose token it is and what he may do.
+// review asks the API server which user a token belongs to and what that user may do.
 func (g *guard) review(ctx context.Context, about question, token string) (verdict, error) {
 	who, err := g.reviewer.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
