@@ -33,7 +33,7 @@ type inherited struct {
 	owners []int
 }
 
-// object writes an object as kubectl does, reads where each field of it begins, and tells who owns it.
+// object writes an object as kubectl does, reads where each of its fields begins, and records the owners of each.
 func (w *walk) object(content map[string]any, root *node) error {
 	text, err := YAML(content)
 	if err != nil {

@@ -190,8 +190,8 @@ const (
 	System Side = "system"
 )
 
-// components of Kubernetes whose names the classes of package managers, which are those of the operator's children, do not
-// tell.
+// components are field managers of Kubernetes that package managers does not classify: it knows those of the operator's
+// children.
 var components = []string{"kubelet", "cloud-controller-manager", "apiserver", "coredns", "k3s", "k0s"}
 
 // SideOf returns the side of a manager.

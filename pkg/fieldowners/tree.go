@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// node is a field in the tree of all fields that somebody owns or that the schema tells of.
+// node is a field in the tree of all fields that have an owner or are in the schema.
 type node struct {
 	// holders are the places, in managedFields, of the entries that hold just this field.
 	holders []int
@@ -60,8 +60,8 @@ func (n *node) field(name string) *node {
 	return nil
 }
 
-// item returns the path element and the node of an item of a list. An item of a list of maps is told by the values of
-// the keys that somebody owns it by, one of a set by its value. Of any other item nothing is known but its place.
+// item returns the path element and the node of an item of a list. An item of a list of maps is identified by the
+// values of the keys under which it is owned, one of a set by its value. Of any other item only its index is known.
 func (n *node) item(index int, item any) (fieldpath.PathElement, *node) {
 	if n != nil {
 		// In order, so that of two keys that fit, which a change of a schema can leave behind, it is always the same.
@@ -98,7 +98,7 @@ func hasKeys(object map[string]any, keys value.FieldList) bool {
 	return len(keys) > 0
 }
 
-// owned reports whether somebody owns the field or one below.
+// owned reports whether the field, or one below it, has an owner.
 func (n *node) owned() bool {
 	if n == nil {
 		return false
@@ -114,8 +114,8 @@ func (n *node) owned() bool {
 	return false
 }
 
-// whole reports whether the field, which has content, is owned as one: an atomic list, map or struct. The schema tells,
-// where there is one. Without it such a field is known by its owners: nobody owns a part of it.
+// whole reports whether the field, which has content, is owned as one: an atomic list, map or struct. The schema says
+// so, where there is one. Without it such a field is recognised by its owners: none of them owns only a part of it.
 func (n *node) whole(schema bool) bool {
 	switch {
 	case n == nil:
