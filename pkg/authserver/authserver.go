@@ -40,7 +40,7 @@ type Input struct {
 	Runner *version.Version
 }
 
-// Problem is something to tell the user. What refuses has the reason ReasonInvalidConfig (on AuthServerRefValidated it is
+// Problem is something to report to the user. A refusal has the reason ReasonInvalidConfig (on AuthServerRefValidated it is
 // ReasonAuthServerRefInvalidConfig), ReasonMultiUpstreamNotSupported, ReasonInvalidCABundle or ReasonRunnerTooOld. A notice
 // has ReasonInvalidConfig where browsers cannot log in, ReasonSessionStorageMissingForReplicas where replicas know different
 // things, ReasonFieldsIgnored where a field does nothing, and ReasonRunnerTooOld where it does nothing with this proxyrunner.

@@ -18,7 +18,7 @@ var ErrEnterprise = errors.New("spec.type obo needs ToolHive's enterprise editio
 const tokenTypePrefix = "urn:ietf:params:oauth:token-type:"
 
 // SubjectTokenType returns the URN of a type of tokens, which may be given by its last part alone. Empty stays empty. The error
-// tells that there is no such type.
+// says that there is no such type.
 func SubjectTokenType(name string) (urn string, err error) {
 	switch name {
 	case "":

@@ -15,7 +15,7 @@ type Hashes struct {
 	OIDC, Authz, ExternalAuth, AuthServer, Tool, Telemetry, Webhook string
 }
 
-// hashBytes is how much of a SHA-256 sum a hash shows: enough to tell two specs of one object apart.
+// hashBytes is how much of a SHA-256 sum a hash shows: enough to distinguish two specs of one object.
 const hashBytes = 8
 
 // Hash identifies a spec: specs that the API server stores alike have the same hash, in whatever order their keys are. It is not

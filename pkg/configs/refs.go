@@ -108,8 +108,7 @@ func ConfigMaps(config any) (names []string) {
 	return slices.Clip(names)
 }
 
-// readable returns why a spec was not read as it is stored; nil when it was. What a field that is not known protects, nobody can
-// tell.
+// readable returns why a spec was not read as it is stored; nil when it was. Nothing can say what an unknown field protects.
 func readable(unknown []string, malformed string) error {
 	const next = "upgrade Freehold to a version that supports the CustomResourceDefinition in this cluster, or "
 	switch {

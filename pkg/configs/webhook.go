@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// How long the proxyrunner may be told to wait for a webhook.
+// How long the proxyrunner may be configured to wait for a webhook.
 const (
 	minWebhookTimeout = time.Second
 	maxWebhookTimeout = 30 * time.Second

@@ -167,8 +167,8 @@ type knownKeys struct {
 	PDP     *decisionPoint `json:"pdp"`
 }
 
-// readKnown reads what the proxyrunner reads. It does not tell upper case from lower case letters in keys; a document in
-// which that makes a difference is refused, since nothing says which of two such keys is meant.
+// readKnown reads what the proxyrunner reads. Keys are case-insensitive; a document in which that makes a difference is
+// refused, since nothing says which of two such keys is meant.
 func readKnown(document json.RawMessage) (*knownKeys, error) {
 	known, exact := &knownKeys{}, &knownKeys{}
 	if err := json.Unmarshal(document, known); err != nil {
@@ -243,7 +243,7 @@ func (c *Cedar) validate() error {
 	return nil
 }
 
-// parsePolicy tells what is wrong with a policy; nil for nothing.
+// parsePolicy returns an error that says what is wrong with a policy; nil for a valid one.
 func parsePolicy(text string) error {
 	var policy cedarlang.Policy
 	return policy.UnmarshalCedar([]byte(text))

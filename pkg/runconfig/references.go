@@ -47,7 +47,7 @@ const (
 	HeaderCustom = "custom"
 )
 
-// Telemetry is what the proxy tells of itself, and whom.
+// Telemetry is what the proxy reports about itself, and where to.
 type Telemetry struct {
 	// Endpoint as host, port and path, without a scheme.
 	Endpoint       string `json:"endpoint,omitempty"`

@@ -13,9 +13,9 @@ import (
 const (
 	// SchemaVersion is the version of the document's schema that the proxyrunner reads.
 	SchemaVersion = "v0.1.0"
-	// Generation is the generation that every proxyrunner is told to be of. It is the lowest that leaves the
-	// runner's generation gate in force (0 turns the gate off), and below every gate that is ever set; and
-	// as it never changes it never rolls a proxy.
+	// Generation is the generation in every proxyrunner's RunConfig. It is the lowest that leaves the runner's generation
+	// gate in force (0 turns the gate off), and below every gate that is ever set; and as it never changes it never rolls
+	// a proxy.
 	Generation = 1
 	// Key under which the document is stored in its ConfigMap.
 	Key = "runconfig.json"

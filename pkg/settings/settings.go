@@ -36,7 +36,7 @@ type Rendering struct {
 	// PullSecrets are added to those of each MCPServer.
 	PullSecrets []string
 	// RedisAddress is that of the Redis for MCPServers that name no store, as host:port; empty for none. RedisSecret and
-	// RedisSecretKey tell where its password is; an empty RedisSecret means that it has none.
+	// RedisSecretKey locate its password; an empty RedisSecret means that it has none.
 	RedisAddress, RedisSecret, RedisSecretKey string
 	// RedisTLS is true or false, as strconv.ParseBool reads it: whether the proxies speak TLS with that Redis. RedisCASecret
 	// and RedisCAKey name where the certificates of the authorities to trust are; both are empty for those of the proxy's
@@ -107,7 +107,7 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
 }
 
-// Validate tells what is wrong, by the names of the flags.
+// Validate returns an error that names each invalid setting by its flag.
 func (r *Rendering) Validate() error {
 	var errs []error
 	switch r.OpenShift {
@@ -154,9 +154,9 @@ func (r *Rendering) Options(openshift bool) render.Options {
 	return options
 }
 
-// IsOpenShift tells whether user ids are the platform's to assign. Groups asks the API server for its API groups, and is
+// IsOpenShift reports whether user ids are the platform's to assign. Groups asks the API server for its API groups, and is
 // called only where the setting is auto. Like ToolHive's operator this takes the group of OpenShift's routes for the sign;
-// unlike it, it does not guess when the API server cannot tell.
+// unlike it, it does not guess when the API server cannot answer.
 func (r *Rendering) IsOpenShift(groups func() (*metav1.APIGroupList, error)) (bool, error) {
 	if r.OpenShift != platformAuto {
 		return r.OpenShift == platformOpenShift, nil
