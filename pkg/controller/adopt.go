@@ -68,10 +68,10 @@ func (a *adoptions) forget(server cache.ObjectName) {
 }
 
 // ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as
-// forged. An operator that is ahead of this one may have written them; or somebody has forged or restored the annotation,
+// forged. An operator that is ahead of this one may have written them; or a user has forged or restored the annotation,
 // which would hold its writer back for ever. They are forged if the API server then confirms the MCPServer. Each is named
-// with all that a writer of it would change, so that what was confirmed is not held to be true of a child that another
-// operator has written since; a change of its status makes no difference.
+// with all that a writer of it would change, so that a confirmation does not hold for a child that another operator has
+// written since; a change of its status makes no difference.
 func ahead(v *view) (names string, forged []apply.ObjectRef) {
 	var found []string
 	for ref, live := range v.existing() {
@@ -84,8 +84,8 @@ func ahead(v *view) (names string, forged []apply.ObjectRef) {
 	return strings.Join(found, " "), forged
 }
 
-// isAhead reports whether a child tells of a later generation of the MCPServer, or of a newer state of what that refers to, than this
-// pass knows.
+// isAhead reports whether a child records a later generation of the MCPServer, or a newer state of an object that it refers to, than
+// this pass knows.
 func (v *view) isAhead(live metav1.Object) bool {
 	source := apply.Source{UID: v.server.UID, Generation: v.server.Generation}
 	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource) ||

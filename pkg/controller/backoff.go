@@ -68,9 +68,9 @@ func (w *backoff[K]) begin(key K) time.Duration {
 	return wait
 }
 
-// next returns what is left of the present wait, or begins one. So whoever asks in between, because of an event, does
-// not drive the wait up to its limit within seconds; nor does a wake-up get lost, of which the queue holds one for a
-// key, the soonest.
+// next returns what is left of the present wait, or begins one. So a pass in between, because of an event, does not
+// drive the wait up to its limit within seconds; nor does a wake-up get lost, of which the queue holds only the soonest
+// for a key.
 func (w *backoff[K]) next(key K) time.Duration {
 	if left := w.left(key); left > 0 {
 		return left

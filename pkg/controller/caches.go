@@ -56,7 +56,7 @@ type scope struct {
 	running sync.WaitGroup
 }
 
-// childKey is what tells the informers of children apart.
+// childKey identifies an informer of children.
 type childKey struct {
 	kind     schema.GroupKind
 	selector inventory.Selector

@@ -48,8 +48,8 @@ func authzReference(server *v1beta1.MCPServer) string {
 	return ""
 }
 
-// use declares which ConfigMaps, all in its namespace, an MCPServer refers to: the watches of new ones are
-// started, those that nobody needs any more are ended. Empty names are passed over.
+// use declares which ConfigMaps, all in its namespace, an MCPServer refers to: it starts the watches of new ones and
+// ends those that no MCPServer needs any more. Empty names are passed over.
 func (c *configMaps) use(ctx context.Context, server cache.ObjectName, names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -127,7 +127,8 @@ func outdatedProxies(deployment *appsv1.Deployment) int {
 	return int(replicasOf(deployment) - min(s.UpdatedReplicas, s.ReadyReplicas) + s.Replicas - s.UpdatedReplicas)
 }
 
-// tellTurn completes what there is to tell of an MCPServer whose proxies wait to be replaced: what they were made from is still in use.
+// tellTurn completes the observation of an MCPServer whose proxies wait to be replaced: the configuration they were made from is
+// still in use.
 func (p *pass) tellTurn(o *status.Observation) {
 	if p.queued == nil {
 		return

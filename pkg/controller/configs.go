@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
-// configsByServer indexes the ConfigMaps that hold a RunConfig or an inline policy by their MCPServers. Their names tell
-// their content, so they cannot be told from the MCPServer's name alone.
+// configsByServer indexes the ConfigMaps that hold a RunConfig or an inline policy by their MCPServers. Their names
+// contain a hash of their content, so they do not follow from the MCPServer's name alone.
 const configsByServer = "configs"
 
 // serverOfConfig is a cache.IndexFunc.

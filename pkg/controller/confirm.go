@@ -18,9 +18,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// confirmations remembers for which children that tell of newer states of references it was made sure that those states are none: that
-// the API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the
-// writer back for ever. To make sure takes a read of each object, so it is repeated after waits that grow.
+// confirmations remembers the children that record newer states of references and for which a read confirmed that no such states
+// exist: the API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would
+// hold the writer back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
 type confirmations struct {
 	backoff *backoff[cache.ObjectName]
 	// confirmed has what doubts returned.
@@ -36,8 +36,8 @@ func (c *confirmations) forget(server cache.ObjectName) {
 	c.backoff.forget(server)
 }
 
-// doubts names the children that tell of newer states of references than this pass knows, each with all that a writer of it would
-// change, and which references those are.
+// doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
+// change, and those references.
 func doubts(v *view) (text string, children []apply.ObjectRef, references []string) {
 	var found []string
 	for ref, live := range v.existing() {
@@ -56,7 +56,7 @@ func doubts(v *view) (text string, children []apply.ObjectRef, references []stri
 	return strings.Join(append(found, v.references.String()), " "), children, slices.Compact(references)
 }
 
-// confirmReferences finds the children whose references tell of states that there have never been.
+// confirmReferences finds the children that record states of references that never existed.
 func (p *pass) confirmReferences(ctx context.Context) {
 	text, children, references := doubts(p.view)
 	if text == "" {

@@ -42,7 +42,7 @@ const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = apply.LongestWait
 	// catchUpCheck is when to look again whether the cache shows our own last write. The event that brings
-	// it wakes the key as well; this is for the case that the two are told in another order.
+	// it wakes the key as well; this is for the case that the two arrive in another order.
 	catchUpCheck = time.Second
 	// drainTimeout is how long a pass that has begun may take once the controller is asked to end. It is shorter
 	// than the grace that Kubernetes gives a pod by default.
@@ -60,7 +60,7 @@ type Config struct {
 	Dynamic dynamic.Interface
 	// Recorder takes events; nil drops them.
 	Recorder events.EventRecorder
-	// Observer is told of every write; nil for none.
+	// Observer receives every write; nil for none.
 	Observer apply.Observer
 	// Tracer gets a span for every look at an MCPServer, with a child for every request; nil for none.
 	Tracer trace.TracerProvider
@@ -75,7 +75,7 @@ type Config struct {
 	Workers int
 	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
 	Resync time.Duration
-	// Takeover says what becomes of MCPServers that ToolHive has made; TakeoverAuto when empty.
+	// Takeover says whether and how Freehold takes over MCPServers of ToolHive; TakeoverAuto when empty.
 	Takeover TakeoverMode
 	// ConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of what they refer to;
 	// DefaultConfigRolloutsAtOnce when 0.
@@ -84,7 +84,7 @@ type Config struct {
 	TakeoversAtOnce int
 	// Configs says which operator writes the status and the finalizer of what MCPServers refer to; ConfigsAuto when empty.
 	Configs ConfigsMode
-	// Clock tells the time of condition changes; the real one when nil.
+	// Clock gives the time of condition changes; the real one when nil.
 	Clock clock.PassiveClock
 }
 
@@ -113,7 +113,7 @@ type Controller struct {
 	rests          *rests
 	hidden         *hidden
 	confirmations  *confirmations
-	// configNames are the ConfigMaps whose names tell their content.
+	// configNames are the ConfigMaps whose names contain a hash of their content.
 	configNames *configNames
 	keeper      *configKeeper
 }
@@ -200,8 +200,8 @@ func (c *Controller) Queues() []Queue {
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
 func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
 
-// Run watches and works until the context ends, and returns when everything that it started has ended. The
-// error tells why it could not start. A controller runs once.
+// Run watches and reconciles until the context ends, and returns when everything that it started has ended. The error
+// says why it could not start. A controller runs once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)

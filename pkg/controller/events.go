@@ -24,13 +24,13 @@ const rememberedNews = 4096
 // drops the event then.
 const maxNote = 1024
 
-// newsRecorder makes the same news about an MCPServer one event, a series, and other news another one.
+// newsRecorder records the same news about an MCPServer as one event, a series, and other news as another one.
 //
 // To the recorders of client-go two events are the same when they are alike but for their notes, and regard the same
-// version of an object. But what is told is written into the status first, so that the next news always come with another
-// version: the same ones would be a new event each time. And without a version, other news for the same reason, such as a
-// conflict about another field, would be counted as the first ones and not be told. So news are told to regard the version
-// at which they were told first.
+// version of an object. But the status is written before the event, so the next news always come with another version: the
+// same ones would be a new event each time. And without a version, other news for the same reason, such as a conflict
+// about another field, would be counted as the first ones and not be recorded. So news always regard the version at which
+// they were recorded first.
 type newsRecorder struct {
 	events.EventRecorder
 	versions *lru.Cache
@@ -40,11 +40,11 @@ func newNewsRecorder(to events.EventRecorder) newsRecorder {
 	return newsRecorder{to, lru.New(rememberedNews)}
 }
 
-// Eventf implements events.EventRecorder. What is regarded is an MCPServer, unless it tells its kind.
+// Eventf implements events.EventRecorder. An object without a kind is taken for an MCPServer.
 func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	server, err := meta.Accessor(regarding)
 	if err != nil {
-		return // not an object: nothing that could be told of
+		return // not an object: there is nothing to report about
 	}
 	text := printable.Text(fmt.Sprintf(note, args...))
 	if len(text) > maxNote {

@@ -23,11 +23,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// end finalizes an MCPServer, and tells what is in the way, as nothing else does: the status stays as it was.
+// end finalizes an MCPServer, and records an event about what is in the way, which nothing else reports: the status stays as it was.
 func (p *pass) end(ctx context.Context) {
 	p.finalize(ctx)
 	if !p.answered {
-		return // It was told when it came about.
+		return // It was recorded when it began.
 	}
 	found, delays := refusals(p.view, p.refused)
 	for _, f := range append(found, delays...) {
@@ -84,7 +84,7 @@ func (p *pass) finalize(ctx context.Context) {
 type deletion struct {
 	// doomed are the children that are ours to delete, in order, and left are those that stay behind.
 	doomed, left []apply.ObjectRef
-	// proves tells that the first of doomed has its reference, so that its deletion is the proof that none was to stay.
+	// proves is set when the first of doomed has its reference, so that its deletion proves that none was to stay.
 	proves bool
 	// orphaned reports that the garbage collector was asked to leave the children behind.
 	orphaned bool
@@ -97,15 +97,15 @@ type deletion struct {
 // decideDeletion decides which children without a reference to their MCPServer, which is being deleted, are deleted.
 //
 // If the children were asked to stay behind, the garbage collector takes the reference from each of them, and when it
-// is done it removes the sign that it was asked to. Neither leaves a trace, in managedFields or elsewhere: whoever takes the
-// references away by hand leaves the same objects. So children none of which has a reference are left alone: to keep
-// what was not meant to stay does less harm than the reverse. And since a cache may be behind the garbage collector,
-// one of those that have a reference goes first. It would be deleted anyway, and if its reference is gone in truth, its
-// resourceVersion is another one and the delete is refused. That is proved once: where the deletion of another one is refused
-// then, it is tried again by itself, however often that takes.
+// is done it removes the sign that it was asked to. Neither leaves a trace, in managedFields or elsewhere: a user who removes
+// the references by hand leaves the same objects. So children none of which has a reference are left alone: to keep what was
+// not meant to stay does less harm than the reverse. And since a cache may be behind the garbage collector, one of those that
+// have a reference goes first. It would be deleted anyway, and if its reference is in fact gone, its resourceVersion is
+// another one and the delete is refused. That is proved once: if the deletion of another child is refused after that, it
+// alone is tried again, as often as that takes.
 //
 // A child that a predecessor of the same name has left behind, and that was never written for this one, stays in any case:
-// that it was to stay may have been asked for then.
+// the user may have asked then for it to stay.
 func decideDeletion(v *view, proved bool) deletion {
 	orphans := slices.Contains(v.server.Finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(v.server.Finalizers, metav1.FinalizerDeleteDependents)
@@ -155,8 +155,8 @@ const actionDelete = "Delete"
 // takes 1024 in all.
 const maxLeftBehind = 600
 
-// leftBehind tells which children outlive the MCPServer, as many as an event has room for, and how to delete them. The command
-// deletes all of them.
+// leftBehind returns an event that lists the children that outlive the MCPServer, as many as it has room for, and the command
+// that deletes all of them.
 func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.Event, command string) {
 	names := make([]string, 0, len(left))
 	for _, ref := range left {
@@ -178,7 +178,7 @@ func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.E
 	}, deleting(names)
 }
 
-// neverAttached tells whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
+// neverAttached reports whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
 func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
 	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return ref.Kind == managers.StatefulSet && !written

@@ -34,7 +34,7 @@ func findings(problems []render.Problem, conditionStatus metav1.ConditionStatus)
 	return found
 }
 
-// notices are conditions that tell of something that works, but otherwise than it was written.
+// notices returns conditions about something that works, but otherwise than the spec says.
 func notices(problems []render.Problem) []status.Finding {
 	return findings(problems, metav1.ConditionTrue)
 }
@@ -53,7 +53,7 @@ var refusalReasons = map[apply.Class]string{
 }
 
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
-// One that has only just come about is left to logs and metrics.
+// One that has only just begun is left to logs and metrics.
 func refusals(v *view, refused []error) (found, delays []status.Finding) {
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
@@ -81,9 +81,9 @@ func refusals(v *view, refused []error) (found, delays []status.Finding) {
 	return found, delays
 }
 
-// delayed tells of a write that is held back by what passes by itself as a rule, and what to look at when it does not. The
-// text stays the same while it is the same that is in the way: what API servers and networks say differs from one attempt
-// to the next, and each difference would be a write of the status.
+// delayed describes a write that is held back by something that passes by itself as a rule, and says what to look at when
+// it does not. The text stays the same while the obstacle is the same: the messages of API servers and networks differ
+// from one attempt to the next, and each difference would be a write of the status.
 func delayed(refusal *apply.Refusal) string {
 	switch refusal.Class {
 	case apply.ClassMoved:
@@ -123,8 +123,8 @@ func shortAnswer(refusal *apply.Refusal) string {
 // selectorBytes are how long the selectors in a command may be, in bytes, from the best to the last resort.
 var selectorBytes = []int{256, 128, 64, 1}
 
-// describe tells a conflict in one line: the first contested field, who holds it, and the ways out. However many fields
-// are contested, and whatever they are called, the commands are whole and settle all of them.
+// describe puts a conflict into one line: the first contested field, its owners, and the ways out. However many fields
+// are contested, and whatever they are called, the commands are complete and settle all of them.
 func describe(v *view, c *apply.ConflictError) (message string) {
 	for _, bytes := range selectorBytes {
 		message = describeWithin(v, c, bytes)
@@ -179,7 +179,7 @@ func yieldable(c *apply.ConflictError) bool {
 	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldablePath(c.Object, f.Path) })
 }
 
-// holderOf names who holds a field. Who writes under one of Freehold's own names is told from Freehold by the operation.
+// holderOf names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.
 func holderOf(owner ownership.Owner) string {
 	if managers.ClassOf(owner.Manager, "") != managers.ClassFreehold {
 		return "field manager " + owner.String()
@@ -243,10 +243,10 @@ func annotate(v *view, annotation string, fields []string) string {
 	return write
 }
 
-// maxSource is how much of a source that somebody else wrote is told of, in characters.
+// maxSource is how much is quoted of a source that another field manager wrote, in characters.
 const maxSource = 64
 
-// claimEvents tell of fields that changed hands. Each time is news: it was asked for, or something has gone wrong.
+// claimEvents returns events about fields whose owner changed. Each change is news: it was asked for, or something has gone wrong.
 func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
@@ -269,22 +269,22 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 		event := status.Event{Type: corev1.EventTypeNormal, Action: "Apply"}
 		switch change.Cause {
 		case apply.CauseUnset:
-			continue // Part of a change that was asked for, of fields that were nobody's.
+			continue // Part of a change that was asked for, of fields that had no owner.
 		case apply.CauseTaken:
 			if !v.resolution.begun {
-				continue // Nobody asked: a number of replicas is held at one, which StdioReplicaCapped tells, once.
+				continue // No user asked for it: a number of replicas is held at one, which StdioReplicaCapped reports, once.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
 			event.Note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
 		case apply.CauseInherited:
 			if !v.resolution.takesFrom(out.Object, first.From) {
-				continue // A takeover, of which the condition TakenOver tells.
+				continue // A takeover, which the condition TakenOver reports.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
 			event.Note = fmt.Sprintf("%s took all of %s from field manager %s", out.Writer, out.Object, first.From)
 		case apply.CauseYielded:
 			if out.Writer == managers.Status {
-				continue // Another manager holds it, which FieldsOwned tells.
+				continue // Another manager owns it, which FieldsOwned reports.
 			}
 			event.Reason = v1beta1.EventReasonFieldsReleased
 			event.Note = fmt.Sprintf("%s gave up %s of %s; the value stays, and any field manager may set it", out.Writer, what, out.Object)

@@ -20,10 +20,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// hidden remembers the objects that have the name of a child and that no informer shows, for want of the label that it
-// selects by: what stands in a child's way, what ToolHive has made without labels, and a child that has lost its label. At
+// hidden remembers the objects that have the name of a child and that no informer shows, because they lack the label that it
+// selects by: an object in a child's way, one that ToolHive has made without labels, and a child that has lost its label. At
 // takeover and deletion Freehold looks for such objects; otherwise it finds one when the creation of the child is refused. No
-// event tells what becomes of it, so it is read again after waits that grow, until an informer shows it or it is gone.
+// event reports its changes, so it is read again after waits that grow, until an informer shows it or it is gone.
 type hidden struct {
 	waits *backoff[apply.ObjectRef]
 
@@ -190,7 +190,7 @@ func (c *Controller) revealAll(ctx context.Context, v *view) (unread apply.Objec
 			c.hidden.noteAbsent(ref, v.server.UID)
 		default:
 			if v.children[ref] = found; !slices.Contains(v.refs, ref) {
-				v.refs = append(v.refs, ref) // A ConfigMap, whose name tells its content.
+				v.refs = append(v.refs, ref) // A ConfigMap, whose name contains a hash of its content.
 			}
 		}
 	}

@@ -51,7 +51,7 @@ type configKeeper struct {
 	mu sync.Mutex
 	// kept says of each object that was looked at who writes its status and finalizer.
 	kept map[configKey]ConfigOwner
-	// told is the conflict about each object of which an event has told.
+	// told is the conflict about each object that was last recorded as an event.
 	told map[configKey]string
 }
 
@@ -145,14 +145,14 @@ type configPass struct {
 	scope *scope
 	// live is the object as it was seen, or as the last write has left it.
 	live metav1.Object
-	// inherit tells that ToolHive's claims pass to us.
+	// inherit is set when ToolHive's claims pass to us.
 	inherit bool
 	// again is when to look again; 0 for when there is an event.
 	again time.Duration
 }
 
-// sync brings one object in line. The error tells that this could not be found out; again is when to look again, 0 for when
-// there is an event.
+// sync reconciles one object. It returns an error when it could not find out the object's state; again is when to look
+// again, 0 for when there is an event.
 func (k *configKeeper) sync(ctx, watching context.Context, key configKey) (again time.Duration, err error) {
 	p := &configPass{configKeeper: k, row: managers.ConfigOf(v1beta1.Kind(key.kind)), key: key, scope: k.caches.scope(key.Namespace)}
 	p.ref = childRef(p.row.GroupKind(), key.Namespace, key.Name)
@@ -261,7 +261,7 @@ func (p *configPass) report(ctx context.Context, users []string) {
 	aside := p.setAside(ctx, manager, req)
 	if aside.Conflict != nil {
 		req.Config, _, _ = p.statusIntent(users, p.describe(aside.Conflict))
-		aside = p.setAside(ctx, manager, req) // What tells of it may be contested itself.
+		aside = p.setAside(ctx, manager, req) // The condition that reports it may be contested itself.
 	}
 	req.Aside = aside
 	before := conditionsOf(p.live)
@@ -275,7 +275,7 @@ func (p *configPass) report(ctx context.Context, users []string) {
 	}
 }
 
-// hold writes nothing, and tells what is contested.
+// hold writes nothing, and reports what is contested.
 func (p *configPass) hold(ctx context.Context) {
 	intent, manager, known := p.statusIntent(nil, "")
 	if !known {

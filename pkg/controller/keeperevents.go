@@ -22,7 +22,7 @@ const (
 	actionApplyConfig    = "Apply"
 )
 
-// newsOfConfig tells what has become of an object's conditions, each time once.
+// newsOfConfig returns events about what has changed in an object's conditions, each once.
 func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
 	began := func(conditionType string, is metav1.ConditionStatus) *metav1.Condition {
 		now, was := meta.FindStatusCondition(after, conditionType), meta.FindStatusCondition(before, conditionType)
@@ -55,7 +55,7 @@ func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
 	return news
 }
 
-// tellConflict records an event about a conflict unless it was told before; nil ends it.
+// tellConflict records an event about a conflict unless it was recorded before; nil ends it.
 func (p *configPass) tellConflict(conflict *apply.ConflictError) {
 	text := ""
 	if conflict != nil {

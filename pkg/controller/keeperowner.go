@@ -52,9 +52,9 @@ const configGrace = time.Minute
 // ownerDecision says who writes an object's status and finalizer.
 type ownerDecision struct {
 	owner ConfigOwner
-	// inherits tells that Freehold takes over what ToolHive's managers hold.
+	// inherits is set when Freehold takes over what ToolHive's managers own.
 	inherits bool
-	// contested tells that ToolHive's managers hold a part of what was Freehold's: neither writes after the other.
+	// contested is set when ToolHive's managers own a part of what was Freehold's: neither writes after the other.
 	contested bool
 	// wait is when another decision may be due without an event; 0 for never.
 	wait time.Duration

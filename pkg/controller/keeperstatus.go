@@ -198,7 +198,7 @@ func groupStatusConfig(live metav1.Object, of members, contested string, now tim
 	}
 	config := toolhivev1beta1ac.MCPGroupStatus().WithPhase(v1beta1.MCPGroupPhaseReady).WithObservedGeneration(live.GetGeneration()).
 		WithConditions(status.ConditionConfigs(conditions)...)
-	// What is zero is left out: the API cannot tell it from absent.
+	// Zero values are left out: the API treats them as absent.
 	if n := len(of.servers); n > 0 {
 		config.WithServers(of.servers...).WithServerCount(int32(n))
 	}

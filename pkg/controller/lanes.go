@@ -23,7 +23,7 @@ const (
 	queueConfigs = "config"
 )
 
-// Queue is what a workqueue tells of itself.
+// Queue is what a workqueue reports about itself.
 type Queue struct {
 	// Name is that of the queue in client-go's metrics of workqueues.
 	Name string

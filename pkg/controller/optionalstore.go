@@ -13,7 +13,7 @@ import (
 )
 
 // optionalStore is a cache of a kind that clusters need not serve, nor let the operator list. So nothing waits for it that has no
-// use for it, and it tells why it does not fill. As long as the kind is not served it is not listed.
+// use for it, and it reports why it does not fill. As long as the kind is not served it is not listed.
 type optionalStore struct {
 	cache.SharedIndexInformer
 	definition *definition

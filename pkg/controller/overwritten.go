@@ -54,7 +54,7 @@ func (o *overwritten) forget(key cache.ObjectName) {
 	o.written.Delete(key)
 }
 
-// fingerprint tells apart what is ours of a status, whenever its conditions changed: they change each time one overwrites the other.
+// fingerprint identifies our part of a status, without the times at which its conditions changed: they change with each overwrite.
 func (o *overwritten) fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServerStatus) uint64 {
 	config := status.Intent(server, of)
 	owned := v1beta1.OwnedConditions()

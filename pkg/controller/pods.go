@@ -253,7 +253,7 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 			return err
 		}
 	}
-	// The counts in a ReplicaSet's status change with each of its pods, whose own events tell as much.
+	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
 	_, err := s.replicaSetStore.AddEventHandler(onNews(replicaSet.sameExceptVersion, func(obj any) {
 		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
 			wake(set.server())

@@ -57,7 +57,7 @@ func (o *proxyRecovery) forget(key cache.ObjectName) {
 	delete(o.failed, key)
 }
 
-// recovery is what becomes of proxies that failed for want of a backend.
+// recovery is what to do about proxies that failed for want of a backend.
 type recovery struct {
 	// failed are those that have not had a new start yet.
 	failed map[types.UID]failure
@@ -92,7 +92,7 @@ func recoverProxies(v *view, before map[types.UID]failure) (r recovery) {
 	return r
 }
 
-// waitsForRestart tells whether the runner's container waits out a back-off.
+// waitsForRestart reports whether the runner's container waits out a back-off.
 func waitsForRestart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.Name == render.ProxyContainer && c.State.Waiting != nil && c.State.Waiting.Reason == v1beta1.ReasonCrashLoopBackOff

@@ -43,8 +43,8 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 		case in.isAhead(live) && !slices.Contains(in.forged, ref):
 			// An operator that knows a later generation has made it: its templates name it, or will.
 		case ref.Kind == managers.ConfigMap && len(in.result.Held) > 0:
-			// Without a reference that cannot be used nobody knows what the proxy will read. An operator that has seen it already
-			// may have made this.
+			// While a reference cannot be used, what the proxy will read is unknown. An operator that has seen it already may
+			// have made this.
 		case in.intruded && takeover.Held(live, ""):
 			// ToolHive's operator runs, and would make it again.
 		default:

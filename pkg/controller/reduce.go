@@ -24,7 +24,7 @@ import (
 )
 
 // child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
-// it, whose it is, and, of a workload, what rollouts and pruning are told from. The object itself is read from the API
+// it, its owner, and, for a workload, what rollouts and pruning depend on. The object itself is read from the API
 // server where ownership is edited or explained. A cache holds it as kept.
 type child struct {
 	apply.State
@@ -97,7 +97,7 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// The labels and annotations that are kept: those that tell whose an object is.
+// The labels and annotations that are kept: those that identify an object's owner.
 var (
 	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer, v1beta1.LabelToolHive, v1beta1.LabelComponent}
 	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource}

@@ -37,7 +37,7 @@ type scaled struct {
 	// caps reports that the request sets a number back that was set from outside, and wait is for how long that is put off.
 	caps bool
 	wait time.Duration
-	// told is what the request, once it is made, or the wait for it gives to tell.
+	// told is what to report about the request, once it is made, or about the wait for it.
 	told []status.Finding
 }
 
@@ -49,7 +49,7 @@ func (in *scaling) decide() scaled {
 		return scaled{} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
 	if !in.isOwned(ref, live) {
-		return scaled{} // Its main writer has told so.
+		return scaled{} // Its main writer has reported that.
 	}
 	number := replicasOf(live)
 	owner := ownersOfReplicas(live, in.workload.Replicas)
@@ -66,7 +66,7 @@ func (in *scaling) decide() scaled {
 		return scaled{wait: in.wait, told: told}
 	}
 	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
-		told = nil // An earlier pass took the number, told from whom, and was too late to set it back.
+		told = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
 	return scaled{request: request, caps: true, told: told}
@@ -104,7 +104,7 @@ func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 	return found
 }
 
-// capping tells of a number of replicas that was set from outside and does not stay.
+// capping returns the finding about a number of replicas that another field manager set and that does not stay.
 func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) status.Finding {
 	who := "somebody"
 	if len(by) > 0 {
@@ -117,8 +117,8 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 	}
 }
 
-// cappings are the findings about numbers of replicas that were set from outside. One that was told before is told
-// until the MCPServer changes: a scaler that tries again and again is one piece of news.
+// cappings returns the findings about numbers of replicas that other field managers set. One that was reported before
+// stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
 func cappings(server *v1beta1.MCPServer, capped []status.Finding) []status.Finding {
 	before := toldCapping(server)
 	if len(capped) > 0 || before == nil {
@@ -127,7 +127,7 @@ func cappings(server *v1beta1.MCPServer, capped []status.Finding) []status.Findi
 	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
 }
 
-// toldCapping is what was told of the MCPServer as it is now; nil for nothing.
+// toldCapping returns what was reported about the MCPServer as it is now; nil for nothing.
 func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
 	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation {
@@ -137,7 +137,7 @@ func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
 }
 
 const (
-	// minCapWait and maxCapWait bound how often a number of replicas that somebody keeps setting is set back.
+	// minCapWait and maxCapWait bound how often a number of replicas that another field manager keeps setting is set back.
 	minCapWait = time.Second
 	maxCapWait = 5 * time.Minute
 )

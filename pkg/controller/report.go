@@ -24,8 +24,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// compose computes the status. What others hold of it at other values is told in FieldsOwned; where that is held as well,
-// in Stalled.
+// compose computes the status. Fields of it that others own at other values are reported in FieldsOwned; where that is
+// owned as well, in Stalled.
 func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) v1beta1.MCPServerStatus {
 	next := status.Compute(o, now)
 	conflict := setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
@@ -38,7 +38,7 @@ func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observ
 	}
 	o.Contested = []status.Finding{finding}
 	next = status.Compute(o, now)
-	// Now that it tells of them, it may be in conflict itself.
+	// Now that it reports them, it may be in conflict itself.
 	conflict = setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
 		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.view, conflict)

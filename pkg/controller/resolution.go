@@ -31,7 +31,7 @@ type resolution struct {
 	done func(object apply.ObjectRef, path string) bool
 
 	yield *request.Request
-	// yields tells, for each of its entries, whether it stands for a field that Freehold would set.
+	// yields says, for each of its entries, whether it stands for a field that Freehold would set.
 	yields []bool
 }
 
@@ -80,8 +80,8 @@ func (r *resolution) note(out apply.Outcome) {
 	out.Left.Iterate(func(path fieldpath.Path) { fields.Each(path, func(entry int) { r.yields[entry] = true }) })
 }
 
-// findings are the conditions about the requests. complete tells that every object was there and could be looked at;
-// until then what was told before still stands. contested are the conflicts that this pass has found, and unanswered tells
+// findings returns the conditions about the requests. complete means that every object was there and could be looked at;
+// until then the earlier report still stands. contested are the conflicts that this pass has found, and unanswered means
 // that a write lost a race or got no answer.
 func (r *resolution) findings(complete bool, contested []*apply.ConflictError, unanswered bool) []status.Finding {
 	return append(r.aboutTaking(contested, unanswered), r.aboutYielding(complete)...)
@@ -111,7 +111,7 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 	return []status.Finding{f}
 }
 
-// answered reports whether it was told before that all was taken.
+// answered reports whether an earlier status says that all was taken.
 func (r *resolution) answered(answer string) bool {
 	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
 	return before != nil && before.Status != metav1.ConditionUnknown && strings.HasPrefix(before.Message, answer)
@@ -126,7 +126,7 @@ func (r *resolution) standing(conflict *apply.ConflictError) bool {
 	})
 }
 
-// withProblems makes a finding tell of entries that are not followed.
+// withProblems adds to a finding the entries that are not followed.
 func withProblems(f status.Finding, asked *request.Request) status.Finding {
 	if len(asked.Malformed) > 0 {
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonMalformed

@@ -22,9 +22,9 @@ func podRef(pod *corev1.Pod) apply.ObjectRef { return childRef(podKind, pod.Name
 // immediateRestart returns the proxy's pods for which the author of the MCPServer does not want to wait, or how long it is
 // until they go.
 //
-// The Deployment bears the request on its pod template, so that its rollout is the restart, and a pod tells by the same
-// annotation whether it is one of the new ones. Of the others those go that are older than the request. The ReplicaSet
-// may replace them before the rollout takes its pods away; what it makes is younger, and is left to the rollout.
+// The Deployment has the request on its pod template, so its rollout is the restart, and the same annotation on a pod
+// shows whether it is one of the new ones. Of the others, those older than the request are deleted. The ReplicaSet may
+// replace them before the rollout takes its pods away; its new pods are younger, and are left to the rollout.
 func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
 	at, written, asked := render.ImmediateRestart(v.server)
 	if !asked {
@@ -35,7 +35,7 @@ func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
 	}
 	deployment := v.deployment()
 	if deployment == nil || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
-		return nil, 0 // It does not bear the request yet, or somebody else decides over it.
+		return nil, 0 // It does not have the request yet, or another field manager owns it.
 	}
 	for _, pod := range v.proxyPods() {
 		if supersededBy(pod, written) && pod.CreationTimestamp.Time.Before(at) {

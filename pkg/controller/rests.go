@@ -33,7 +33,7 @@ type rest struct {
 	result render.Result
 }
 
-// observation is what there is to tell of the MCPServer.
+// observation returns what to report about the MCPServer.
 func (r *rest) observation(server *v1beta1.MCPServer) status.Observation {
 	return observed(server, &r.result, nil)
 }
@@ -62,8 +62,8 @@ func (r *rests) forget(key cache.ObjectName) {
 
 var situationSeed = maphash.MakeSeed()
 
-// situationOf identifies what children are rendered from and how they are, as far as that decides over writes to them. What
-// tells only how far pods have come makes no difference. Comparable within one process.
+// situationOf identifies what children are rendered from and how they are, as far as that decides over writes to them. The
+// progress of pods makes no difference. Comparable within one process.
 func situationOf(v *view, input render.Input) uint64 {
 	var h maphash.Hash
 	h.SetSeed(situationSeed)
@@ -94,9 +94,9 @@ func situationOf(v *view, input render.Input) uint64 {
 	return h.Sum64()
 }
 
-// restsOn reports whether a pass has left nothing to do about the children, and nothing that the same situation does not tell: it
-// neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It may wait for the
-// backend to begin with the proxy, but not if an answer has told it meanwhile that the backend is ready.
+// restsOn reports whether a pass has left nothing to do about the children, and nothing that does not follow from the same
+// situation: it neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It
+// may wait for the backend to begin with the proxy, but not if an answer has shown meanwhile that the backend is ready.
 func (p *pass) restsOn(result *render.Result) bool {
 	unwanted := (&pruning{view: p.view, result: result}).unwanted()
 	_, _, restarts := render.ImmediateRestart(p.server)

@@ -58,7 +58,7 @@ func followRollouts(v *view) (r rolledOut) {
 func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
 	switch {
 	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:
-		return true, 0 // That is to be told whatever becomes of the pods, and another pass may not know it.
+		return true, 0 // That is reported whatever happens to the pods, and another pass may not know it.
 	case len(o.Delays) > 0:
 		return true, 0
 	case slices.ContainsFunc(refused, isMomentary):
@@ -87,13 +87,13 @@ func (p *pass) evict(ctx context.Context, pod *corev1.Pod) apply.Outcome {
 	return out
 }
 
-// isNews tells whether the user is to be told of a refusal by now.
+// isNews reports whether a refusal is to be reported to the user by now.
 func isNews(err error) bool {
 	refusal, ok := errors.AsType[*apply.Refusal](err)
 	return ok && refusal.News()
 }
 
-// isUnanswered tells whether a refusal says nothing about what was asked for: another answer may come without any change.
+// isUnanswered reports whether a refusal says nothing about what was asked for: another answer may come without any change.
 func isUnanswered(err error) bool {
 	switch apply.ClassOf(err) {
 	case apply.ClassMoved, apply.ClassTransient, apply.ClassForbidden:
@@ -102,7 +102,7 @@ func isUnanswered(err error) bool {
 	return false
 }
 
-// observeRefusals adds to an observation what was refused, and what follows from it for the pods and for what is told of them.
+// observeRefusals adds to an observation what was refused, and what follows from it for the pods and for the report about them.
 func observeRefusals(v *view, refused []error, observation *status.Observation) {
 	observation.Refusals, observation.Delays = refusals(v, refused)
 	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.server, err) })
@@ -115,19 +115,19 @@ func observeRefusals(v *view, refused []error, observation *status.Observation) 
 	}
 }
 
-// isMomentary tells whether a refusal should be over when the write is made again, which is at once.
+// isMomentary reports whether a refusal should be over when the write is made again, which is at once.
 func isMomentary(err error) bool {
 	class := apply.ClassOf(err)
 	return !isNews(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
 }
 
-// isDue tells whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
-// MCPServer of which the status tells already.
+// isDue reports whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
+// MCPServer that the status reports already.
 func isDue(server *v1beta1.MCPServer, err error) bool {
 	return isNews(err) || server.Status.ObservedGeneration != server.Generation
 }
 
-// concernsPods tells whether pods are not as they should be because of a refusal.
+// concernsPods reports whether pods are not as they should be because of a refusal.
 func concernsPods(server *v1beta1.MCPServer, err error) bool {
 	var refusal *apply.Refusal
 	if !errors.As(err, &refusal) || refusal.Object.Kind != managers.Deployment && refusal.Object.Kind != managers.StatefulSet {

@@ -37,14 +37,14 @@ type Rollout struct {
 	rollout.State
 }
 
-// rolloutTracker remembers how each pass saw the workloads. Metrics tell of them, and are read far more often than this
+// rolloutTracker remembers how each pass saw the workloads. Metrics report them, and are read far more often than this
 // changes, so the caches are not searched for it.
 type rolloutTracker struct {
 	mu sync.Mutex
 	// onDelete are the StatefulSets with the update strategy OnDelete.
 	onDelete map[cache.ObjectName]types.NamespacedName
 	states   map[cache.ObjectName]tierStates
-	// unobserved tells since when a workload has had a change that its controller has not looked at.
+	// unobserved has the time since which a workload has had a change that its controller has not looked at.
 	unobserved map[cache.ObjectName]time.Time
 }
 

@@ -63,7 +63,8 @@ func (c *caches) isSelected(obj any) bool {
 // errMovedAway keeps a request from being sent.
 var errMovedAway = errors.New("the labels of the MCPServer have changed, and this operator does not select it any more")
 
-// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate asks nobody.
+// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate always holds,
+// without a check.
 type mandate struct {
 	// ask returns an error unless it is; nil where there is nothing to ask.
 	ask func(ctx context.Context) error

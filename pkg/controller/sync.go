@@ -45,21 +45,21 @@ type pass struct {
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
 	// seen.
 	forged []apply.ObjectRef
-	// confirmed are the children whose references tell of states that there have never been.
+	// confirmed are the children that record states of references that never existed.
 	confirmed []apply.ObjectRef
-	// blocked tells that the finalizer is refused, so that no child is written.
+	// blocked is set when the finalizer is refused, so that no child is written.
 	blocked bool
 
 	// refused are the writes that were not made or not accepted.
 	refused []error
-	// answered tells that one of them is new, and not what a write met with before.
+	// answered is set when one of them is new, and not what a write met with before.
 	answered bool
 	// unwritten are the objects of intents that were refused, or held back because of such a one, which held counts.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
 	// queued is what the proxy waits for, if it waits for its turn to be replaced.
 	queued *turnWait
-	// made tells that an object was made, or is still to be made.
+	// made is set when an object was made, or is still to be made.
 	made bool
 	// capped are numbers of replicas that were set from outside and do not stay.
 	capped []status.Finding
@@ -101,7 +101,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	traceEnd(ctx, p.takeover.outcome(), p.refused...)
 	if p.wake > 0 {
-		// A wake-up that comes sooner takes its place; whoever is then looked at asks for what is left of the wait.
+		// A wake-up that comes sooner takes its place; that pass asks for what is left of the wait.
 		c.queue.AddAfter(key, p.wake)
 	}
 	return p.retry
@@ -126,8 +126,8 @@ func (p *pass) reconcile(ctx context.Context) {
 	}
 }
 
-// bringAbout makes the children what the input asks for, unless they are known to be so. What it returns is what there is to tell
-// of that; ok is false when nothing can be said.
+// bringAbout renders the input and writes the children, unless they are known to be up to date. It returns what to report; ok is
+// false when there is nothing.
 func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation status.Observation, ok bool) {
 	if !p.blocked && p.takeover.isIdle() {
 		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
@@ -154,7 +154,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	return observation, true
 }
 
-// carryOut brings the children in line with what was rendered. What it returns is what there is to tell of that.
+// carryOut brings the children in line with what was rendered, and returns what to report.
 func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation status.Observation) {
 	p.takeover.replicas, p.takeover.unrendered = writersOfReplicas(result.Intents), len(result.Held) > 0
 	p.references = writers.References(inventory.Proxy, result.References)
@@ -189,7 +189,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	return observation
 }
 
-// observed is what there is to tell of what was rendered.
+// observed returns what to report about what was rendered.
 func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
 	return status.Observation{
 		Notices: slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse), cappings(server, capped)),
@@ -218,7 +218,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {
 		out := p.evict(ctx, rollouts.next)
-		p.wake = sooner(p.wake, out.RetryAfter) // A budget will allow it some time, and a pod that is said to be gone may be there; nothing tells.
+		p.wake = sooner(p.wake, out.RetryAfter) // A budget will allow it later; a pod said to be gone may be there. No event reports it.
 		if detail, budget := apply.BudgetInTheWay(out.Err); budget {
 			rollouts.backend = heldByBudget(rollouts.backend, rollouts.next, detail)
 		} else if out.Err != nil {
@@ -255,7 +255,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	}
 }
 
-// namespaceEnds tells whether a write was refused because its namespace is being deleted.
+// namespaceEnds reports whether a write was refused because its namespace is being deleted.
 func namespaceEnds(refusal error) bool {
 	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// TakeoverMode says what becomes of MCPServers that ToolHive has made.
+// TakeoverMode says whether and how Freehold takes over MCPServers of ToolHive.
 type TakeoverMode string
 
 const (
@@ -49,15 +49,15 @@ type takingOver struct {
 	// writers returns all of ours.
 	writers func() []fieldmanager.Writer
 
-	// untaken is how many objects were still ToolHive's when the pass began, and begun tells that something was taken before.
+	// untaken is how many objects were still ToolHive's when the pass began, and begun is set when something was taken before.
 	untaken int
 	begun   bool
-	// intruded tells that ToolHive writes to a child that was taken over.
+	// intruded is set when ToolHive writes to a child that was taken over.
 	intruded bool
 
-	// underWay tells that the pass goes on with a takeover, queued that it waits for its turn instead.
+	// underWay is set when the pass goes on with a takeover, queued when it waits for its turn instead.
 	underWay, queued bool
-	// unrendered tells that the spec has become one that nothing can be rendered from.
+	// unrendered is set when the spec has become one that nothing can be rendered from.
 	unrendered bool
 	// replicas are the writers of replicas that have a number to write.
 	replicas []string
@@ -65,7 +65,7 @@ type takingOver struct {
 	waiting []string
 	// inherited is how many objects were taken in this pass.
 	inherited int
-	// reporting tells that the status is being written.
+	// reporting is set while the status is written.
 	reporting bool
 }
 
@@ -101,7 +101,7 @@ func (v *view) countUntaken() (untaken int) {
 	return untaken
 }
 
-// waitsFor says what has to come about before an object of ToolHive's is taken; it is empty when nothing has. See
+// waitsFor says what must happen before an object of ToolHive is taken over; it is empty when nothing must. See
 // takeover.MomentOf for the order.
 func waitsFor(v *view, ref apply.ObjectRef) string {
 	set := v.statefulSet()
@@ -109,7 +109,7 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 	if child == nil {
 		return ""
 	}
-	// The gate tells whether our runners leave a StatefulSet alone.
+	// The gate reports whether our runners leave a StatefulSet alone.
 	switch takeover.MomentOf(child, set == nil || takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))) {
 	case takeover.AfterBackend:
 		return "the backend to be taken over: its generation gate is open"
@@ -129,20 +129,20 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 	return ""
 }
 
-// backendRolls tells whether pods of the backend are being replaced. That they wait for somebody to let them be is no
-// reason to wait as well: what closes the gate is the StatefulSet's template, not its pods.
+// backendRolls reports whether pods of the backend are being replaced. Pods that wait for permission to be replaced are
+// no reason to wait as well: the StatefulSet's template closes the gate, not its pods.
 func backendRolls(v *view, set *appsv1.StatefulSet) bool {
 	state, _ := rollout.StatefulSet(set, v.backendPods(), v.driver(), v.now)
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
-// proxiesReplaced tells whether no proxy of ToolHive's is left, not even one that is on its way out.
+// proxiesReplaced reports whether no proxy of ToolHive's is left, not even one that is on its way out.
 func proxiesReplaced(v *view) bool {
 	deployment := v.deployment()
 	if deployment == nil {
 		return true
 	}
-	// Only ToolHive's pods tell their generation. What was taken over may still be as it was, if somebody contests it.
+	// Only ToolHive's pods record their generation. What was taken over may still be as it was, if another field manager contests it.
 	if _, theirs := deployment.Spec.Template.Annotations[v1beta1.AnnotationGeneration]; theirs {
 		return false
 	}
@@ -150,7 +150,7 @@ func proxiesReplaced(v *view) bool {
 	return countToolHivesProxies(v) == 0
 }
 
-// countToolHivesProxies returns how many pods of proxies were made from ToolHive's template: only that tells its generation.
+// countToolHivesProxies returns how many pods of proxies were made from ToolHive's template: only that records its generation.
 func countToolHivesProxies(v *view) (count int) {
 	for _, pods := range [][]*corev1.Pod{v.proxyPods(), v.around.unplacedProxyPods(v.key)} {
 		for _, pod := range pods {
@@ -162,7 +162,7 @@ func countToolHivesProxies(v *view) (count int) {
 	return count
 }
 
-// inherit adds to a request what the writer inherits from ToolHive. held tells that it is not its turn yet.
+// inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
 func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
 	live := t.object(ref)
@@ -204,7 +204,7 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 }
 
 // inheritServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
-// still works on the children, ours leaves it what it holds, and only adds the conditions that tell of it.
+// still works on the children, ours leaves it what it owns, and only adds the conditions that report that.
 func (t *takingOver) inheritServer(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == managers.Status {
@@ -226,8 +226,8 @@ func (t *takingOver) inheritance(ref apply.ObjectRef, from func(owner ownership.
 	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(t.writers(), ref, t.replicas...)}
 }
 
-// heldByToolHive tells which fields of a status ToolHive holds. A condition is held as a whole, whatever ToolHive has
-// changed of it.
+// heldByToolHive returns a function that reports which fields of a status ToolHive owns. A condition is owned as a
+// whole, whatever ToolHive has changed of it.
 func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 	held := &fieldpath.Set{}
 	for _, entry := range server.GetManagedFields() {
@@ -279,14 +279,14 @@ func (t *takingOver) isIdle() bool {
 	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0 && t.inherited == 0
 }
 
-// isUnfinished reports whether a takeover was begun of which the status does not tell the end: there may be more to take than
+// isUnfinished reports whether a takeover was begun whose end the status does not report: there may be more to take than
 // informers show.
 func (t *takingOver) isUnfinished() bool {
 	return t.begun && !meta.IsStatusConditionTrue(t.server.Status.Conditions, v1beta1.ConditionTakenOver) &&
 		(takeover.UnderWay(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
 }
 
-// untold tells that the status was taken over and never written since: who took it has come to its end before it could tell.
+// untold reports whether the status was taken over and never written since: the operator that took it ended before it could report it.
 func untold(server *v1beta1.MCPServer) bool {
 	return managers.Owns(server, managers.Status, "status") &&
 		meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionSpecValid) == nil

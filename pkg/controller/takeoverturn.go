@@ -71,7 +71,7 @@ func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message stri
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
 		return takesOver, "", ""
 	case mode == TakeoverOff:
-		// Nothing is told but what takes the place of something that is not true any more.
+		// The only report is one that replaces a condition that is not true any more.
 		if before := takenOver(t.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
 			return leftAlone, v1beta1.ReasonTakeoverOff, leftAsItIs + ": the operator runs with --takeover=off"
 		}
@@ -82,7 +82,7 @@ func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message stri
 	return needsTurn, "", ""
 }
 
-// askForTurn asks for a slot for an MCPServer that can be taken over. That it waits is told once, in words that stay true: others
+// askForTurn asks for a slot for an MCPServer that can be taken over. The wait is reported once, in words that stay true: others
 // come and go, and to count them anew would cost a write each time for each that waits.
 func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reason, message string) {
 	input, known := c.input(ctx, v)
@@ -136,7 +136,7 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 	return admission == goesOn || admission == takesOver
 }
 
-// slotUse is what becomes of an MCPServer's slot, or of its place among those that wait for one, at the end of a pass.
+// slotUse says what happens to an MCPServer's slot, or to its place among those that wait for one, at the end of a pass.
 type slotUse int
 
 const (

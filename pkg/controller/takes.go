@@ -26,7 +26,7 @@ import (
 
 // takes remembers what this process has taken for the present request to take of each MCPServer. The record on the
 // MCPServer is what counts; this is for a manager that claims a field again within the second, which the times in
-// managedFields do not tell apart.
+// managedFields do not show.
 type takes struct {
 	mu sync.Mutex
 	of map[cache.ObjectName]taken
@@ -36,8 +36,8 @@ type takes struct {
 type taken struct {
 	request string
 	fields  map[string]bool
-	// withdrawn tells that the request was seen to be gone, and that its record is still to go: the same asked for
-	// meanwhile is another request.
+	// withdrawn is set when the request was seen to be gone and its record is still there: the same asked for meanwhile is
+	// another request.
 	withdrawn bool
 }
 
@@ -88,9 +88,9 @@ func (t *takes) forget(key cache.ObjectName) {
 	delete(t.of, key)
 }
 
-// take carries out a request to take what the status is about, which is then written with the rest. Of another request it writes
-// down what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that
-// is withdrawn. complete tells that every object was there and could be looked at.
+// take carries out a request to take what the status is about, which is then written with the rest. Of another request it records
+// what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
+// withdrawn. complete means that every object was there and could be looked at.
 func (p *pass) take(ctx context.Context, complete bool) {
 	r, ref := p.resolution, serverRef(p.key)
 	if slices.ContainsFunc(p.object(ref).GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {

@@ -36,7 +36,7 @@ const (
 	OutcomeDone = "done"
 	// OutcomeWaiting means that the pass ended early: for the cache, for a ConfigMap, or for its turn.
 	OutcomeWaiting = "waiting"
-	// OutcomeInvalid means that the spec cannot be rendered; conditions tell why.
+	// OutcomeInvalid means that the spec cannot be rendered; conditions say why.
 	OutcomeInvalid = "invalid-spec"
 	// OutcomeDeleting means that the MCPServer is being deleted.
 	OutcomeDeleting = "deleting"
@@ -54,15 +54,15 @@ func (c *Controller) traced(ctx context.Context, key cache.ObjectName) retry {
 	return c.sync(ctx, key)
 }
 
-// traceGeneration tells the span of a pass which MCPServer it is about.
+// traceGeneration records in the span of a pass which MCPServer it is about.
 func traceGeneration(ctx context.Context, server *v1beta1.MCPServer) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(AttributeGeneration.Int64(server.Generation))
 	}
 }
 
-// traceEnd tells the span of a pass how it ended: with the outcome, or, where writes were refused, with that of the first refusal.
-// What passes by itself is told only if there is nothing else to tell.
+// traceEnd records in the span of a pass how it ended: with the outcome, or, where writes were refused, with that of the first
+// refusal. A refusal that passes by itself is recorded only if there is no other.
 func traceEnd(ctx context.Context, outcome string, refused ...error) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

@@ -92,7 +92,7 @@ func (l *turnLimiter) acquire(server cache.ObjectName) (turn turnWait, acquired 
 	}
 	if ahead < l.limit-len(q.active) {
 		q.waiting = slices.Delete(q.waiting, ahead, ahead+1)
-		// Nothing is known of it yet, and whatever is told first is further.
+		// Nothing is known of it yet, so its first progress counts as further.
 		q.active[server] = turnSlot{turnProgress{generation: -1}, l.clock.Now()}
 		return turn, true
 	}

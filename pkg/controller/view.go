@@ -179,7 +179,7 @@ func (v *view) backendProcess() string {
 	return deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
 }
 
-// driver tells who replaces the backend's pods under OnDelete.
+// driver returns what replaces the backend's pods under OnDelete.
 func (v *view) driver() rollout.Driver {
 	updates := render.UpdatesOf(v.server)
 	return rollout.Driver{Driven: updates.Driven, Paused: updates.Driven && updates.Paused}

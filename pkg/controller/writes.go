@@ -59,14 +59,13 @@ func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 	}
 }
 
-// backendReady reports whether a runner that starts finds what it talks to. One that is attached to a process needs to be told
-// which.
+// backendReady reports whether a runner that starts finds its backend. One that attaches to a process needs to know which.
 func (p *pass) backendReady(result *render.Result) bool {
 	return p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
 }
 
 // stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
-// keeps enough to tell; the object would have to be read otherwise.
+// keeps enough to know; otherwise the object would have to be read.
 func stillSet(intent render.Intent, live metav1.Object) []string {
 	if set, ok := live.(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate == nil {
 		return nil
@@ -92,8 +91,8 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 	p.capped = append(p.capped, scaled.told...)
 }
 
-// write brings one object in line with one intent, unless the object is somebody else's. Of the request, the object
-// as it is and the source are filled in.
+// write brings one object in line with one intent, unless the object belongs to another owner. It fills in the
+// request's live object and source.
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	ref, live := req.Object, p.object(req.Object)
 	if ref.Kind == managers.MCPServer {
