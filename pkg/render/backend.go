@@ -137,7 +137,7 @@ func (r *renderer) backendEnv() []*corev1ac.EnvVarApplyConfiguration {
 	return r.mergeEnv("backend", vars)
 }
 
-// transportEnv tells the MCP server, and in the RunConfig the proxy, how the MCP server listens.
+// transportEnv returns the variables that tell the MCP server, and in the RunConfig the proxy, how the MCP server listens.
 func (r *renderer) transportEnv() map[string]string {
 	env := map[string]string{envTransport: string(r.transport)}
 	if !r.stdio() {

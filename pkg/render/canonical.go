@@ -13,8 +13,8 @@ import (
 
 // apiDefault is a value that the API server fills in at a place where it becomes part of what we own: in a
 // key by which a list is merged, inside an element that is owned as a whole (atomic), or as the only content of
-// a struct that the user left empty. Everywhere else a default stays nobody's and does no harm. Here it would
-// make what we own differ from what we want for ever, so we write it as well.
+// a struct that the user left empty. Everywhere else a default has no owner and does no harm. Here it would make what
+// we own always differ from what we want, so we write it as well.
 type apiDefault struct {
 	// path from the pod's spec; [] stands for each element, and containers for init containers as well.
 	path string

@@ -20,14 +20,14 @@ import (
 // characters as they are: an apply with one of them is refused as a bad request, and U+0085 is even stored as
 // a space, so that what we own would differ from what we want for ever.
 
-// sendable tells whether a character arrives in an apply as it was sent. (Those below a space are escaped in
+// sendable reports whether a character arrives in an apply as it was sent. (Those below a space are escaped in
 // JSON, and arrive.)
 func sendable(c rune) bool {
 	return c < 0x7f || c > 0x9f && c != 0xfffe && c != 0xffff
 }
 
-// allSendable tells whether the strings of a configuration, the keys of its maps among them, arrive as they are. An encoding of
-// it would tell as well, and costs as much as all the rest of rendering.
+// allSendable reports whether the strings of a configuration, the keys of its maps among them, arrive as they are. An encoding of
+// it would show that as well, but costs as much as all the rest of rendering.
 func allSendable(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:

@@ -21,8 +21,8 @@ type proxyConfig struct {
 	runConfig, inlineAuthz string
 }
 
-// configMaps renders the ConfigMaps. They are named by their content and cannot be changed, so that whoever starts a pod
-// of some revision of the proxy knows what it reads.
+// configMaps renders the ConfigMaps. They are named by their content and immutable, so all pods of a revision of the
+// proxy read the same content.
 func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	text, err := document.JSON()
 	if err != nil {

@@ -66,8 +66,8 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 	return document
 }
 
-// scaling is what the proxy is told of the session store; nil when there is none. Unlike ToolHive's operator it does
-// not tell the number of backend pods: a runner that makes no pods does not need it, and would be restarted each time
+// scaling returns the proxy's configuration of the session store; nil when there is none. Unlike ToolHive's operator it
+// leaves out the number of backend pods: a runner that makes no pods does not need it, and would be restarted each time
 // the backend is scaled.
 func (r *renderer) scaling() *runconfig.Scaling {
 	redis := r.sessionRedis()

@@ -75,7 +75,7 @@ func (i *Intent) MovesWithProxy() bool {
 	return i.Kind == kindService || i.Child == inventory.Backend || i.Child == inventory.RunnerRole
 }
 
-// Containers returns as much of the containers of a template as tells where its pods listen.
+// Containers returns as much of a template's containers as shows where its pods listen.
 func (e Endpoint) Containers() []corev1.Container {
 	switch {
 	case e == Endpoint{}:

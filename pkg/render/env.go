@@ -75,7 +75,7 @@ func (r *renderer) mergeEnv(tier string, vars []variable) []*corev1ac.EnvVarAppl
 	return merged
 }
 
-// noteDuplicates tells, in one notice, which of several values were taken.
+// noteDuplicates records, in one notice, which of several values were taken.
 func (r *renderer) noteDuplicates() {
 	if len(r.duplicates) == 0 {
 		return

@@ -130,7 +130,7 @@ func (r *renderer) embedAuthServer() {
 	if oidc := r.proxy.oidc; oidc != nil {
 		in.Audience, in.ResourceURL, in.Scopes = oidc.Audience, oidc.ResourceURL, oidc.Scopes
 	} else if r.server.Spec.OIDCConfigRef != nil {
-		return // What is wrong is told of that reference.
+		return // What is wrong is reported about that reference.
 	}
 	for _, name := range authserver.ConfigMaps(in.Spec) {
 		if bundle := in.Bundles[name]; bundle != nil {

@@ -48,7 +48,7 @@ func (f *findings) warn(condition, reason, format string, args ...any) {
 	f.warnings = append(f.warnings, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
 }
 
-// amend adds to what is told of a reference that can be used.
+// amend adds to the message about a reference that can be used.
 func (f *findings) amend(ref *reference, format string, args ...any) {
 	for i := range f.notices {
 		if f.notices[i].Condition == ref.condition {

@@ -117,7 +117,7 @@ func (r *renderer) uses(configMap *corev1.ConfigMap) {
 	r.used = append(r.used, Reference{Name: "configmap/" + configMap.Name, UID: configMap.UID, ResourceVersion: configMap.ResourceVersion})
 }
 
-// noteBundle tells whether the certificate authorities are there. A pod without them waits, and earlier ones go on.
+// noteBundle reports whether the certificate authorities are there. A pod without them waits, and earlier ones go on.
 func (r *renderer) noteBundle(bundle *configs.Bundle) {
 	const condition = v1beta1.ConditionCABundleRefValidated
 	found := r.in.References.Bundles[bundle.ConfigMap]

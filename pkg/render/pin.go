@@ -41,8 +41,8 @@ func PinConfigs(intent Intent, uid func(configMap string) types.UID) {
 	deployment.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationConfigUIDs: strings.Join(uids, " ")})
 }
 
-// HoldsWhatItsNameTells tells whether a ConfigMap that exists has the content of the intent for its name. One that has not
-// was made by somebody else: Freehold makes none with another content, and its ConfigMaps cannot be changed.
+// HoldsWhatItsNameTells reports whether a ConfigMap that exists has the content of the intent for its name. One that does
+// not was made by another client: Freehold makes none with other content, and its ConfigMaps are immutable.
 func HoldsWhatItsNameTells(intent runtime.ApplyConfiguration, live *corev1.ConfigMap) bool {
 	want, ok := intent.(*corev1ac.ConfigMapApplyConfiguration)
 	return !ok || maps.Equal(live.Data, want.Data) && len(live.BinaryData) == 0

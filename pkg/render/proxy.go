@@ -28,8 +28,8 @@ const (
 	// API server would set.
 	terminationGraceSeconds = 30
 	// drainSeconds is how long a proxy that is to stop goes on serving first. A runner refuses connections as soon as it
-	// is told to stop, and nodes go on sending it some until they have heard that it does. A proxy for stdio does not
-	// drain: the one that takes its place would share the output of the MCP server with it.
+	// gets the signal to stop, and nodes go on sending it some until they learn of that. A proxy for stdio does not drain:
+	// its replacement would share the output of the MCP server with it.
 	drainSeconds = 3
 )
 

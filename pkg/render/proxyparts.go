@@ -50,7 +50,7 @@ func (p *proxyParts) annotate(key, value string) {
 	p.annotations[key] = value
 }
 
-// sumBundles makes the template tell the content of certificate authorities.
+// sumBundles records a hash of the certificate authorities' content in the template.
 func (p *proxyParts) sumBundles() {
 	if len(p.bundles) == 0 {
 		return

@@ -24,7 +24,7 @@ const (
 	maxQuantityExponent = 30
 )
 
-// handy tells whether a quantity's text can be read and compared at no great cost. It need not be valid.
+// handy reports whether a quantity's text can be read and compared at no great cost. It need not be valid.
 func handy(text string) bool {
 	if len(text) > maxQuantityLength {
 		return false
@@ -43,7 +43,7 @@ func handy(text string) bool {
 
 func unhandy(text string) bool { return !handy(text) }
 
-// unreadable tells whether a handy text is no quantity.
+// unreadable reports whether a handy text is no quantity.
 func unreadable(text string) bool {
 	_, err := resource.ParseQuantity(text)
 	return err != nil
@@ -55,7 +55,7 @@ func quantities(raw []byte, wanted func(text string) bool) []string {
 	decoder.UseNumber()
 	var tree any
 	if err := decoder.Decode(&tree); err != nil {
-		// What is wrong with it is told where it is read for good.
+		// What is wrong with it is reported where it is finally read.
 		return nil
 	}
 	var found []string

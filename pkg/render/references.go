@@ -33,7 +33,7 @@ type References struct {
 	Group        *v1beta1.MCPGroup
 	// Bundles are the ConfigMaps with certificate authorities, by name.
 	Bundles map[string]*corev1.ConfigMap
-	// Unavailable tells, by kind, why it is not known which objects of the kind there are.
+	// Unavailable says, by kind, why it is not known which objects of the kind there are.
 	Unavailable map[string]Unavailable
 }
 
@@ -107,7 +107,7 @@ func referenceTo(kind string, object metav1.Object) Reference {
 	}
 }
 
-// reference is a reference of the spec, and how conditions tell of it.
+// reference is a reference of the spec, and how conditions report it.
 type reference struct {
 	// field of the spec, and the kind and the name of what it refers to.
 	field, kind, name string
@@ -129,9 +129,10 @@ type config interface {
 // validate is the check of a kind of which the proxy takes whatever is valid.
 func validate[T config](found T) error { return configs.Validate(found) }
 
-// usable reports whether what a reference names can be used, and says why not. It can if it exists, its spec passes check, and
-// no other operator has found the spec of this very generation to be invalid. Whether another one has looked at it at all makes no
-// difference: a spec that has passed here is not waited for, and has a hash where nobody has given it one.
+// usable reports whether the object that a reference names can be used, and records why not. It can if it exists, its spec passes
+// check, and no other operator has found the spec of this very generation to be invalid. Whether another operator has looked at it
+// at all makes no difference: a spec that has passed here is used without a wait, and gets a hash here if no operator has recorded
+// one.
 func usable[T config](r *renderer, ref *reference, found T, check func(T) error) bool {
 	var none T
 	unavailable, blind := r.in.References.Unavailable[ref.kind]
@@ -179,8 +180,8 @@ func (r *renderer) holdFor(condition, reason, format string, args ...any) {
 	r.held = append(r.held, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
 }
 
-// resolveReferences takes from what the spec refers to all that the proxy is to be made of. It goes on after what cannot be used, so that
-// all of that is told.
+// resolveReferences takes all that the proxy is made of from the objects that the spec refers to. It goes on after one that cannot be
+// used, so that all such objects are reported.
 func (r *renderer) resolveReferences() {
 	r.resolveTelemetry()
 	r.resolveExternalAuth()
@@ -212,7 +213,7 @@ func (i Intent) IsOfProxy() bool {
 	return false
 }
 
-// noteGroup tells whether the group is there. Membership has no part in what is rendered.
+// noteGroup reports whether the group is there. Membership has no part in what is rendered.
 func (r *renderer) noteGroup() {
 	wanted := r.server.Spec.GroupRef
 	if wanted == nil {
@@ -236,7 +237,7 @@ func (r *renderer) noteGroup() {
 }
 
 // AddBundles adds the ConfigMaps that the objects name. read returns one, or nil where it does not exist; ok is false as soon as it
-// cannot tell.
+// does not know.
 func (in *References) AddBundles(read func(name string) (found *corev1.ConfigMap, ok bool)) (ok bool) {
 	for _, name := range in.ConfigMaps() {
 		found, ok := read(name)

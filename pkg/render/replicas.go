@@ -22,17 +22,17 @@ func IsReplicas(path fieldpath.Path) bool { return path.String() == ReplicasPath
 type Scale struct {
 	// Config is the intent of the writer of replicas.
 	Config runtime.ApplyConfiguration
-	// Capped tells that there are more pods than the one that there may be: the number is taken from any other field manager.
+	// Capped is set when there are more pods than the one that there may be: the number is taken from any other field manager.
 	Capped bool
 	// Most is how many there may be where there are more.
 	Most int32
-	// Released tells that the spec names no number: one that was written before stays, and nobody owns it any more.
+	// Released is set when the spec names no number: one that was written before stays, without an owner.
 	Released bool
 }
 
 // Scale decides about the number of replicas of a workload: as the spec says; or, where it says nothing, not at all. Where there
 // may be one pod at most, the number is held there, and at none if the spec asks for none. live is the number that the workload
-// has, and ours tells that the writer owns it.
+// has, and ours is set when the writer owns it.
 func (r *Result) Scale(writer string, kind schema.GroupKind, name, namespace string, live int32, ours bool) Scale {
 	number := func(replicas *int32) runtime.ApplyConfiguration { return Replicas(kind, name, namespace, replicas) }
 	wanted, most := WantedReplicas(r.Intents, writer), int32(1)

@@ -60,7 +60,7 @@ func (r *renderer) resourceList(path string, wanted v1beta1.ResourceList) corev1
 	return list
 }
 
-// impossible tells which quantities no API server accepts, in the order of their names.
+// impossible lists the quantities that no API server accepts, in the order of their names.
 func impossible(limits, requests corev1.ResourceList) []string {
 	var texts []string
 	for field, list := range map[string]corev1.ResourceList{"limits": limits, "requests": requests} {

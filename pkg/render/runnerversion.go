@@ -23,8 +23,8 @@ var (
 	sinceProxyReadTimeout   = version.MustParseSemantic("0.58.0")
 )
 
-// sinceSessionOwners is the first release whose proxyrunner serves only those sessions of a shared store that tell who has
-// begun them.
+// sinceSessionOwners is the first release whose proxyrunner serves only those sessions of a shared store that record their
+// owner.
 var sinceSessionOwners = version.MustParseSemantic("0.58.0")
 
 // runnerVersion is the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing, such as
@@ -86,8 +86,8 @@ func (r *renderer) validateRunner() {
 	}
 }
 
-// LosesSessions reports whether the proxyrunner that is wanted does not serve the sessions that one of the proxy's pods has
-// begun in a store that they share. Where a tag does not tell a version it is false.
+// LosesSessions reports whether the wanted proxyrunner does not serve the sessions that one of the proxy's pods has begun
+// in a shared store. Where a tag names no version it is false.
 func LosesSessions(pods []*corev1.Pod, opts Options) bool {
 	wanted := runnerVersion(cmp.Or(opts.RunnerImage, DefaultRunnerImage))
 	if wanted == nil || wanted.LessThan(sinceSessionOwners) {

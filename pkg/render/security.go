@@ -59,7 +59,7 @@ func (r *renderer) containerSecurity(user *corev1ac.SecurityContextApplyConfigur
 	return user
 }
 
-// needsEscalation tells whether the API server would refuse allowPrivilegeEscalation false.
+// needsEscalation reports whether the API server would refuse allowPrivilegeEscalation false.
 func needsEscalation(c *corev1ac.SecurityContextApplyConfiguration) bool {
 	if *c.Privileged {
 		return true

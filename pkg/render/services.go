@@ -22,8 +22,8 @@ const (
 )
 
 // backendServices renders the Services of a backend that listens on a port. They are always of type
-// ClusterIP: ToolHive makes a NodePort of a port between 30000 and 32767, which nobody asked for and which
-// the API server refuses on the headless Service.
+// ClusterIP: ToolHive makes a NodePort of a port between 30000 and 32767, which no user asked for and which the API
+// server refuses on the headless Service.
 func (r *renderer) backendServices() {
 	if r.stdio() {
 		r.wantNot(inventory.HeadlessService)

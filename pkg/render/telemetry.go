@@ -23,7 +23,7 @@ const (
 	envOTelHeaders    = "OTEL_EXPORTER_OTLP_HEADERS"
 )
 
-// resolveTelemetry says what the proxy tells of itself.
+// resolveTelemetry decides what the proxy reports about itself.
 func (r *renderer) resolveTelemetry() {
 	wanted := r.server.Spec.TelemetryConfigRef
 	if wanted == nil {

@@ -73,7 +73,7 @@ type Intent struct {
 	// *applyconfigurations/apps/v1.DeploymentApplyConfiguration. It names the object and holds no
 	// resourceVersion and no UID.
 	Config runtime.ApplyConfiguration
-	// Unset are paths of fields that are to go although nobody owns them, see apply.Request.
+	// Unset are paths of fields to remove although they have no owner, see apply.Request.
 	Unset []string
 	// DependsOn are objects without which the object must not be as the intent wants it. While one of them is not as its
 	// own intent wants it, this intent is not to be applied. Their intents come before.
@@ -87,9 +87,9 @@ type Result struct {
 	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec. ConfigMaps are not
 	// among them: all that hold a RunConfig or an inline policy and are not in Intents are those of an earlier spec.
 	Absent []ObjectRef
-	// SinglePod tells that each of the workloads may have one pod at most, whoever asks for more.
+	// SinglePod is set when each of the workloads may have one pod at most, whatever other field managers set.
 	SinglePod bool
-	// SharedSessions tells that the proxy keeps its sessions in a store that all its pods share.
+	// SharedSessions is set when the proxy keeps its sessions in a store that all its pods share.
 	SharedSessions bool
 	// Notices are things that work otherwise than they were written and that the user should know of, and references that can be
 	// used.
@@ -121,7 +121,7 @@ type Problem struct {
 	Message string
 }
 
-// InvalidError tells that nothing can be rendered until the MCPServer, or something it refers to, changes.
+// InvalidError means that nothing can be rendered until the MCPServer, or something it refers to, changes.
 type InvalidError struct {
 	// Problems, at least one, in a stable order.
 	Problems []Problem

@@ -10,11 +10,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// Updates tells how the pods of a backend are replaced when their template has changed.
+// Updates says how the pods of a backend are replaced when their template has changed.
 type Updates struct {
-	// Driven tells that Freehold replaces them, one at a time and through the eviction API, instead of Kubernetes.
+	// Driven is set when Freehold replaces them, one at a time and through the eviction API, instead of Kubernetes.
 	Driven bool
-	// Paused tells that none is to be replaced for now. It has no effect unless they are driven.
+	// Paused is set when none is to be replaced for now. It has no effect unless they are driven.
 	Paused bool
 }
 
@@ -26,8 +26,8 @@ func UpdatesOf(server *v1beta1.MCPServer) Updates {
 	}
 }
 
-// updateStrategy completes the intent for the backend. Unless the user asks for OnDelete the strategy is left to whoever
-// wants to set one.
+// updateStrategy completes the intent for the backend. Unless the user asks for OnDelete the strategy is left to other
+// field managers.
 func (r *renderer) updateStrategy(spec *appsv1ac.StatefulSetSpecApplyConfiguration) (unset []string) {
 	switch value, given := r.server.Annotations[v1beta1.AnnotationBackendUpdateStrategy]; {
 	case given && value == string(appsv1.OnDeleteStatefulSetStrategyType):

@@ -21,7 +21,7 @@ import (
 const maxStatefulSetName = content.LabelValueMaxLength - 11
 
 // validate finds what cannot work, before anything is written: what the API server would refuse, as far as
-// that is cheap to tell, and what it would take and the proxyrunner or the kubelet would fail on.
+// that is cheap to check, and what it would accept and the proxyrunner or the kubelet would fail on.
 func (r *renderer) validate() {
 	r.validateRead()
 	r.validateName()
@@ -40,7 +40,7 @@ func (r *renderer) validate() {
 // namedFields is how many unknown fields a message names.
 const namedFields = 5
 
-// validateRead refuses a spec that was not read as it is stored. Nobody can tell what a field that is not known protects.
+// validateRead refuses a spec that was not read as it is stored. Nothing can say what an unknown field protects.
 func (r *renderer) validateRead() {
 	const next = "The MCP server could run with less protection than its spec requires, so Freehold writes no object. " +
 		"Upgrade Freehold to a version that supports the CRD in this cluster, or "

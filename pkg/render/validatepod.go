@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validatePodSpec finds the mistakes in a pod template that are common and cheap to tell. All others are
-// the API server's to find.
+// validatePodSpec finds the mistakes in a pod template that are common and cheap to check. All others are the API
+// server's to find.
 func (r *renderer) validatePodSpec(spec *corev1.PodSpec) {
 	const path = podTemplatePath + ".spec."
 	if policy := spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
@@ -76,7 +76,7 @@ func (r *renderer) validateContainer(c *corev1.Container, path string, volumes m
 	}
 }
 
-// setsMoreThanKeys tells whether metadata holds anything but labels and annotations.
+// setsMoreThanKeys reports whether metadata holds anything but labels and annotations.
 func setsMoreThanKeys(meta *metav1.ObjectMeta) bool {
 	rest := meta.DeepCopy()
 	rest.Labels, rest.Annotations = nil, nil
