@@ -12,7 +12,7 @@ import (
 
 const (
 	// MaxMessage is how long a message of a condition, or of the status, can get, in bytes. The API allows 32768, but other
-	// users' texts go into messages, and a status that is refused for one of them would tell nothing any more.
+	// users' texts go into messages, and a status that is refused for one of them would report nothing any more.
 	MaxMessage = 2048
 	// MaxList is how long a list within a message is to be, in bytes.
 	MaxList = 512

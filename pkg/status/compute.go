@@ -48,8 +48,8 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	return next
 }
 
-// readyReplicas is how many of the proxies that there should be are ready. A rollout has one more for a moment; to
-// tell of it would cost two writes and say nothing. A pod counts once its Deployment counts it too, by when it serves.
+// readyReplicas returns how many of the wanted proxies are ready. A rollout has one more for a moment; to report it
+// would cost two writes and say nothing. A pod counts once its Deployment counts it too, by when it serves.
 func readyReplicas(o Observation, pods tally) int32 {
 	d := o.Deployment
 	if d == nil {
@@ -62,7 +62,8 @@ func readyReplicas(o Observation, pods tally) int32 {
 	return ready
 }
 
-// setHashes tells which state of what is referred to is in use. What cannot be used leaves the last one that could.
+// setHashes records which state of each referenced object is in use. An object that cannot be used keeps the hash of the last
+// state that could.
 func setHashes(next *v1beta1.MCPServerStatus, o Observation) {
 	spec, previous := &o.Server.Spec, &o.Server.Status
 	in := func(referred bool, now, before string) string {
@@ -80,7 +81,7 @@ func setHashes(next *v1beta1.MCPServerStatus, o Observation) {
 	next.WebhookConfigHash = in(spec.WebhookConfigRef != nil, o.Hashes.Webhook, previous.WebhookConfigHash)
 }
 
-// hashesOf are the hashes that a status tells.
+// hashesOf returns the hashes in a status.
 func hashesOf(s *v1beta1.MCPServerStatus) configs.Hashes {
 	return configs.Hashes{
 		OIDC: s.OIDCConfigHash, Authz: s.AuthzConfigHash, ExternalAuth: s.ExternalAuthConfigHash, AuthServer: s.AuthServerConfigHash,
@@ -102,7 +103,7 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 	}
 	switch {
 	case pods.running > 0 && firstStart(o.Server.Status) && !o.serves() && o.comesAbout():
-		// It is a matter of moments, or there is something to tell of.
+		// It is a matter of moments, or there is something to report.
 		return v1beta1.PhasePending, messageCreating
 	case pods.running > 0 && o.StatefulSet != nil:
 		return v1beta1.PhaseReady, messageRunning
@@ -122,7 +123,7 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 	}
 }
 
-// firstStart tells whether the MCPServer has been being created ever since. That message then stays until it
+// firstStart reports whether the MCPServer has been being created ever since. That message then stays until it
 // is ready: the steps in between are not worth a write each.
 func firstStart(previous v1beta1.MCPServerStatus) bool {
 	return previous.Phase == "" || previous.Phase == v1beta1.PhasePending && previous.Message == messageCreating
@@ -168,7 +169,8 @@ type conditionSet struct {
 	collected  []metav1.Condition
 }
 
-// add sets a condition, whose message may quote what users wrote. Its time of transition is that of the previous status unless the status differs.
+// add sets a condition, whose message may quote what users wrote. Its transition time is that of the previous status unless the
+// status differs.
 func (s *conditionSet) add(f Finding) {
 	condition := metav1.Condition{
 		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: readable(f.Message),
@@ -213,8 +215,8 @@ func (s *conditionSet) override(findings []Finding) {
 	}
 }
 
-// clear sets a condition to its good state; but while not everything is settled it stays what it was, also in telling of
-// which generation that is.
+// clear sets a condition to its good state; but while not everything is settled it stays as it was, its observed
+// generation included.
 func (s *conditionSet) clear(unsettled bool, good Finding) {
 	switch {
 	case !unsettled:

@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status turns what was observed and what became of the writes into an MCPServer's status, and tells
-// which of it is news.
+// Package status computes an MCPServer's status from what was observed and from the outcomes of the writes, and returns
+// the events about what is new in it.
 //
 // It is pure: it imports no client, and the time is an argument.
 package status

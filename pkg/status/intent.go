@@ -12,7 +12,7 @@ import (
 )
 
 // Intent returns the apply configuration of a status. Empty fields are left out, readyReplicas at 0 among them:
-// the API cannot tell them from absent.
+// the API treats them as absent.
 func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhivev1beta1ac.MCPServerApplyConfiguration {
 	config := toolhivev1beta1ac.MCPServerStatus().
 		WithPhase(status.Phase).

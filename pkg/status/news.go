@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// Event is something to tell the user once.
+// Event is something to report to the user once.
 type Event struct {
 	// Type is Normal or Warning.
 	Type string
@@ -58,14 +58,14 @@ func isWaiting(c metav1.Condition) bool {
 	return c.Type == v1beta1.ConditionTakenOver && c.Reason == v1beta1.ReasonWaiting || c.Reason == v1beta1.ReasonWaitingForTurn
 }
 
-// isProgress tells whether a condition is about a takeover that goes as it should.
+// isProgress reports whether a condition is about a takeover that goes as it should.
 func isProgress(c metav1.Condition) bool {
 	return c.Type == v1beta1.ConditionTakenOver && (c.Reason == v1beta1.ReasonTakingOver || c.Reason == v1beta1.ReasonTakenOver)
 }
 
-// NewEvents returns a Warning event for each condition that tells a problem which the previous status did not tell
-// in the same words, and a Normal one when a takeover begins or ends. A problem that stands is told once, also over a
-// restart of the operator.
+// NewEvents returns a Warning event for each condition that reports a problem which the previous status did not report
+// in the same words, and a Normal one when a takeover begins or ends. A problem that stands is reported once, also over
+// a restart of the operator.
 func NewEvents(previous, next v1beta1.MCPServerStatus) []Event {
 	var events []Event
 	for _, c := range next.Conditions {
@@ -89,7 +89,7 @@ func NewEvents(previous, next v1beta1.MCPServerStatus) []Event {
 	return events
 }
 
-// toldElsewhere tells whether a condition of a type of its own has the same news.
+// toldElsewhere reports whether another condition, of a type of its own, reports the same news.
 func toldElsewhere(conditions []metav1.Condition, stalled metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
 		return c.Type != stalled.Type && c.Reason == stalled.Reason

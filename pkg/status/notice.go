@@ -12,8 +12,8 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
 
-// Notice is a status of one condition, for an MCPServer whose status is otherwise left to somebody else, and the events that
-// tell of it. Unreported are the conditions of a notice that was made before and has not been written.
+// Notice returns a status of one condition, for an MCPServer whose status otherwise belongs to another operator, and the
+// events that report it. unreported are the conditions of a notice that was made before and has not been written.
 func Notice(server *v1beta1.MCPServer, f Finding, unreported []metav1.Condition, now time.Time) (
 	config *toolhivev1beta1ac.MCPServerApplyConfiguration, conditions []metav1.Condition, news []Event,
 ) {

@@ -21,10 +21,10 @@ type Observation struct {
 	Server *v1beta1.MCPServer
 	// URL where clients reach the MCPServer; empty keeps the previous one.
 	URL string
-	// SharedSessions tells that the proxy's sessions are in a store that all its pods share.
+	// SharedSessions is set when the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool
-	// LosesSessions tells that a proxyrunner is wanted which does not serve the sessions in that store that pods of the proxy
-	// have begun.
+	// LosesSessions is set when the wanted proxyrunner does not serve the sessions in that store that pods of the proxy have
+	// begun.
 	LosesSessions bool
 	// Invalid are the reasons for which nothing was rendered; with any of them no child was written.
 	Invalid []Finding
@@ -34,7 +34,7 @@ type Observation struct {
 	Hashes configs.Hashes
 	// Notices are conditions that do not keep the MCPServer from being served.
 	Notices []Finding
-	// Requests are conditions that tell what became of what the MCPServer's author asks for beside its spec.
+	// Requests are conditions that report the outcome of what the MCPServer's author asks for besides its spec.
 	Requests []Finding
 	// Refusals are writes that the API server has refused, or that must not be made, and that the user should know of.
 	Refusals []Finding
@@ -43,14 +43,14 @@ type Observation struct {
 	// Delays are writes that are held back by what passes by itself as a rule and has not passed: no answer, an object that
 	// keeps changing or is being deleted.
 	Delays []Finding
-	// Unsettled tells that a write is held back by such a thing, whether it is told already or not. So what was told before
-	// may still hold, and nothing is known to be well.
+	// Unsettled is set when such a thing holds back a write, whether it is reported already or not. So earlier reports may
+	// still hold, and nothing is known to be well.
 	Unsettled bool
-	// Forbidden tells that a write was forbidden, so that nothing is known of who owns what it names.
+	// Forbidden is set when a write was forbidden, so that the owners of the fields in it are unknown.
 	Forbidden bool
-	// Unwritten tells that a write of the present generation was refused, for whatever reason.
+	// Unwritten is set when a write of the present generation was refused, for whatever reason.
 	Unwritten bool
-	// Unreported are conditions that were computed before and have not been written. They tell since when they hold.
+	// Unreported are conditions that were computed before and have not been written. They record since when they hold.
 	Unreported []metav1.Condition
 	// Deployment of the proxy; nil when it does not exist.
 	Deployment *appsv1.Deployment
@@ -58,13 +58,13 @@ type Observation struct {
 	StatefulSet *appsv1.StatefulSet
 	// ProxyPods are the pods that the proxy's Service selects.
 	ProxyPods []*corev1.Pod
-	// Proxy and Backend tell how far the rollouts of the two workloads have come.
+	// Proxy and Backend say how far the rollouts of the two workloads have come.
 	Proxy, Backend rollout.State
 	// Images are those that the ready pods of the backend have, sorted and without repetition.
 	Images []string
-	// Unapplied tells that pods are not as the spec asks for, since their template could not be written.
+	// Unapplied is set when pods are not as the spec asks for, since their template could not be written.
 	Unapplied bool
-	// Recovering tells that some of these failed while the backend was not ready, and have not been started since.
+	// Recovering is set when some of these failed while the backend was not ready, and have not been started since.
 	Recovering bool
 }
 
@@ -91,7 +91,7 @@ func (o Observation) written() string {
 // wrong is what is wrong with the spec, or with what it refers to.
 func (o Observation) wrong() []Finding { return slices.Concat(o.Invalid, o.Held) }
 
-// backendReady tells whether at least one backend pod is ready.
+// backendReady reports whether at least one backend pod is ready.
 func (o Observation) backendReady() bool {
 	return o.StatefulSet != nil && o.StatefulSet.Status.ReadyReplicas > 0
 }

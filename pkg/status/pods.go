@@ -26,7 +26,7 @@ var failing = map[string]bool{
 }
 
 // count looks at the pods that are not being deleted: during a rollout those of the old template are on
-// their way out and serve nobody for long.
+// their way out and do not serve for long.
 func count(pods []*corev1.Pod) tally {
 	var t tally
 	for _, pod := range pods {

@@ -15,9 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// progress are the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is
-// True when every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that is on its
-// way, or waits for whoever holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
+// progress returns the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is True when
+// every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that
+// is on its way, or waits for a user who holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
 // messages stay the same while nothing is news: each write costs a request.
 func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNotReady, next.Message}
@@ -57,7 +57,7 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	return []Finding{ready, reconciling, stalled, rolledOut}
 }
 
-// unwritten tells why an MCPServer that serves is not as its spec asks for.
+// unwritten returns why an MCPServer that serves is not as its spec asks for.
 func (o Observation) unwritten() (reason, message string) {
 	if known := slices.Concat(o.Refusals, o.Delays); len(known) > 0 {
 		return known[0].Reason, fmt.Sprintf("Some of the desired state is not written; see the condition %s", known[0].Condition)
@@ -105,7 +105,7 @@ func (o Observation) tiers() []tier {
 	return all
 }
 
-// hold is a rollout that goes on when somebody lets it; nil when there is none.
+// hold returns a rollout that waits for a user's action; nil when there is none.
 func (o Observation) hold() *tier {
 	for _, tier := range o.tiers() {
 		if tier.state.Phase == rollout.Waiting {
@@ -115,12 +115,12 @@ func (o Observation) hold() *tier {
 	return nil
 }
 
-// serves tells whether what the spec asks for serves, and nothing earlier does.
+// serves reports whether what the spec asks for serves, and nothing earlier does.
 func (o Observation) serves() bool {
 	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
 }
 
-// tierServes tells whether a rollout is over. One whose workload's controller has not looked at the last change yet is
+// tierServes reports whether a rollout is over. One whose workload's controller has not looked at the last change yet is
 // taken for what it was, unless it is the spec that has changed, or something that it refers to: other changes, such as one of
 // the number of replicas, do not roll pods out as a rule.
 func (o Observation) tierServes(state rollout.State) bool {
@@ -130,13 +130,13 @@ func (o Observation) tierServes(state rollout.State) bool {
 		hashesOf(&previous) == hashesOf(&next) && meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 
-// comesAbout tells whether rollouts go on by themselves.
+// comesAbout reports whether rollouts go on by themselves.
 func (o Observation) comesAbout() bool {
 	return len(o.Refusals) == 0 && stall(o).Reason == "" && o.hold() == nil
 }
 
-// imageSeen tells the image that all ready pods of the backend have, or, as long as a rollout is not over, the one that it
-// told last: pods that come and go are not worth a write each.
+// imageSeen returns the image that all ready pods of the backend have, or, as long as a rollout is not over, the one that
+// was reported last: pods that come and go are not worth a write each.
 func imageSeen(o Observation) string {
 	if len(o.Images) == 1 && o.Backend.Serves() && o.Proxy.Serves() {
 		return fmt.Sprintf("The backend last served with image %s", o.Images[0])
