@@ -25,9 +25,9 @@ import (
 
 // Return is one object, or the status of one, that is handed back to ToolHive. It takes three requests, none of which
 // forces anything: an edit of managedFields by which the plugin gets all that the operator's writers own of it; an
-// apply by which the plugin sets what ToolHive needs to be otherwise, and drops what ToolHive does not know; and an
-// edit by which the plugin's claim becomes ToolHive's. What is left to do is told by the object alone, so that it goes
-// on from wherever it was interrupted; and since the plugin holds the operator's marks meanwhile, an operator that is
+// apply by which the plugin sets what ToolHive needs to be different, and drops what ToolHive does not know; and an
+// edit by which the plugin's claim becomes ToolHive's. The object alone shows what is left to do, so that it goes on
+// from wherever it was interrupted; and since the plugin holds the operator's marks meanwhile, an operator that is
 // started again instead takes the object back.
 type Return struct {
 	Ref         apply.ObjectRef
@@ -106,7 +106,7 @@ func (r *Return) place() int {
 	return 2
 }
 
-// isDone tells whether neither the operator nor an interrupted run of the plugin holds anything.
+// isDone reports whether neither the operator nor an interrupted run of the plugin holds anything.
 func isDone(r Return) bool {
 	return !slices.ContainsFunc(r.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		ours := managers.ClassOf(e.Manager, "") == managers.ClassFreehold || e.Manager == managers.Plugin
@@ -129,7 +129,7 @@ func (r *Return) Gather(live *unstructured.Unstructured, now time.Time) ([]byte,
 	return edit.Patch(live)
 }
 
-// covers tells which fields the plugin owns meanwhile.
+// covers returns a function that reports which fields the plugin owns meanwhile.
 func (r *Return) covers() func(path fieldpath.Path) bool {
 	for _, w := range managers.HandbackWriters() {
 		if w.Kind == r.Ref.Kind && w.Subresource == r.Subresource {
@@ -201,7 +201,7 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 	return merged, nil, err
 }
 
-// contested tells who else than the plugin holds some fields of an object.
+// contested returns the owners of some fields of an object other than the plugin.
 func (r *Return) contested(live *unstructured.Unstructured, fields []fieldpath.Path) (all []apply.FieldConflict) {
 	for _, path := range fields {
 		holders := slices.DeleteFunc(ownership.Owners(live, path.String()), func(o ownership.Owner) bool {

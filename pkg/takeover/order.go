@@ -14,8 +14,8 @@ type Moment string
 // generation is below the gate on the backend's pods. That of ToolHive's runners is the generation of the MCPServer, of
 // ours it is 1. So where the gate is above 1 the proxies are replaced first and then the backend is taken as it is,
 // without a restart; where it is not, the backend is taken first, which closes the gate and rolls the pods, and then
-// the proxies. The rights to write go when no runner of ToolHive's is left. The binding comes last: the API server lets
-// nobody bind a Role that has more rights than the binder, and ToolHive's Role does.
+// the proxies. The rights to write go when no runner of ToolHive is left. The binding comes last: the API server
+// refuses a binding of a Role that has more rights than the binder, and ToolHive's Role does.
 const (
 	AtOnce       Moment = "at once"
 	AfterBackend Moment = "once the backend's new pods are ready"

@@ -1,8 +1,9 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover tells who inherits what when Freehold takes an object over from ToolHive, and what it takes to hand one back.
-// The operator acts upon the one, and the kubectl plugin tells beforehand what it will come to; the other is the plugin's to do.
+// Package takeover says which writer inherits which fields when Freehold takes an object over from ToolHive, and what it takes
+// to hand one back. The operator carries out the takeover, which the kubectl plugin shows beforehand; the plugin carries out the
+// handback.
 package takeover
 
 import (
@@ -35,17 +36,17 @@ func MainWriter(ref apply.ObjectRef) string {
 	return inventory.MainWriter(ref.Kind, ref.Name)
 }
 
-// Held tells whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
+// Held reports whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
 func Held(object metav1.Object, subresource string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return managers.IsToolHive(e.Manager) && e.Subresource == subresource
 	})
 }
 
-// FromToolHive tells whether fields are held by one of ToolHive's managers.
+// FromToolHive reports whether fields are held by one of ToolHive's managers.
 func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
-// FromPlugin tells whether fields are held by the plugin, with which a handback that was interrupted has left them.
+// FromPlugin reports whether fields are held by the plugin, with which a handback that was interrupted has left them.
 func FromPlugin(owner ownership.Owner) bool { return owner.Manager == managers.Plugin }
 
 // HeldByPlugin reports whether a handback that was interrupted has left anything of a child with the plugin.
@@ -63,13 +64,13 @@ func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) 
 		"kubectl", "patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`)
 }
 
-// Untaken tells whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
+// Untaken reports whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their
 // own, and ToolHive's stay as they are for the pods that read them, and are deleted when there are none.
 func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 	return ref.Kind != managers.ConfigMap && Held(live, "") && !managers.Owns(live, MainWriter(ref), "")
 }
 
-// UnderWay reports whether a takeover was begun and not ended, as the MCPServer's status tells.
+// UnderWay reports whether a takeover was begun and not ended, by the MCPServer's status.
 func UnderWay(server *v1beta1.MCPServer) bool {
 	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
@@ -108,19 +109,19 @@ func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...strin
 	return heirs
 }
 
-// IsCondition tells whether a path of an MCPServer is that of a condition, or of a part of one.
+// IsCondition reports whether a path of an MCPServer is that of a condition, or of a part of one.
 func IsCondition(path fieldpath.Path) bool {
 	return len(path) > 2 && path[:2].Equals(fieldpath.MakePathOrDie("status", "conditions"))
 }
 
-// isInConfigStatus reports whether a path is below the status of what MCPServers refer to. Earlier versions of ToolHive have fields
-// there that nobody needs any more. The list of conditions itself is shared with others.
+// isInConfigStatus reports whether a path is below the status of an object that MCPServers refer to. Earlier versions of ToolHive
+// have fields there that are not needed any more. The list of conditions itself is shared with others.
 func isInConfigStatus(path fieldpath.Path) bool {
 	return len(path) > 1 && path[:1].Equals(fieldpath.MakePathOrDie("status")) && !path.Equals(fieldpath.MakePathOrDie("status", "conditions"))
 }
 
-// Gate is the generation below which no proxyrunner writes a StatefulSet whose pods have these annotations; 0 when they do
-// not tell.
+// Gate returns the generation below which no proxyrunner writes a StatefulSet whose pods have these annotations; 0 when
+// they do not name one.
 func Gate(annotations map[string]string) int64 {
 	gate, err := strconv.ParseInt(annotations[v1beta1.AnnotationGeneration], 10, 64)
 	if err != nil {
@@ -129,7 +130,7 @@ func Gate(annotations map[string]string) int64 {
 	return gate
 }
 
-// Closed tells whether a gate keeps the proxyrunners of Freehold's proxies from writing.
+// Closed reports whether a gate keeps the proxyrunners of Freehold's proxies from writing.
 func Closed(gate int64) bool { return gate > runconfig.Generation }
 
 // apiVersion is the version that the field paths of the writers of a kind are of.
