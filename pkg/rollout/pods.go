@@ -28,8 +28,8 @@ const (
 	Replacing = "ReplacingPods"
 )
 
-// reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is told for
-// each. The kubelet goes to and fro between some of them; what is told stays.
+// reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is reported
+// for each. The kubelet goes to and fro between some of them; the reported one stays.
 var reasonsOfWaiting = map[string]string{
 	v1beta1.ReasonCrashLoopBackOff:           v1beta1.ReasonCrashLoopBackOff,
 	"RunContainerError":                      v1beta1.ReasonCrashLoopBackOff,
@@ -106,7 +106,7 @@ func hopeless(c *corev1.ContainerStatus) (reason, detail string) {
 	return reason, detail
 }
 
-// worst returns the trouble to tell of: of several that of the first pod by name, so that the same pods always give the
+// worst returns the trouble to report: of several that of the first pod by name, so that the same pods always give the
 // same answer.
 func worst(pods []*corev1.Pod, now time.Time) (found *trouble, wake time.Duration) {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

@@ -16,8 +16,8 @@ import (
 // before it is replaced: it may only have missed a probe.
 const BlockedGrace = 30 * time.Second
 
-// Replace returns the pod of a StatefulSet that is to be replaced now by somebody else than the StatefulSet's controller;
-// nil when there is none. wake is when to look again although nothing has happened; 0 for never.
+// Replace returns the pod of a StatefulSet that Freehold, and not the StatefulSet's controller, is to replace now; nil
+// when there is none. wake is when to look again although nothing has happened; 0 for never.
 //
 // Under OnDelete, with driven, that is one pod after the other: those that are not ready first, then from the highest
 // ordinal down, and none while another one is missing, on its way out, or not ready at the newest revision. Under

@@ -17,8 +17,8 @@ const (
 	Complete Phase = "Complete"
 	// Progressing means that it goes on by itself.
 	Progressing Phase = "Progressing"
-	// Waiting means that it goes on when somebody does something: deletes a pod that is updated OnDelete, lowers the
-	// partition, or resumes a paused Deployment.
+	// Waiting means that it goes on after an action: the user, or another client, deletes a pod that is updated OnDelete,
+	// lowers the partition, or resumes a paused Deployment.
 	Waiting Phase = "Waiting"
 	// Stuck means that a new pod does not become ready, for a reason that waiting alone does not cure.
 	Stuck Phase = "Stuck"
@@ -37,16 +37,16 @@ type State struct {
 	Pod string
 	// Detail is what the kubelet, the scheduler or a controller says of it.
 	Detail string
-	// Since is when that began; zero when nobody tells.
+	// Since is when that began; zero when it is unknown.
 	Since time.Time
-	// Ready tells whether at least one pod of the present template is ready.
+	// Ready reports whether at least one pod of the present template is ready.
 	Ready bool
 }
 
-// Serves tells whether what the present template asks for serves, and nothing else does.
+// Serves reports whether what the present template asks for serves, and nothing else does.
 func (s State) Serves() bool { return s.Phase == Complete && s.Ready }
 
-// String tells the state in a few words that stay the same while nothing changes.
+// String returns the state in a few words that stay the same while nothing changes.
 func (s State) String() string {
 	text := string(s.Phase)
 	if s.Reason != "" {

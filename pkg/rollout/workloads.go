@@ -56,7 +56,7 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 	return state, wake
 }
 
-// lingers tells whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.
+// lingers reports whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.
 // The status of a Deployment leaves those out that are being deleted, and may be newer than what is known of pods. A pod that
 // is being deleted has its time until its deletionTimestamp, which need not be waited for as a rule; wake is when the last one's is
 // over.
@@ -96,9 +96,9 @@ func Outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) int {
 
 // Driver is who replaces the pods of a StatefulSet under OnDelete.
 type Driver struct {
-	// Driven tells that Replace is carried out.
+	// Driven is set when Replace is carried out.
 	Driven bool
-	// Paused tells that it is not for now, because somebody wants it so.
+	// Paused is set when it is not for now, at the user's request.
 	Paused bool
 }
 
@@ -181,7 +181,7 @@ func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
 	return found
 }
 
-// observed tells whether the StatefulSet's controller has looked at its template.
+// observed reports whether the StatefulSet's controller has looked at its template.
 func observed(set *appsv1.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
 }
