@@ -25,7 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// Source is asked when metrics are read, so that nothing is forgotten and what is over is told no more.
+// Source is asked when metrics are read, so that nothing is forgotten and what is over is no longer reported.
 type Source interface {
 	// Conflicts returns the disagreements with other field managers that stand.
 	Conflicts() []*apply.ConflictError
@@ -61,7 +61,7 @@ func description(name string) *metrics.Desc {
 	return metrics.NewDesc(f.Name, f.Help, f.names(), nil, f.Stability, "")
 }
 
-// collector tells the gauges.
+// collector collects the gauges.
 type collector struct {
 	metrics.BaseStableCollector
 	conflicts, configs, takeovers, onDelete, queueWait, rollouts, stuck, build *metrics.Desc
@@ -135,7 +135,7 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 	return count
 }
 
-// countConfigs counts objects by kind and operator; none is told as 0.
+// countConfigs counts objects by kind and operator; none is reported as 0.
 func countConfigs(all []controller.ConfigCount) map[[2]string]int {
 	count := map[[2]string]int{}
 	for _, kind := range configKinds() {
@@ -149,7 +149,7 @@ func countConfigs(all []controller.ConfigCount) map[[2]string]int {
 	return count
 }
 
-// countRollouts counts rollouts by tier and phase; none is told as 0.
+// countRollouts counts rollouts by tier and phase; none is reported as 0.
 func countRollouts(all []controller.Rollout) map[[2]string]int {
 	count := map[[2]string]int{}
 	for _, tier := range controller.Tiers() {
@@ -163,7 +163,7 @@ func countRollouts(all []controller.Rollout) map[[2]string]int {
 	return count
 }
 
-// SetSource makes the gauges tell of a controller; nil makes them tell of none.
+// SetSource makes the gauges report a controller's state; nil makes them report none.
 func SetSource(source Source) {
 	if source == nil {
 		gauges.source.Store(nil)

@@ -67,7 +67,7 @@ func shells(t *testing.T) []string {
 		if err != nil {
 			continue
 		}
-		if name != "busybox" { // which is told by its name what to be
+		if name != "busybox" { // which takes its function from its name
 			if path, err = filepath.EvalSymlinks(path); err != nil {
 				t.Fatal(err)
 			}
