@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Configmap-controller makes a ConfigMap of each Greeting, a kind of its own (crd.yaml), with Freehold's packages as a
-// library. It owns one key and the owner reference and never forces: who holds the key instead is told in the status.
+// library. It owns one key and the owner reference and never forces: if another field manager owns the key, the status
+// names it.
 package main
 
 import (
@@ -33,7 +34,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
-const source = "example.com/greeting" // the annotation that tells which generation of the Greeting was applied last
+const source = "example.com/greeting" // the annotation that records which generation of the Greeting was applied last
 
 var (
 	greetings = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "greetings"}

@@ -71,7 +71,7 @@ func follow(ctx context.Context, client versioned.Interface, namespace, name str
 	}
 }
 
-// describe is what is told of an MCPServer. A status from before the last change of the spec says nothing about it.
+// describe returns the state of an MCPServer in one line. A status from before the last change of the spec says nothing about it.
 func describe(server *v1beta1.MCPServer) string {
 	if server.Status.ObservedGeneration != server.Generation {
 		return fmt.Sprintf("pending at generation %d", server.Generation)

@@ -3,11 +3,11 @@
 
 // Consumer is a program outside of Freehold that works on an MCPServer with Freehold's generated clients.
 //
-// It plays three parts, each under a field manager of its own: an author who creates the MCPServer, one who owns its
-// authorization policy, and one who keeps a condition in its status. It follows the MCPServer until it is interrupted.
-// Then it gives back the policy and the condition; the MCPServer stays, and stays its author's.
+// It plays three parts, each under a field manager of its own: one creates the MCPServer as its author, one owns its
+// authorization policy, and one keeps a condition in its status. It follows the MCPServer until it is interrupted. Then
+// it gives back the policy and the condition; the MCPServer stays, and its author's fields with it.
 //
-// Nothing is forced. Where somebody else holds a field with another value, the program says so and ends.
+// Nothing is forced. Where another field manager owns a field with another value, the program says so and ends.
 package main
 
 import (

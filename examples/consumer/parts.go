@@ -25,7 +25,7 @@ const (
 	attester = "consumer-attester"
 )
 
-// attested is the type of this program's condition, with a domain of its own so that nobody else has it.
+// attested is the type of this program's condition, with a domain of its own so that no other program has it.
 const attested = "consumer.example.com/Attested"
 
 // parts are the three parts that the program plays.
@@ -45,8 +45,8 @@ func (p *parts) create(ctx context.Context) (*v1beta1.MCPServer, error) {
 	return p.servers.Apply(ctx, config, metav1.ApplyOptions{FieldManager: author})
 }
 
-// config is a configuration for the very object that was created: with its UID, an apply cannot create another one in
-// its place when somebody has deleted it in the meantime.
+// config returns a configuration for the very object that was created: with its UID, an apply cannot create another one
+// in its place if it was deleted in the meantime.
 func (p *parts) config(uid types.UID) *toolhivev1beta1ac.MCPServerApplyConfiguration {
 	return toolhivev1beta1ac.MCPServer(p.name, p.namespace).WithUID(uid)
 }

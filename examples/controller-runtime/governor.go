@@ -27,7 +27,7 @@ const (
 	attester = client.FieldOwner("runtime-attester")
 )
 
-// attested is the type of this program's condition, with a domain of its own so that nobody else has it.
+// attested is the type of this program's condition, with a domain of its own so that no other program has it.
 const attested = "runtime.example.com/Attested"
 
 // create creates the MCPServer that is watched.
@@ -48,7 +48,7 @@ func create(ctx context.Context, c client.Client, namespace, name string) error 
 // governor reconciles MCPServers.
 type governor struct {
 	client client.Client
-	// said is what was last told of an MCPServer. Reconcile runs in one goroutine.
+	// said is the last line about each MCPServer. Reconcile runs in one goroutine.
 	said map[client.ObjectKey]string
 }
 
@@ -71,8 +71,8 @@ func (g *governor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// config is a configuration for the very object: with its UID, an apply cannot create another one in its place when
-// somebody has deleted it in the meantime.
+// config returns a configuration for the very object: with its UID, an apply cannot create another one in its place if
+// it was deleted in the meantime.
 func config(server *v1beta1.MCPServer) *toolhivev1beta1ac.MCPServerApplyConfiguration {
 	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithUID(server.UID)
 }
@@ -111,7 +111,7 @@ func (g *governor) attest(ctx context.Context, server *v1beta1.MCPServer) error 
 	return nil
 }
 
-// tell writes a line when an MCPServer is Ready at another generation.
+// tell logs a line when an MCPServer becomes Ready at another generation.
 func (g *governor) tell(key client.ObjectKey, server *v1beta1.MCPServer) {
 	if server.Status.ObservedGeneration != server.Generation || !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
 		return
