@@ -22,8 +22,8 @@ import (
 // readHeaderTimeout bounds how long a client of the endpoints may take to ask.
 const readHeaderTimeout = 10 * time.Second
 
-// serveEndpoints serves health and metrics until the context ends. alive tells why this process should be
-// restarted, if it should; the reviewer tells who may read secure metrics.
+// serveEndpoints serves health and metrics until the context ends. alive returns why this process should be restarted,
+// if it should; the reviewer decides which users may read secure metrics.
 func serveEndpoints(
 	ctx context.Context, group *errgroup.Group, o *options, alive func(*http.Request) error, reviewer guard.Reviewer,
 ) error {

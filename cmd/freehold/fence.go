@@ -60,7 +60,7 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// changes tells whether a request changes an object that the operator works for: it applies, edits managedFields, deletes
+// changes reports whether a request changes an object that the operator works for: it applies, edits managedFields, deletes
 // and evicts. The lease itself is created and updated, reviews and events are created.
 func changes(request *http.Request) bool {
 	switch request.Method {

@@ -28,7 +28,7 @@ const (
 	// flushTimeout is how long the end of the process waits for the last spans to be taken. The lease has been released
 	// by then. Together with the controller's own wait it is shorter than the grace that Kubernetes gives a pod by default.
 	flushTimeout = 5 * time.Second
-	// complaintInterval is how often at most the log tells that spans are not taken.
+	// complaintInterval is how often at most the log says that spans are not accepted.
 	complaintInterval = 10 * time.Minute
 )
 
@@ -75,8 +75,8 @@ func startTracing(ctx context.Context, o *options, config *rest.Config) (trace.T
 	}, nil
 }
 
-// passTrace tells the API server which trace a request is part of, so that it can go on with it. The requests have spans
-// already; those that belong to no pass, such as watches and the lease's, get none.
+// passTrace sends the API server the trace that a request is part of, so that it can continue it. The requests have
+// spans already; those that belong to no pass, such as watches and the lease's, get none.
 type passTrace struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

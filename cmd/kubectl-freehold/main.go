@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-freehold is the kubectl plugin that tells who owns a field of an object, and settles conflicts about
-// those of MCPServers: kubectl freehold.
+// Command kubectl-freehold is the kubectl plugin that shows the owners of an object's fields, and settles conflicts
+// about those of MCPServers: kubectl freehold.
 package main
 
 import (
