@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/internal/pki"
 )
 
-// tokenLifetime is how long a ServiceAccount's credentials work: longer than any test, as nobody renews them.
+// tokenLifetime is how long a ServiceAccount's credentials work: longer than any test, as they are never renewed.
 const tokenLifetime = 24 * time.Hour
 
 // RESTConfig returns a copy of the administrator's credentials, a member of system:masters. Like all configs

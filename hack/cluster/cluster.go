@@ -22,7 +22,7 @@ const (
 	// startTimeout is how long a cluster may take from the start of its first process until it is usable. It takes
 	// a few seconds; the rest is for machines that do a lot besides.
 	startTimeout = 3 * time.Minute
-	// portAttempts is how often ports are chosen anew when somebody else took one in between.
+	// portAttempts is how often ports are chosen anew when another process took one in between.
 	portAttempts = 5
 	// stopGrace is what a process gets to end by itself. None has anything to lose: the API server keeps its state
 	// in etcd, and etcd writes what it has acknowledged.
@@ -172,8 +172,8 @@ func (c *Cluster) defineProcesses() {
 	}
 }
 
-// Wait returns when ctx ends, with nil, or when a process has ended that was not told to, with the reason. The
-// latter never happens in a cluster that this package has not started.
+// Wait returns when ctx ends, with nil, or when a process has ended without being stopped, with the reason. The latter
+// never happens in a cluster that this package has not started.
 func (c *Cluster) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -52,5 +52,5 @@ func StartOrUse(ctx context.Context, options Options) (*Cluster, error) {
 	return Start(ctx, options)
 }
 
-// Owned tells whether this package started the cluster, so that it may be changed at will.
+// Owned reports whether this package started the cluster, so that it may be changed at will.
 func (c *Cluster) Owned() bool { return c.authority != nil }

@@ -15,8 +15,8 @@ const (
 	// API server takes for its own Service.
 	serviceIPRange = "10.96.0.0/16"
 	apiServiceIP   = "10.96.0.1"
-	// fakeNodeIP and fakePodIPRange are addresses that are reserved for documentation and for benchmarks: nobody
-	// has them, so nothing that a fake pod is sent reaches a real machine.
+	// fakeNodeIP and fakePodIPRange are addresses that are reserved for documentation and for benchmarks: no machine has
+	// them, so nothing that is sent to a fake pod reaches a real machine.
 	fakeNodeIP     = "192.0.2.1"
 	fakePodIPRange = "198.18.0.0/15"
 	// clientQPS and clientBurst lift the limits of components that would otherwise be the slowest part of a test.
@@ -39,7 +39,7 @@ func (p ports) etcdURL() string { return fmt.Sprintf("https://%s:%d", loopback, 
 func (p ports) apiServerURL() string { return fmt.Sprintf("https://%s:%d", loopback, p.apiServer) }
 
 func etcdArgs(state *stateDir, p ports) []string {
-	// A lone member never talks to its peers, so it may tell them any address, and listen where the kernel likes.
+	// A lone member never talks to its peers, so it may advertise any address to them, and listen where the kernel likes.
 	// The same one at each start keeps the data usable when ports change.
 	const peerURL = "http://" + loopback + ":2380"
 	const member = "freehold"
@@ -100,7 +100,7 @@ func apiServerArgs(state *stateDir, p ports, o Options) []string {
 	if o.RealNodes {
 		args = append(args, realNodesArgs(state)...)
 	} else {
-		// A loopback address must not become an endpoint, so nobody may try to make it one.
+		// A loopback address must not become an endpoint, so nothing may try to make it one.
 		args = append(args, "--advertise-address="+loopback, "--endpoint-reconciler-type=none")
 	}
 	return append(args, o.APIServerArgs...)

@@ -31,7 +31,7 @@ type Options struct {
 	// Dir holds everything of the cluster and stays after Stop: started again there, the cluster has its objects,
 	// users and tokens back, at another address. Default: a new directory, removed by Stop.
 	Dir string
-	// Progress is told what has to be built first. Default: os.Stderr.
+	// Progress receives lines about what has to be built first. Default: os.Stderr.
 	Progress io.Writer
 	// APIServerOnly leaves out everything but etcd and kube-apiserver. It starts faster and needs half the build,
 	// but objects stay as they were written: no garbage collection, no ServiceAccounts, no pods.
@@ -118,7 +118,7 @@ func (o Options) programs() []binaries.Tool {
 	return programs
 }
 
-// makesServiceAccounts tells whether a namespace gets its default ServiceAccount, without which no pod is admitted.
+// makesServiceAccounts reports whether a namespace gets its default ServiceAccount, without which no pod is admitted.
 func (o Options) makesServiceAccounts() bool {
 	if o.APIServerOnly {
 		return false

@@ -29,7 +29,7 @@ type process struct {
 	args    []string
 	logPath string
 	spawner *spawner
-	// unexpected takes the error when the process ends without having been told to.
+	// unexpected takes the error when the process ends without having been stopped.
 	unexpected func(error)
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ func (p *process) start() error {
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
-	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it runs until stop, whatever becomes of the context of the start
+	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it runs until stop, also when the context of the start ends
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
 	err = p.spawner.run(cmd.Start)
@@ -180,7 +180,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// portTaken tells whether the component ended because somebody else listens on its port.
+// portTaken reports whether the component ended because another process listens on its port.
 func (e *exitError) portTaken() bool {
 	return bytes.Contains(e.log, []byte(syscall.EADDRINUSE.Error()))
 }

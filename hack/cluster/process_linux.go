@@ -21,7 +21,7 @@ func childAttributes() *syscall.SysProcAttr {
 // moment.
 func awaitFrozen(pid int) error {
 	for {
-		// Left waitable, and without the flag for an exit: that is for whoever reaps the child.
+		// Left waitable, and without the flag for an exit: that is for the code that reaps the child.
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue

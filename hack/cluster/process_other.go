@@ -13,5 +13,5 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitFrozen does nothing: only Linux tells when all threads of a child have stopped.
+// awaitFrozen does nothing: only Linux reports when all threads of a child have stopped.
 func awaitFrozen(int) error { return nil }

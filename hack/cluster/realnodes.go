@@ -73,7 +73,7 @@ func realNodesArgs(state *stateDir) []string {
 // real node, for connections to its kubelet.
 func (c *Cluster) NodeSocket() string { return c.state.file(nodeSocket) }
 
-// TakesRealNodes tells whether the cluster was started to be joined by a real node.
+// TakesRealNodes reports whether the cluster was started to be joined by a real node.
 func (c *Cluster) TakesRealNodes() bool { return c.Owned() && c.options.RealNodes }
 
 // APIServerAddress is where the API server listens, as host:port, and its port.

@@ -22,7 +22,7 @@ var (
 
 // Running describes a cluster that some process runs.
 type Running struct {
-	// PID is the process that called Start. When it gets a signal to end, what becomes of the cluster is up to it.
+	// PID is the process that called Start. When it gets a signal to end, it decides what happens to the cluster.
 	PID int
 	// Server is the URL of the API server.
 	Server string

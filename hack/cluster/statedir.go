@@ -19,7 +19,7 @@ var ErrRunning = errors.New("a cluster runs in this directory already")
 
 const (
 	lockFile = "lock"
-	// ephemeralDir holds the directories of clusters that nobody wants to keep, below the cache directory.
+	// ephemeralDir holds the directories of clusters that are not to be kept, below the cache directory.
 	ephemeralDir    = "clusters"
 	ephemeralPrefix = "cluster-"
 )
@@ -119,7 +119,7 @@ func (s *stateDir) file(elements ...string) string {
 	return filepath.Join(append([]string{s.path}, elements...)...)
 }
 
-// close gives the directory up, and removes it if nobody named it.
+// close gives the directory up, and removes it if the caller did not name it.
 func (s *stateDir) close() error {
 	var err error
 	if s.ephemeral {

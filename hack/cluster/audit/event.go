@@ -45,7 +45,7 @@ type Event struct {
 	FieldManager string
 	// Force is the parameter of that name: nil if the request has none.
 	Force *bool
-	// DryRun tells whether the request was to have no effect.
+	// DryRun reports whether the request was to have no effect.
 	DryRun bool
 	// Body is what was sent: the options of a deletion, the patch, the object. It is recorded for deletions, and in
 	// a cluster with Options.AuditBodies for all other writes. Secrets are in it like everything else.
@@ -55,7 +55,7 @@ type Event struct {
 // writeVerbs are the verbs that change something.
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// IsWrite tells whether the request was meant to change a resource, successfully or not. Reviews and token requests
+// IsWrite reports whether the request was meant to change a resource, successfully or not. Reviews and token requests
 // are created, but change nothing.
 func (e *Event) IsWrite() bool {
 	if e.DryRun || !slices.Contains(writeVerbs, e.Verb) {
@@ -71,7 +71,7 @@ func (e *Event) IsWrite() bool {
 	}
 }
 
-// IsApply tells whether the request was a server-side apply.
+// IsApply reports whether the request was a server-side apply.
 //
 // The audit log does not have the content type, which makes a patch an apply. But the parameter force is for applies
 // alone: the API server answers 422 to any other patch that has it, even with the value false. The Go client sends it
@@ -79,10 +79,10 @@ func (e *Event) IsWrite() bool {
 // whatever it was. An apply without the parameter, by another client, is not recognised.
 func (e *Event) IsApply() bool { return e.Verb == "patch" && e.Force != nil }
 
-// IsForced tells whether the request was to take fields from other managers.
+// IsForced reports whether the request was to take fields from other managers.
 func (e *Event) IsForced() bool { return e.Force != nil && *e.Force }
 
-// Succeeded tells whether the request was answered with a code for success, or with a switch of protocols.
+// Succeeded reports whether the request was answered with a code for success, or with a switch of protocols.
 func (e *Event) Succeeded() bool {
 	return e.Code > 0 && e.Code < http.StatusMultipleChoices
 }

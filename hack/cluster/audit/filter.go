@@ -5,7 +5,7 @@ package audit
 
 import "slices"
 
-// Filter tells whether an event is wanted.
+// Filter reports whether an event is wanted.
 type Filter func(*Event) bool
 
 // Writes wants requests that were meant to change something.

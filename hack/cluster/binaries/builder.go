@@ -149,7 +149,7 @@ func (b builder) report(what string, status *buildStatus) (stop func()) {
 	}
 }
 
-// say writes a line of progress. That nobody can read it is no reason to end a build.
+// say writes a line of progress. A failure to write it is no reason to end a build.
 func say(progress io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(progress, "freehold: "+format+"\n", args...)
 }

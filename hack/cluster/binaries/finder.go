@@ -24,7 +24,7 @@ const (
 // Finder finds or builds programs. The zero value takes everything from the environment and reports to stderr.
 type Finder struct {
 	// AssetsDir is a directory of ready-made programs. Default: $KUBEBUILDER_ASSETS. Programs of another
-	// version than the pinned ones are used as they are: whoever sets it answers for their fitting together.
+	// version than the pinned ones are used as they are: the user who sets it must make sure that they fit together.
 	AssetsDir string
 	// CacheDir is where programs are kept. Default: CacheDir().
 	CacheDir string

@@ -47,8 +47,8 @@ func Try(path string) (*Lock, error) {
 	return nil, fmt.Errorf("locking %s: %w", path, errors.Join(err, closeErr))
 }
 
-// Acquire waits for the lock on path until ctx ends. It calls onWait once, before the first wait, if the lock is
-// held by somebody else.
+// Acquire waits for the lock on path until ctx ends. It calls onWait once, before the first wait, if another process
+// holds the lock.
 func Acquire(ctx context.Context, path string, onWait func()) (*Lock, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
