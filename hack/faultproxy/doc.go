@@ -16,6 +16,6 @@
 //	hold.Release()
 //	proxy.Fail(faultproxy.Patches("apps", "statefulsets"), 1, http.StatusInternalServerError, faultproxy.EtcdError("leader changed"))
 //
-// The proxy listens on 127.0.0.1 alone, without TLS, and adds the credentials itself: whoever can reach it has the
-// rights of its configuration. It is for tests.
+// The proxy listens on 127.0.0.1 alone, without TLS, and adds the credentials itself: every client that can reach it
+// has the rights of its configuration. It is for tests.
 package faultproxy

@@ -57,7 +57,7 @@ func (f *Fault) over() bool {
 	return f.left == 0
 }
 
-// catch tells whether a request is to be answered, and counts it.
+// catch reports whether a request is to be answered, and counts it.
 func (f *Fault) catch(r *http.Request) bool {
 	if !f.match(r) {
 		return false

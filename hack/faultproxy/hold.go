@@ -42,7 +42,7 @@ func (h *Hold) Count() int {
 	return h.count
 }
 
-// open tells whether the hold does not catch anything any more.
+// open reports whether the hold does not catch anything any more.
 func (h *Hold) open() bool {
 	select {
 	case <-h.released:
@@ -52,7 +52,7 @@ func (h *Hold) open() bool {
 	}
 }
 
-// wait returns when the hold is released, or with an error when whoever sent the request has given up.
+// wait returns when the hold is released, or with an error when the client has given up on the request.
 func (h *Hold) wait(ctx context.Context) error {
 	h.mu.Lock()
 	h.count++

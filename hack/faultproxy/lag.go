@@ -13,7 +13,7 @@ import (
 // Lag lets what an answer brings come later. It knows nothing of formats: what arrives at once, which in a watch is an
 // event or a few, is kept together.
 type Lag struct {
-	// Match tells which requests have such answers.
+	// Match selects the requests that have such answers.
 	Match Match
 	// By is asked, for whatever arrives, how long it is kept. Nothing overtakes anything, so what comes behind something
 	// that is kept longer comes as late as that. It is called from many goroutines.
@@ -25,7 +25,7 @@ type Lag struct {
 type lagging struct {
 	source io.ReadCloser
 	by     func() time.Duration
-	// gone is closed when nobody waits for the answer any more.
+	// gone is closed when the client no longer waits for the answer.
 	gone <-chan struct{}
 	// more has an element when there may be a new chunk or the end.
 	more chan struct{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Match tells whether a request is meant. It is called from many goroutines and must not change the request.
+// Match reports whether a request is meant. It is called from many goroutines and must not change the request.
 type Match func(*http.Request) bool
 
 // Watches matches the watches of a resource, of one namespace or of all. The group is empty for the core.
@@ -25,7 +25,7 @@ func Patches(group, resource string) Match {
 	return func(r *http.Request) bool { return r.Method == http.MethodPatch && concerns(r, group, resource) }
 }
 
-// concerns tells whether a request is about a resource, by its path: /api/version/... for the core and
+// concerns reports whether a request is about a resource, by its path: /api/version/... for the core and
 // /apis/group/version/... for all else, followed by [namespaces/name/]resource[/name[/subresource]].
 func concerns(r *http.Request, group, resource string) bool {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

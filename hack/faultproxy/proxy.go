@@ -28,12 +28,12 @@ const headerTimeout = 10 * time.Second
 
 // Options say what a proxy does.
 type Options struct {
-	// Config tells where the API server is, and in whose name requests are sent to it.
+	// Config has the address of the API server, and the credentials for requests to it.
 	Config *rest.Config
 	// Lags are answers that come late; the first one that matches counts.
 	Lags []Lag
-	// Observe is told of every answer of the API server, before its body is read. It is called from many goroutines
-	// and must leave the body alone. Nil for nobody.
+	// Observe is called with every answer of the API server, before its body is read. It is called from many goroutines
+	// and must leave the body alone. Nil for none.
 	Observe func(*http.Response)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeport finds ports for servers that have to be told theirs before they listen.
+// Package freeport finds ports for servers that need to know theirs before they listen.
 package freeport
 
 import (
@@ -26,8 +26,8 @@ const (
 // attempts is how often another port is tried for each that is wanted.
 const attempts = 100
 
-// Find returns count different TCP ports of the loopback address on which nobody listened just now. Another process may
-// take one before the caller does; who listens on it has to be ready for that.
+// Find returns count different TCP ports of the loopback address on which no process listened just now. Another process
+// may take one before the caller does; the server that is to listen on it has to be ready for that.
 func Find(ctx context.Context, count int) (ports []int, err error) {
 	// All are held open until the last is known, else the same one could be found twice.
 	listeners := make([]net.Listener, 0, count)

@@ -134,7 +134,7 @@ func removeTree(top string) error {
 	return nil
 }
 
-// inUse tells whether the process that made a control group still runs.
+// inUse reports whether the process that made a control group still runs.
 func inUse(name string) bool {
 	var pid int
 	parts := strings.Split(strings.TrimPrefix(name, cgroupPrefix), "-")

@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/node/internal/plan"
 )
 
-// Addresses of the node's network. They are reserved for documentation and for benchmarks, and nobody has them.
+// Addresses of the node's network. They are reserved for documentation and for benchmarks, and no machine has them.
 const (
 	// IP is the node's own address, at which its kubelet and its DNS server listen.
 	IP         = "192.0.2.11"

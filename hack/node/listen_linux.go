@@ -14,7 +14,7 @@ import (
 )
 
 // Listen listens at a TCP address in the network of the node, such as that of IP, so that pods reach servers of this process.
-// A socket stays in the network in which it was made, whoever uses it.
+// A socket stays in the network in which it was made, whichever process uses it.
 func (n *Node) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
 	done := make(chan struct{})
 	go func() {

@@ -116,7 +116,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 	return n, os.WriteFile(n.layout.file(readyFile), []byte(strconv.Itoa(os.Getpid())), 0o600)
 }
 
-// IsReady tells whether the process runs a node that is ready for the cluster in the directory.
+// IsReady reports whether the process runs a node that is ready for the cluster in the directory.
 func IsReady(clusterDir string, pid int) bool {
 	content, err := os.ReadFile(filepath.Join(clusterDir, directory, readyFile))
 	return err == nil && string(content) == strconv.Itoa(pid)
@@ -168,7 +168,7 @@ func (n *Node) boot(found programs) error {
 	if n.process, err = spawn(found.nodeinit, plan, n.layout.log("nodeinit")); err != nil {
 		return err
 	}
-	// Only for people: whoever looks for the node finds its namespaces by this.
+	// Only for people: a user who looks for the node finds its namespaces by this.
 	return os.WriteFile(n.layout.file("pid"), []byte(strconv.Itoa(n.process.cmd.Process.Pid)+"\n"), 0o600)
 }
 

@@ -19,7 +19,7 @@ const Name = "node-1"
 type Options struct {
 	// Images are names of package images, which are made and imported before Start returns. Default: none.
 	Images []string
-	// Progress is told what has to be built first. Default: os.Stderr.
+	// Progress receives lines about what has to be built first. Default: os.Stderr.
 	Progress io.Writer
 }
 

@@ -33,7 +33,7 @@ func spawn(program, plan, logPath string) (*process, error) {
 		return nil, fmt.Errorf("opening the log of the node: %w", err)
 	}
 	defer log.Close()                  // The child has its own.
-	cmd := exec.Command(program, plan) //nolint:noctx // it runs until Stop, whatever becomes of the context of the start
+	cmd := exec.Command(program, plan) //nolint:noctx // it runs until Stop, also when the context of the start ends
 	cmd.Stdout, cmd.Stderr = log, log
 	// Nothing of the caller's environment is about the node, and some of it would be mistaken, such as KUBECONFIG.
 	cmd.Env = []string{"PATH=" + strings.Join(programDirs, ":"), "HOME=/root"}

@@ -102,11 +102,11 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		"--kubeconfig=" + o.Kubeconfig, "--leader-elect=false", "--openshift=false",
 		"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
 	}, o.Args...)
-	cmd := exec.Command(o.Binary, args...) //nolint:noctx // it runs until Stop, whatever becomes of the context of the start
+	cmd := exec.Command(o.Binary, args...) //nolint:noctx // it runs until Stop, also when the context of the start ends
 	p := &Process{cmd: cmd, health: health, metrics: metrics, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = o.Log, o.Log
 	p.cmd.Env = append(os.Environ(), o.Env...)
-	// Ctrl-C in a terminal goes to the whole group; whoever started the operator stops it in order.
+	// Ctrl-C in a terminal goes to the whole group; the code that started the operator stops it in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the operator: %w", err)

@@ -83,7 +83,7 @@ func Install(ctx context.Context, config *rest.Config) error {
 // Helm is a major version of Helm, by how that writes.
 type Helm int
 
-// Helm 3 creates objects, and Helm 4 applies them server-side, unless told otherwise.
+// Helm 3 creates objects, and Helm 4 applies them server-side, by default.
 const (
 	Helm3 Helm = 3
 	Helm4 Helm = 4

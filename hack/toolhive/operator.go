@@ -77,11 +77,11 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 	defer log.Close() // The process has its own.
 
 	// "0" turns the metrics off.
-	cmd := exec.Command(found[binaries.ToolHiveOperator], //nolint:noctx // it runs until Stop, whatever becomes of the context of the start
+	cmd := exec.Command(found[binaries.ToolHiveOperator], //nolint:noctx // it runs until Stop, also when the context of the start ends
 		"--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address="+addresses[0])
 	cmd.Env = append(environment(o), o.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, log, log
-	// Ctrl-C in a terminal goes to the whole group; whoever started the operator stops it in order.
+	// Ctrl-C in a terminal goes to the whole group; the code that started the operator stops it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start ToolHive's operator: %w", err)

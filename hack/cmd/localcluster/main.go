@@ -79,7 +79,7 @@ func addDirFlag(command *cobra.Command) func() (string, error) {
 	}
 }
 
-// write prints text for whoever called this program.
+// write prints text for the caller of this program.
 func write(out io.Writer, text string) error {
 	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)

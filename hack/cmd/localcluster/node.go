@@ -59,7 +59,7 @@ func startNode(ctx context.Context, c *cluster.Cluster, options cluster.Options)
 	return node.Start(ctx, c, node.Options{Images: images.ForMCP(), Progress: options.Progress})
 }
 
-// wait returns when ctx ends, with nil, or when a part of the cluster has ended that was not told to.
+// wait returns when ctx ends, with nil, or when a part of the cluster has ended without being stopped.
 func wait(ctx context.Context, c *cluster.Cluster, n *node.Node) error {
 	if n == nil {
 		return c.Wait(ctx)

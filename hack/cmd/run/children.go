@@ -19,7 +19,7 @@ import (
 type child struct {
 	parent string
 	name   string
-	// ready is false for a workload whose pods are not ready; state tells it in words.
+	// ready is false for a workload whose pods are not ready; state says it in words.
 	ready    bool
 	state    string
 	managers []manager
@@ -132,7 +132,7 @@ func managersOf(obj metav1.Object) ([]manager, error) {
 // serverName is how an MCPServer is called among the children.
 func serverName(name string) string { return "mcpserver/" + name }
 
-// readiness tells how many pods of a workload are ready; other objects are ready by being there.
+// readiness returns how many pods of a workload are ready; other objects are ready once they exist.
 func readiness(obj metav1.Object) (ready bool, state string) {
 	pods := func(ready, wanted int32) (bool, string) {
 		return ready == wanted, fmt.Sprintf("%d/%d", ready, wanted)

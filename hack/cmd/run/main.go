@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command run is make run: it starts a local control plane, or uses the one that KUBECONFIG names, installs
-// Freehold, runs the operator with the rights of its own ServiceAccount, creates the sample MCPServers and shows
-// what becomes of them until Ctrl-C.
+// Freehold, runs the operator with the rights of its own ServiceAccount, creates the sample MCPServers and shows their
+// progress until Ctrl-C.
 package main
 
 import (
@@ -167,7 +167,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	}
 }
 
-// stepper tells what is being done, and when.
+// stepper prints what is being done, and when.
 type stepper struct {
 	out   io.Writer
 	start time.Time

@@ -25,7 +25,7 @@ func nodes(containers bool) string {
 	return "fake nodes"
 }
 
-// canRunContainers tells why there can be no real node.
+// canRunContainers returns an error that says why there can be no real node.
 func canRunContainers() error {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return errors.New("a real node joins a control plane of its own, not the cluster that KUBECONFIG names")

@@ -29,7 +29,7 @@ func findKubectl(ctx context.Context, c *cluster.Cluster, plugin string) ([]stri
 	return append(directories, filepath.Dir(path)), nil
 }
 
-// invite tells what to type in another terminal.
+// invite prints what to type in another terminal.
 func invite(out io.Writer, kubeconfig string, directories []string) {
 	fmt.Fprintln(out, "\nLook for yourself, in another terminal:")
 	for _, line := range []string{

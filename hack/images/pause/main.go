@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause holds the namespaces of a pod. It does nothing until it is told to end.
+// Command pause holds the namespaces of a pod. It does nothing until a signal ends it.
 package main
 
 import (

@@ -22,8 +22,8 @@ import (
 
 const (
 	programName = "freehold"
-	// user is nobody in particular: an id that is not root and that no distribution gives out. It is a number
-	// because a kubelet cannot tell from a name whether it means root.
+	// user is an id that is not root and that no distribution gives out. It is a number because a kubelet cannot see from
+	// a name whether it means root.
 	user   = "65532:65532"
 	source = "https://github.com/freehold-dev/freehold"
 )

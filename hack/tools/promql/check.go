@@ -18,7 +18,7 @@ import (
 // targetLabels are those that Prometheus and its operator give every series of the operator's.
 var targetLabels = []string{"job", "instance", "namespace", "pod", "service", "endpoint", "container"}
 
-// foreign are metrics that others tell and that the queries use, with their labels: those of kube-state-metrics.
+// foreign are metrics that other programs expose and that the queries use, with their labels: those of kube-state-metrics.
 var foreign = map[string]Metric{
 	"kube_statefulset_replicas":                stateMetric(),
 	"kube_statefulset_status_replicas":         stateMetric(),
@@ -138,7 +138,7 @@ func checkMatchers(selector *parser.VectorSelector, metric Metric) error {
 	return errors.Join(errs...)
 }
 
-// checkCounter finds a counter that is used as if it told something by itself.
+// checkCounter finds a counter that is used as if its value alone meant something.
 func checkCounter(selector *parser.VectorSelector, metric Metric, path []parser.Node) error {
 	if metric.Type != "counter" {
 		return nil

@@ -103,7 +103,7 @@ func pack(modified time.Time, files []file) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// readBuild reads what a program tells about its build, and refuses one that is not as it is to be released.
+// readBuild reads what a program records about its build, and refuses one that is not as it is to be released.
 func readBuild(path string, p platform) (*buildinfo.BuildInfo, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err == nil {

@@ -34,7 +34,7 @@ type artefact struct {
 	name string
 	// described is the artefact as a package.
 	described spdx.Package
-	// program in it, and what that tells of its build.
+	// program in it, and what that records about its build.
 	program string
 	sha256  string
 	build   *buildinfo.BuildInfo

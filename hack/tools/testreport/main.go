@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testreport reads what go test -json writes and shows what matters: a line for each package as go test
-// has it, all that a failed test wrote, and why each skipped test was skipped, which go test itself tells only with -v.
+// has it, all that a failed test wrote, and why each skipped test was skipped, which go test itself prints only with
+// -v.
 //
 //	go test -json ./... | testreport [-summary FILE]
 //

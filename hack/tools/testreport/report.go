@@ -99,7 +99,7 @@ const (
 	widest = 600
 )
 
-// whyFailed are lines that tell, in the summary, which test failed and what it said last: all that it wrote may be
+// whyFailed returns lines that say, in the summary, which test failed and what it said last: all that it wrote may be
 // thousands of lines above.
 func whyFailed(name string, output []string) []string {
 	var why []string
@@ -191,7 +191,7 @@ func (r *report) showUnfinished(pkg string) {
 	}
 }
 
-// finish writes the totals and tells whether anything failed.
+// finish writes the totals and reports whether anything failed.
 func (r *report) finish() bool {
 	fmt.Fprintf(r.lines, "%d passed, %d failed, %d skipped, in %d packages\n", r.passes, r.failures, r.skips, r.packages)
 	return r.failures > 0 || r.failedPackages > 0

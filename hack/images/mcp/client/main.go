@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command client is an MCP client for tests. It connects to a server, lists its tools and calls one, as often as it
-// is told, and prints a line of JSON about each of these steps. It ends with exit code 1 if one of them failed.
+// Command client is an MCP client for tests. It connects to a server, lists its tools and calls one, as often as its
+// flags say, and prints a line of JSON about each of these steps. It ends with exit code 1 if one of them failed.
 //
 //	client -url=http://mcp-echo-proxy:8080/mcp -tool=echo -text=hello -repeat=10 -interval=1s
 package main
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// step is what is told about a step, as one line of JSON.
+// step is the report about a step, as one line of JSON.
 type step struct {
 	// Time of the step's begin.
 	Time time.Time `json:"time"`
@@ -73,7 +73,7 @@ type step struct {
 	Redials int64 `json:"redials,omitempty"`
 	// Resent is how often a request was sent again whose connection had ended before an answer.
 	Resent int64 `json:"resent,omitempty"`
-	// Again tells why the step did not count, and is taken again with a new session.
+	// Again says why the step did not count, and is repeated with a new session.
 	Again string `json:"again,omitempty"`
 	// Error is empty if it succeeded.
 	Error string `json:"error,omitempty"`
@@ -139,9 +139,9 @@ func (c *client) dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // observer notes which requests are about sessions that the server does not know: MCP has it answer 404. The client's
-// library tells that of some of these answers only. And it sends requests again that may be repeated and whose connections
-// end: a server that closes its listener resets the connections that it has not accepted yet, one that ends closes those
-// that it has not answered, and either may happen to the same request more than once.
+// library reports only some of these answers. And it sends requests again that may be repeated and whose connections end:
+// a server that closes its listener resets the connections that it has not accepted yet, one that ends closes those that
+// it has not answered, and either may happen to the same request more than once.
 type observer struct {
 	client *client
 	next   http.RoundTripper
@@ -170,7 +170,7 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// hungUp tells whether a connection was reset or closed before there was an answer.
+// hungUp reports whether a connection was reset or closed before there was an answer.
 func hungUp(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -182,11 +182,11 @@ type client struct {
 	session *mcp.ClientSession
 	end     context.CancelFunc
 	failed  bool
-	// again tells that a session may be replaced that the server does not know, and lost that this has to be done.
+	// again is set when a session that the server does not know may be replaced, and lost when it has to be.
 	again, lost bool
-	// unknown tells that a request of the present step was about a session that the server does not know.
+	// unknown is set when a request of the present step was about a session that the server does not know.
 	unknown atomic.Bool
-	// repeatable tells that the requests of the present step change nothing, and readOnly that the tool says so of itself.
+	// repeatable is set when the requests of the present step change nothing, and readOnly when the tool says so of itself.
 	repeatable      atomic.Bool
 	readOnly        bool
 	redials, resent atomic.Int64
@@ -313,7 +313,7 @@ func (c *client) hangUp() {
 	if c.session == nil {
 		return
 	}
-	// First the context: a farewell to somebody who does not listen could take for ever.
+	// First the context: a farewell to a server that does not answer could take for ever.
 	c.end()
 	_ = c.session.Close()
 	c.session = nil

@@ -117,7 +117,7 @@ func serve(ctx context.Context, address string, handler http.Handler) error {
 	defer cancel()
 	err := server.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return server.Close() // Streams of events last as long as somebody listens.
+		return server.Close() // Streams of events last as long as a client listens.
 	}
 	return err
 }

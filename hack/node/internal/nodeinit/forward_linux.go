@@ -15,10 +15,10 @@ import (
 	"github.com/freehold-dev/freehold/hack/node/internal/splice"
 )
 
-// dialTimeout is how long a connection into the node's network may take to come about.
+// dialTimeout is how long it may take to open a connection into the node's network.
 const dialTimeout = 5 * time.Second
 
-// forward lets what connects to the address talk to whoever listens on the socket.
+// forward connects clients of the address with the server that listens on the socket.
 func forward(f plan.Forward) error {
 	listener, err := net.Listen("tcp", f.Address) //nolint:noctx // it lasts as long as the node
 	if err != nil {

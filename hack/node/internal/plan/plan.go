@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan is what package node tells the first process of a node to do. It is passed as JSON in a file.
+// Package plan defines what package node has the first process of a node do. It is passed as JSON in a file.
 package plan
 
 // Plan describes a node from the inside.

@@ -3,7 +3,7 @@
 
 // Command modelsschema prints the OpenAPI models of Freehold's API types as a Swagger 2.0 document.
 // applyconfiguration-gen embeds it in the generated apply configurations: Extract needs the list types
-// and map keys to tell which of an object's fields a manager owns.
+// and map keys to find the fields of an object that a manager owns.
 package main
 
 import (
