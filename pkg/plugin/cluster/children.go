@@ -26,8 +26,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// ChildRefs returns the references of everything that the operator may make for an MCPServer, what is made first first, but
-// for ConfigMaps, whose names tell their content.
+// ChildRefs returns the references of everything that the operator may create for an MCPServer, in the order of creation,
+// except ConfigMaps, whose names contain a hash of their content.
 func ChildRefs(namespace, server string) []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, child := range inventory.Children() {
@@ -154,7 +154,7 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 	owner.Living = func(uid types.UID) (string, bool) {
 		found, err := names()
 		name, ok := found[uid]
-		return name, ok || err != nil // A user who may not list MCPServers cannot tell: it may be another one's.
+		return name, ok || err != nil // To a user who may not list MCPServers this is unknown: it may be another one's.
 	}
 	if backend != nil && owner.Whose(managers.StatefulSet, backend).Mine {
 		owner.Backend = backend

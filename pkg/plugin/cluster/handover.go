@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// TryReplace asks the API server what would become of an object if it was replaced by another state of itself: with
-// defaults filled in, and validated. It is a dry run, always. The user needs the right to update the object.
+// TryReplace returns what the API server would make of an object if it was replaced by another state of itself: with
+// defaults filled in, and validated. It is always a dry run. The user needs the right to update the object.
 func (c *Client) TryReplace(ref apply.ObjectRef, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	helper, err := c.helper(ref.Kind, quietly(rest.NoWarnings{}))
 	if err != nil {
@@ -47,8 +47,8 @@ func (e expected) HandleWarningHeader(code int, agent, text string) {
 	}
 }
 
-// Process tells which process of its backend the proxy of an MCPServer with transport stdio would be attached to; it is
-// empty when none is ready or the user may not see it.
+// Process returns the process of the backend to which the proxy of an MCPServer with transport stdio would be attached;
+// it is empty when none is ready or the user may not see it.
 func (c *Client) Process(namespace, server string) (string, error) {
 	pod := &corev1.Pod{}
 	err := c.read(pods, namespace, render.OnlyBackendPod(server), pod)

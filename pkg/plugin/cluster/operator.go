@@ -46,7 +46,7 @@ type Settings struct {
 	LeavesConfigs bool
 }
 
-// ErrNoOperator tells that the operator's Deployment is not there, or may not be read.
+// ErrNoOperator means that the operator's Deployment does not exist, or may not be read.
 var ErrNoOperator = errors.New("the operator's Deployment cannot be read")
 
 // OperatorSettings reads the settings of the operator from its Deployment, which is named as NAMESPACE/NAME. The arguments go

@@ -50,7 +50,7 @@ var (
 // Running is an operator that runs.
 type Running struct {
 	Product string `json:"product"`
-	// Object that tells it, as kubectl takes it, and its namespace.
+	// Object that shows it, as kubectl takes it, and its namespace.
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
 	// How it was found out.
@@ -61,13 +61,13 @@ type Running struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Watches tells whether it looks after a namespace.
+// Watches reports whether it looks after a namespace.
 func (r Running) Watches(namespace string) bool {
 	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
 }
 
-// Running finds the operators of a product that run, from Deployments, from pods and from Leases. Where the user may not
-// look at all namespaces, only that in which the product is installed by default is looked at; unseen tells so.
+// Running finds the running operators of a product, from Deployments, from pods and from Leases. Where the user may not
+// look at all namespaces, it looks only at the one in which the product is installed by default; unseen says so.
 func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []string, err error) {
 	s := &search{Product: p, client: c, now: now}
 	for _, look := range []func(namespace string) error{s.deployments, s.pods, s.leases} {
@@ -118,7 +118,7 @@ func (s *search) deployment(d *appsv1.Deployment) {
 	})
 }
 
-// runs tells why a pod is taken for one of the operator's; empty if it is not.
+// runs returns why a pod is taken for one of the operator's; empty if it is not.
 func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
 	for i := range pod.Containers {
 		container := &pod.Containers[i]
@@ -204,7 +204,7 @@ func (s *search) leases(namespace string) error {
 	return nil
 }
 
-// Holder returns who holds a Lease, empty for nobody, and reports whether they have renewed it in time.
+// Holder returns the holder of a Lease, empty for none, and reports whether it was renewed in time.
 func Holder(lease *coordinationv1.Lease, now time.Time) (holder string, inTime bool) {
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {

@@ -26,7 +26,7 @@ import (
 // attempts is how often a write is tried when the object has changed meanwhile; its status does so often.
 const attempts = 5
 
-// HeldError tells that somebody else holds an annotation that the plugin was to write.
+// HeldError means that another field manager owns an annotation that the plugin was to write.
 type HeldError struct {
 	// Namespace and Server are those of the MCPServer.
 	Namespace, Server string
@@ -92,7 +92,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 	return nil, fmt.Errorf("MCPServer %s changes too often to be written; try again", server.Name)
 }
 
-// Unannotate is the command that removes an annotation from an MCPServer, whoever holds it.
+// Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.
 func Unannotate(namespace, server, annotation string) string {
 	return shell.Command("kubectl", "annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
 }
@@ -133,7 +133,7 @@ func annotated(server *v1beta1.MCPServer, annotation, value string) map[string]a
 	}
 }
 
-// Ours tells whether the plugin owns an annotation of an MCPServer.
+// Ours reports whether the plugin owns an annotation of an MCPServer.
 func Ours(server *v1beta1.MCPServer, annotation string) bool {
 	return slices.ContainsFunc(ownership.Owners(server, annotationPath(annotation)), func(o ownership.Owner) bool {
 		return o.Manager == managers.Plugin
@@ -142,7 +142,7 @@ func Ours(server *v1beta1.MCPServer, annotation string) bool {
 
 func annotationPath(annotation string) string { return ".metadata.annotations." + annotation }
 
-// Held returns the error that tells whose an annotation is.
+// Held returns the error that names the owner of an annotation.
 func Held(server *v1beta1.MCPServer, annotation string) error {
 	held := &HeldError{Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
 	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
@@ -153,8 +153,8 @@ func Held(server *v1beta1.MCPServer, annotation string) error {
 	return held
 }
 
-// Try asks the API server what would become of an object if one of the operator's writers applied something to it. It
-// is a dry run, always, and not forced.
+// Try returns what the API server would make of an object if one of the operator's writers applied something to it. It
+// is always a dry run, and not forced.
 func (c *Client) Try(writer string, ref apply.ObjectRef, live *unstructured.Unstructured, want map[string]any) (*unstructured.Unstructured, error) {
 	helper, err := c.helper(ref.Kind, func(config *rest.Config) {
 		// A warning would be about the writer, which is the operator's, and about the user, who is not the operator.

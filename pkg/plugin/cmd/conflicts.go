@@ -124,7 +124,7 @@ func conflictsOfConfig(config *unstructured.Unstructured, fields []desired.Conte
 	return found
 }
 
-// told is what the operator tells of conflicts in some conditions; nil for nothing.
+// told returns what the operator reports about conflicts in some conditions; nil for nothing.
 func told(conditions []metav1.Condition) *printers.Told {
 	c := meta.FindStatusCondition(conditions, v1beta1.ConditionFieldsOwned)
 	if c == nil || c.Status != metav1.ConditionFalse {

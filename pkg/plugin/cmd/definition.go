@@ -165,7 +165,7 @@ func unlisted(d cluster.Definition, err error) error {
 	return fmt.Errorf("cannot list the objects of the CustomResourceDefinition %s: %w", d.Name, err)
 }
 
-// noteOrphans warns of list items that would belong to nobody any more.
+// noteOrphans warns of list items that would have no owner any more.
 func (p *plugin) noteOrphans(d cluster.Definition, objects []metav1.Object) {
 	for _, object := range objects {
 		if managers := d.Orphans(object); len(managers) > 0 {

@@ -121,7 +121,7 @@ func (o *diffOptions) run(argument string) error {
 	return nil
 }
 
-// show shows what becomes of one intent.
+// show shows what one intent would change.
 func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) error {
 	for _, change := range intent.Claims {
 		o.found = true
@@ -154,8 +154,8 @@ func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) err
 	return err
 }
 
-// after is what becomes of an object: what the API server says, unless the writer gets fields first, for which there is no dry
-// run.
+// after returns the object as it would be afterwards: the API server's answer, unless the writer gets fields first, for which
+// there is no dry run.
 func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured, error) {
 	var claimed []string
 	for _, change := range intent.Claims {

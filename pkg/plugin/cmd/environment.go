@@ -20,15 +20,15 @@ type Environment struct {
 	genericiooptions.IOStreams
 	// Version of the program.
 	Version string
-	// Clock tells the time that ages are counted to.
+	// Clock gives the time that ages are counted to.
 	Clock clock.WithTicker
 	// WrapConfig changes how the cluster is reached; nil leaves it as the flags and the kubeconfig say.
 	WrapConfig func(config *rest.Config) *rest.Config
 	// LookupEnv reads a variable of the environment.
 	LookupEnv func(name string) (value string, ok bool)
-	// Terminal tells that the output goes to a terminal.
+	// Terminal is set when the output goes to a terminal.
 	Terminal bool
-	// Interactive tells that there is somebody who can answer a question.
+	// Interactive is set when there is a user who can answer a question.
 	Interactive bool
 }
 
@@ -51,7 +51,7 @@ const (
 	colourNever  = "never"
 )
 
-// palette tells whether to colour the output. NO_COLOR, if it is there and not empty, turns colour off unless the user
+// palette reports whether to colour the output. NO_COLOR, if it is there and not empty, turns colour off unless the user
 // asks for it by the flag (https://no-color.org).
 func (e Environment) palette(setting string) (printers.Palette, error) {
 	switch setting {

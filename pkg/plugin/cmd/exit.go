@@ -34,7 +34,7 @@ const exitCodesHelp = `Exit codes:
 // exit is an error that ends the run with a code.
 type exit struct {
 	code int
-	// err is told to the user; nil when there is nothing to tell any more.
+	// err is shown to the user; nil when everything has been shown.
 	err error
 }
 
@@ -46,7 +46,7 @@ func (e *exit) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns what is told to the user.
+// Unwrap returns what is shown to the user.
 func (e *exit) Unwrap() error { return e.err }
 
 // errFound ends a run that has found, and shown, what it was to look for.
@@ -55,7 +55,7 @@ var errFound error = &exit{code: ExitFound}
 // usage is an error about how the plugin was called.
 func usage(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// codeOf returns the exit code of a run and what is left to tell the user.
+// codeOf returns the exit code of a run and what is left to show the user.
 func codeOf(err error) (int, error) {
 	if err == nil {
 		return ExitDone, nil

@@ -64,7 +64,7 @@ kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-
 	return cmd
 }
 
-// explained is what explain tells, for programs as well. Names and meanings of its fields stay; more may come.
+// explained is the output of explain, for programs as well. Names and meanings of its fields stay; more may come.
 type explained struct {
 	Writers []explainedWriter `json:"writers"`
 	// References are what fields of an object that was named come from, beside the MCPServer.
@@ -243,7 +243,7 @@ func (p *plugin) showExplained(output string, answer explained) error {
 	return showReferences(p.Out, palette, answer.References)
 }
 
-// means tells whether a word names the kind of what a writer writes, as kubectl would take it.
+// means reports whether a word names the kind of what a writer writes, as kubectl would take it.
 func means(word string, w fieldmanager.Writer) bool {
 	word = strings.ToLower(word)
 	kind := strings.ToLower(w.Kind.Kind)
@@ -290,7 +290,7 @@ func texts(paths []fieldpath.Path) []string {
 	return all
 }
 
-// atOrBelow tells whether a path is one of others, or lies below one.
+// atOrBelow reports whether a path is one of others, or lies below one.
 func atOrBelow(path string, others []string) bool {
 	return slices.ContainsFunc(others, func(other string) bool {
 		rest, found := strings.CutPrefix(path, other)

@@ -160,8 +160,8 @@ func (o *handbackOptions) configsOf(servers []*v1beta1.MCPServer) ([]*unstructur
 	}), err
 }
 
-// mayBegin tells whether nobody writes the MCPServers and what goes back with them now, and ToolHive may afterwards. What is in the
-// way is shown.
+// mayBegin reports whether no operator writes the MCPServers and the objects that go back with them now, and ToolHive may afterwards.
+// It shows what is in the way.
 func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
 	palette, err := o.palette()
 	if err != nil {
@@ -250,7 +250,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 	return plans, nil
 }
 
-// show shows what changes, after the API server has checked it. hindered tells that something cannot be done.
+// show shows what changes, after the API server has checked it. hindered means that something cannot be done.
 func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 	palette, err := o.palette()
 	if err != nil {
@@ -312,7 +312,7 @@ func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructur
 	return nil
 }
 
-// errTaken tells that somebody else writes as well.
+// errTaken means that another field manager writes as well.
 var errTaken = errors.New("it changes all the time")
 
 // attemptsToGive is how often an object is tried that has changed in between; its status does so often.

@@ -134,7 +134,7 @@ func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error
 	return nil, unknownFormat(format)
 }
 
-// warnUnreadable tells which children the user may not read.
+// warnUnreadable lists the children that the user may not read.
 func (p *plugin) warnUnreadable(children *cluster.Children) {
 	for _, ref := range children.Unreadable {
 		p.warn("you may not read %s; it is left out", ref)

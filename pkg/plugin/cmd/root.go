@@ -101,12 +101,12 @@ func (p *plugin) palette() (printers.Palette, error) {
 	return palette, err
 }
 
-// warn tells the user something beside the output.
+// warn writes a warning for the user besides the output.
 func (p *plugin) warn(format string, args ...any) {
 	fmt.Fprintln(p.ErrOut, "note: "+printable.Text(fmt.Sprintf(format, args...)))
 }
 
-// say tells the user one line in which values may stand.
+// say writes a formatted line for the user.
 func (p *plugin) say(format string, args ...any) {
 	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
 }

@@ -35,7 +35,7 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// settler writes the annotations by which the operator is told what to do about fields.
+// settler writes the annotations by which the user says what the operator is to do about fields.
 type settler struct {
 	surveyor
 	dryRun  string
@@ -79,7 +79,7 @@ type change struct {
 	entries []request.Selector
 	// effects says, line by line, what follows from it.
 	effects []string
-	// answered tells whether the operator has answered, and how. It is given the MCPServer as it is then.
+	// answered reports whether the operator has answered, and how. It is given the MCPServer as it is then.
 	answered func(server *v1beta1.MCPServer) (told string, refused, done bool)
 }
 
@@ -172,7 +172,7 @@ func (s *settler) withdraw(ctx context.Context, server *v1beta1.MCPServer) (*v1b
 	return now, err
 }
 
-// await waits for the operator's answer and tells it.
+// await waits for the operator's answer and shows it.
 func (s *settler) await(ctx context.Context, c change) error {
 	var told string
 	var refused bool
@@ -205,7 +205,7 @@ func (s *settler) poll(ctx context.Context, server *v1beta1.MCPServer, done func
 	return err
 }
 
-// refuseForeign tells, before anything else is said, that an annotation is somebody else's to write.
+// refuseForeign returns an error, before anything else is shown, when another field manager owns an annotation.
 func refuseForeign(server *v1beta1.MCPServer, annotation string) error {
 	value, ok := server.Annotations[annotation]
 	if !ok || value == "" || cluster.Ours(server, annotation) {

@@ -64,7 +64,7 @@ func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Ch
 	return plan, children, err
 }
 
-// noteHeld tells of references that keep the proxy from being written, so that a plan has nothing about it.
+// noteHeld reports references that keep the proxy from being written, so that a plan has nothing about it.
 func (s *surveyor) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
 	if len(plan.Held) == 0 {
 		return

@@ -200,14 +200,14 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	for _, notice := range plan.Notices {
 		found.Notices = append(found.Notices, notice.Reason+": "+notice.Message)
 	}
-	// What is refused or is somebody else's is not written.
+	// What is refused or belongs to another owner is not written.
 	plan.Objects = slices.DeleteFunc(plan.Objects, func(object takeover.Object) bool {
 		return slices.Contains(children.Unreadable, object.Ref) || slices.Contains(children.Foreign, object.Ref)
 	})
 	return found, o.objects(found, server, plan)
 }
 
-// objects asks the API server what becomes of each object, and tells it.
+// objects asks the API server how each object would change, and records the answers.
 func (o *takeoverOptions) objects(found *printers.ServerTakeover, server *v1beta1.MCPServer, plan *takeover.Plan) error {
 	after := make([]*unstructured.Unstructured, len(plan.Objects))
 	refusals := make([]error, len(plan.Objects))
@@ -318,7 +318,7 @@ func podsOf(of string, object *takeover.Object, told printers.ObjectTakeover) pr
 	return pods
 }
 
-// settlements adds the commands that settle what is contested. The operator need not be there yet to be told.
+// settlements adds the commands that settle what is contested. They work before the operator is installed as well.
 func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1beta1.MCPServer) {
 	if len(found.Contested) == 0 {
 		return
@@ -341,7 +341,7 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
 }
 
-// isAdmission tells whether a request was refused by an admission policy or webhook, and not for want of rights.
+// isAdmission reports whether a request was refused by an admission policy or webhook, and not for want of rights.
 func isAdmission(err error) bool {
 	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")
 }

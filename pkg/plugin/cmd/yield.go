@@ -172,7 +172,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	return o.write(ctx, server, entries, effects)
 }
 
-// givenUp tells what the writers own of the fields that an entry stands for.
+// givenUp returns what the writers own of the fields that an entry stands for.
 func givenUp(plan *desired.Plan, s request.Selector) ([]string, error) {
 	var effects []string
 	kept := false
@@ -228,7 +228,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 	return o.settle(ctx, c)
 }
 
-// answeredYield tells whether the operator has answered to an annotation with that value.
+// answeredYield reports whether the operator has answered to an annotation with that value.
 func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 	about := request.AnswerTo(v1beta1.AnnotationYield, value)
 	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Contested is a field that the operator wants a different value than somebody else has given it.
+// Contested is a field for which the operator wants a different value than another field manager has set.
 type Contested struct {
 	// Object that has the field, and Writer that wants to set it.
 	Object apply.ObjectRef
@@ -41,10 +41,10 @@ func (c Contested) Selector() request.Selector {
 	return request.Selector{Object: c.Object.String(), Path: c.Path}
 }
 
-// Yieldable tells whether the field can be left to others.
+// Yieldable reports whether the field can be left to others.
 func (c Contested) Yieldable() bool { return request.Yieldable(c.Object, c.Location) }
 
-// ChosenBy tells whether an entry of a request is about the field, or about one of those who hold it.
+// ChosenBy reports whether an entry of a request is about the field, or about one of those who hold it.
 func (c Contested) ChosenBy(s request.Selector) bool {
 	return slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool { return s.Owned(c.Object, c.Location, o) })
 }
@@ -98,8 +98,8 @@ func HeldConfig(object *unstructured.Unstructured) (all []Contested, err error) 
 	return all, nil
 }
 
-// held is what others, but for some, hold of a writer's claim and the writer does not: it shares what it wants to be the same. What
-// it would write of a status cannot be told from outside, so Ours is missing.
+// held returns what other field managers, except some, own of a writer's claim and the writer does not: it shares fields that it
+// wants to have the same value. What it would write to a status cannot be known from outside, so Ours is missing.
 func held(object *unstructured.Unstructured, ref apply.ObjectRef, w fieldmanager.Writer, but func(ownership.Owner) bool) ([]Contested, error) {
 	others := func(_ *metav1.ManagedFieldsEntry, o ownership.Owner) bool {
 		ours := managers.IsNamed(w.Name, o.Manager) && o.Applies(o.Manager, w.Subresource)
@@ -128,10 +128,10 @@ func ConditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	return of.Status.Conditions
 }
 
-// Same tells that the object is so, and that nothing is applied.
+// Same reports whether the object is as wanted already, so that nothing is applied.
 func (i *Intent) Same() bool { return i.Planned != nil && i.Config() == nil && i.Err == nil }
 
-// Trial returns what to apply in a dry run to see what becomes of the object: what the writer applies, and what it gives up
+// Trial returns what to apply in a dry run to see how the object changes: what the writer applies, and what it gives up
 // before that, as it is. A dry run cannot give it up first; to leave it out would remove it.
 func (i *Intent) Trial(schema managedfields.TypeConverter) (map[string]any, error) {
 	if i.Left == nil {

@@ -53,9 +53,9 @@ type Intent struct {
 	Object apply.ObjectRef
 	// Live is the object as it is; nil when it does not exist.
 	Live *unstructured.Unstructured
-	// Waits tells why it is not written yet; empty when nothing is in the way.
+	// Waits says why it is not written yet; empty when nothing is in the way.
 	Waits string
-	// Foreign tells that the object is a ConfigMap whose data is not what its name stands for. The operator does not use it.
+	// Foreign is set when the object is a ConfigMap whose data is not what its name stands for. The operator does not use it.
 	Foreign bool
 	// Contested are the fields that others hold at another value. While there are any, nothing is written.
 	Contested []Contested
@@ -150,7 +150,7 @@ func New(in Input) (*Plan, error) {
 	return plan, nil
 }
 
-// isForeign tells whether there is a ConfigMap whose data is not what its name stands for.
+// isForeign reports whether there is a ConfigMap whose data is not what its name stands for.
 func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructured) bool {
 	found := &corev1.ConfigMap{}
 	return live != nil && live.GroupVersionKind().GroupKind() == managers.ConfigMap &&
@@ -200,7 +200,7 @@ func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, c
 	if complete != nil {
 		complete(&req)
 	}
-	// What the API server has answered with is no older than what a child tells of.
+	// What the API server has answered with is no older than what a child records.
 	req.Source = apply.Source{
 		UID: p.Server.UID, Generation: p.Server.Generation, References: writers.References(intent.Child, p.result.References),
 	}

@@ -61,7 +61,7 @@ func (e *examination) crds(c *Check) error {
 	return err
 }
 
-// missingKind tells of a definition that the cluster lacks. Only MCPServers that refer to one have to have it.
+// missingKind reports a definition that the cluster lacks. Only MCPServers that refer to one have to have it.
 func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 	f := Finding{
 		Severity: Error, Reason: FoundNotInstalled, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name,

@@ -168,7 +168,7 @@ func (e *examination) make(look func(*examination, *Check) error, c *Check) erro
 	return nil
 }
 
-// errUnknown is that the operator's Deployment does not tell how the operator runs.
+// errUnknown means that the operator's Deployment does not show how the operator runs.
 var errUnknown = errors.New("how the operator runs is not known")
 
 // examination is what the checks share. What several of them look at is read once.

@@ -127,7 +127,7 @@ func leads(holder, pod string) bool { return holder == pod || strings.HasPrefix(
 
 func (e *examination) ago(at time.Time) time.Duration { return e.Now.Sub(at).Round(time.Second) }
 
-// recent is how long ago a restart may have been to be told.
+// recent is how long ago a restart may have been to be reported.
 const recent = 24 * time.Hour
 
 func (e *examination) restarts(c *Check) error {

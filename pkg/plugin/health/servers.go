@@ -70,7 +70,7 @@ func (e *examination) runner(c *Check, process cluster.Process) {
 	}
 }
 
-// otherRunner tells of a proxy with another proxyrunner than the operator's.
+// otherRunner reports a proxy with another proxyrunner than the operator's.
 func otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
 	for _, container := range proxy.Spec.Template.Spec.Containers {
 		if container.Name == render.ProxyContainer && container.Image != image {
@@ -83,7 +83,7 @@ func otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
 	}
 }
 
-// names are those of children that other objects have taken. The operator tells of the first thing that is in its way; where there is
+// names checks for children's names that other objects have taken. The operator reports only the first obstacle; where there are
 // more, the children are read.
 func (e *examination) names(c *Check) error {
 	servers, err := e.servers()

@@ -46,7 +46,7 @@ type Operator struct {
 	// Object is the Deployment as kubectl takes it, and its namespace.
 	Object    string `json:"object"`
 	Namespace string `json:"namespace"`
-	// Image of the operator, and the Version that its tag tells; both empty where there is no Deployment, or it may not be read.
+	// Image of the operator, and the Version in its tag; both empty where there is no Deployment, or it may not be read.
 	Image   string `json:"image,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Replicas that there should be, and those that are Available.
@@ -160,7 +160,7 @@ func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 	}
 }
 
-// toldElsewhere reports whether what Stalled tells has a condition of its own. A rollout that is stuck has none.
+// toldElsewhere reports whether the problem in Stalled has a condition of its own. A rollout that is stuck has none.
 func toldElsewhere(conditions []metav1.Condition, stalled *metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type != stalled.Type && c.Reason == stalled.Reason })
 }

@@ -12,7 +12,7 @@ import (
 
 // Palette colours text for a Terminal. The zero value leaves it plain. What it colours is one line, and printable.
 type Palette struct {
-	// On tells that the text is to be coloured.
+	// On is set when the text is to be coloured.
 	On bool
 }
 

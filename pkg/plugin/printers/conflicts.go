@@ -27,7 +27,7 @@ type ConfigConflicts struct {
 	Namespace string `json:"namespace"`
 	// Object as kubectl takes it, such as mcpoidcconfig.toolhive.stacklok.dev/corp.
 	Object string `json:"object"`
-	// Told is what the operator tells of it, in the condition FieldsOwned of the object; nil when it does not.
+	// Told is what the operator reports about it, in the condition FieldsOwned of the object; nil when it does not.
 	Told *Told `json:"told,omitempty"`
 	// Fields that are contested.
 	Fields []ContestedField `json:"fields"`
@@ -40,7 +40,7 @@ type ConfigConflicts struct {
 type ServerConflicts struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Told is what the operator tells of it, in the condition FieldsOwned; nil when it has not told of any yet.
+	// Told is what the operator reports about it, in the condition FieldsOwned; nil when it has not reported any yet.
 	Told *Told `json:"told,omitempty"`
 	// Fields that are contested.
 	Fields []ContestedField `json:"fields"`
@@ -56,7 +56,7 @@ type Told struct {
 	Since   time.Time `json:"since"`
 }
 
-// ContestedField is a field that the operator wants a different value than somebody else has given it.
+// ContestedField is a field for which the operator wants a different value than another field manager has set.
 type ContestedField struct {
 	// Object as kubectl takes it, such as deployment.apps/web.
 	Object string `json:"object"`
@@ -67,7 +67,7 @@ type ContestedField struct {
 	// Theirs is the present value, Ours the one that the operator wants.
 	Theirs any `json:"theirs"`
 	Ours   any `json:"ours"`
-	// Yieldable tells whether the field can be left to who holds it.
+	// Yieldable reports whether the field can be left to who holds it.
 	Yieldable bool `json:"-"`
 }
 
@@ -151,7 +151,7 @@ func settlements(to io.Writer, take, yield string) {
 	}
 }
 
-// contested are fields of which a table tells.
+// contested are the fields in a table.
 type contested []ContestedField
 
 func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool) error {

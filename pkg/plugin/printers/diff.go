@@ -20,7 +20,7 @@ import (
 const diffContext = 3
 
 // Diff shows how an object would change, as a unified diff of YAML. Either object may be nil, for none. What the API
-// server writes for itself is left out. It tells whether there is a difference.
+// server writes for itself is left out. It reports whether there is a difference.
 func Diff(to io.Writer, palette Palette, name string, before, after *unstructured.Unstructured, by string) (bool, error) {
 	old, err := lines(before)
 	if err != nil {

@@ -47,7 +47,7 @@ const shades = 8
 
 // pageManager is a manager, whatever it writes, and its colour.
 type pageManager struct {
-	// ID tells it from the others: a name may have blanks in it.
+	// ID identifies it: a name may have blanks in it.
 	ID         string
 	Name, Side string
 	Hue        int

@@ -50,8 +50,8 @@ type ObjectOwnership struct {
 	Name       string `json:"name"`
 	// Managers are the entries of the object's managedFields.
 	Managers []Manager `json:"managers"`
-	// Fields of the object that have a value and none below them, and those above that are owned themselves. Those that
-	// nobody can own, such as its name, are not among them.
+	// Fields of the object that have a value and none below them, and those above that are owned themselves. Those that no
+	// field manager can own, such as its name, are not among them.
 	Fields []FieldOwnership `json:"fields"`
 }
 

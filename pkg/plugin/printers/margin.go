@@ -27,7 +27,7 @@ type Margin struct {
 	Wide bool
 }
 
-// nobody is what the margin says of a field that somebody could own.
+// nobody is what the margin says of a field that could have an owner, but has none.
 const nobody = "nobody"
 
 // row is the margin of one owner of a line.

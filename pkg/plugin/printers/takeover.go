@@ -35,7 +35,7 @@ type ServerTakeover struct {
 	Contested []ContestedField `json:"contested"`
 	Take      string           `json:"take,omitempty"`
 	Yield     string           `json:"yield,omitempty"`
-	// Pods tells of each workload whether its pods are replaced.
+	// Pods says for each workload whether its pods are replaced.
 	Pods []PodsTakeover `json:"pods"`
 	// Objects in the order in which they are written.
 	Objects []ObjectTakeover `json:"objects"`
@@ -63,13 +63,13 @@ const (
 	BlockerContested = "Contested"
 )
 
-// PodsTakeover is what becomes of the pods of a workload.
+// PodsTakeover says what happens to the pods of a workload.
 type PodsTakeover struct {
 	// Of is proxy or backend.
 	Of     string `json:"of"`
 	Object string `json:"object"`
 	Pods   int64  `json:"pods"`
-	// Replaced tells that they are replaced, in one rollout, because of the fields.
+	// Replaced is set when they are replaced, in one rollout, because of the fields.
 	Replaced bool     `json:"replaced"`
 	Because  []string `json:"because,omitempty"`
 }
@@ -81,17 +81,17 @@ type ObjectTakeover struct {
 	When string `json:"when"`
 	// Action is Change, None, Create or Delete. None passes the claims to the operator's writers all the same.
 	Action string `json:"action"`
-	// Unchecked tells that the API server did not check it; what it fills in by itself may then be shown as a change.
+	// Unchecked is set when the API server did not check it; defaults that it fills in may then be shown as changes.
 	Unchecked bool          `json:"unchecked,omitempty"`
 	Changes   []FieldChange `json:"changes,omitempty"`
-	// Free are fields that nobody owns afterwards, and that keep their values.
+	// Free are fields that have no owner afterwards, and that keep their values.
 	Free []FreeField `json:"free,omitempty"`
 }
 
 // FieldChange is a field that gets another value.
 type FieldChange = takeover.Change
 
-// FreeField is a field that nobody owns afterwards.
+// FreeField is a field that has no owner afterwards.
 type FreeField struct {
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -105,7 +105,7 @@ const (
 	ActionDelete = "Delete"
 )
 
-// Hindered tells whether anything blocks a takeover or is contested.
+// Hindered reports whether anything blocks a takeover or is contested.
 func (t Takeovers) Hindered() bool {
 	return len(t.Operators) > 0 || slices.ContainsFunc(t.Servers, func(s ServerTakeover) bool { return s.hindered() })
 }
@@ -129,7 +129,7 @@ func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	return nil
 }
 
-// Operators tells of operators that run, and how to stop them.
+// Operators prints the operators that run, and how to stop them.
 func Operators(to io.Writer, palette Palette, operators []cluster.Running) {
 	for _, o := range operators {
 		fmt.Fprintln(to, palette.Removed(fmt.Sprintf("%s's operator runs: %s in namespace %s: %s.", o.Product, o.Object, o.Namespace, o.How)))
@@ -254,7 +254,7 @@ func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error 
 	return nil
 }
 
-// cells tell of one object: field, value before and after, and why. The operator's own marks are for the wide form.
+// cells returns the rows of one object: field, value before and after, and why. The operator's own marks are for the wide form.
 func (o ObjectTakeover) cells(wide bool) [][]string {
 	var cells [][]string
 	switch o.Action {
@@ -308,7 +308,7 @@ type Handback struct {
 	Generation int64
 	// Objects that pass to ToolHive's managers, in order.
 	Objects []ObjectTakeover
-	// BackendRestarts tells that the backend's pods are replaced by it.
+	// BackendRestarts is set when it replaces the backend's pods.
 	BackendRestarts bool
 	// Blockers keep it from being done.
 	Blockers []Blocker

@@ -19,7 +19,7 @@ import (
 type Terminal struct {
 	// To is where the text goes.
 	To io.Writer
-	// Colours tells that a Palette may colour the text.
+	// Colours is set when a Palette may colour the text.
 	Colours bool
 
 	// rest is the beginning of a character whose end has not been written yet.

@@ -72,7 +72,7 @@ func count(set *fieldpath.Set) string {
 	}
 }
 
-// unowned are the fields with a value that nobody owns and somebody could.
+// unowned returns the fields with a value that have no owner, but could have one.
 func unowned(report *fieldowners.Report) *fieldpath.Set {
 	set := &fieldpath.Set{}
 	for _, f := range report.Fields {
@@ -83,7 +83,7 @@ func unowned(report *fieldowners.Report) *fieldpath.Set {
 	return set
 }
 
-// sharedWith tells, for a field of an entry, who owns it too.
+// sharedWith returns a function that lists the other owners of a field of an entry.
 func sharedWith(report *fieldowners.Report, entry int) func(fieldpath.Path) []string {
 	return func(path fieldpath.Path) []string {
 		var others []string

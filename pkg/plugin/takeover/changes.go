@@ -29,7 +29,7 @@ type Change struct {
 	// Before and After are its values; left out for none.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
-	// Restarts tells that the field is one of the pods, which are replaced.
+	// Restarts is set when the field is one of the pods, which are replaced.
 	Restarts bool `json:"restarts,omitempty"`
 	// Why it changes, where that is not plain.
 	Why string `json:"why,omitempty"`
@@ -72,7 +72,7 @@ func Changes(schema managedfields.TypeConverter, before, after *unstructured.Uns
 		}
 		changes = append(changes, change)
 	}
-	// Owners are told by their UIDs, which say nothing: the one that goes comes first.
+	// Owners are identified by their UIDs, which say nothing: the one that goes comes first.
 	slices.SortStableFunc(changes, func(a, b Change) int {
 		if !isOwner(a.Path) || !isOwner(b.Path) || (a.Before == nil) == (b.Before == nil) {
 			return strings.Compare(sortKey(a.Path), sortKey(b.Path))
@@ -161,7 +161,7 @@ var reasons = map[string]string{
 	".rules":                  "the runner does not write",
 }
 
-// Restarts tells whether some changes replace the pods of a workload.
+// Restarts reports whether some changes replace the pods of a workload.
 func Restarts(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Restarts })
 }

@@ -24,10 +24,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Standing is whose an MCPServer is.
+// Standing says which operator an MCPServer belongs to.
 type Standing string
 
-// Whose an MCPServer may be.
+// The operators that an MCPServer may belong to.
 const (
 	// OfToolHive is one that is to be taken over, or whose takeover has begun.
 	OfToolHive Standing = "ToolHive"
@@ -37,7 +37,7 @@ const (
 	OfNobody Standing = "Nobody"
 )
 
-// StandingOf tells whose an MCPServer is, from it itself and its children.
+// StandingOf returns which operator an MCPServer belongs to, from itself and its children.
 func StandingOf(server metav1.Object, children []*unstructured.Unstructured) Standing {
 	ours := managers.Owns(server, managers.Finalizer, "")
 	for _, child := range children {
@@ -59,7 +59,7 @@ func StandingOf(server metav1.Object, children []*unstructured.Unstructured) Sta
 // Unknown stands for the process of the backend that a proxy is to be attached to, where that does not run yet.
 const Unknown = "(the backend's new process)"
 
-// Object is what becomes of one object of an MCPServer.
+// Object says what happens to one object of an MCPServer.
 type Object struct {
 	Ref apply.ObjectRef
 	// Live is the object as it is; nil when there is none.
@@ -73,7 +73,7 @@ type Object struct {
 	// Contested are the fields that others than ToolHive hold at another value. While there are any that the MCPServer does
 	// not ask to be taken, nothing of the object is written; Merged is what follows if all are taken.
 	Contested []desired.Contested
-	// Free are fields that nobody owns afterwards, and that keep their values.
+	// Free are fields that have no owner afterwards, and that keep their values.
 	Free []string
 }
 
@@ -81,9 +81,9 @@ type Object struct {
 type Plan struct {
 	// Objects in the order in which they are written.
 	Objects []Object
-	// GateClosed tells that the gate on the backend's pods keeps the operator's proxyrunners from writing as it is.
+	// GateClosed is set when the gate on the backend's pods, as it is, keeps the operator's proxyrunners from writing.
 	GateClosed bool
-	// Notices are what the operator would tell about the spec.
+	// Notices are what the operator would report about the spec.
 	Notices []render.Problem
 	// Held are the problems with references that keep the proxy of a takeover that was begun, and what it reads, out of Objects.
 	Held []render.Problem
@@ -191,8 +191,8 @@ func owned(object *unstructured.Unstructured, path string) bool {
 	return len(ownership.Owners(object, path)) > 0
 }
 
-// heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the number stays and is
-// nobody's.
+// heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the number stays,
+// without an owner.
 func heirs(ref apply.ObjectRef, replicas string, result *render.Result) []ownership.Heir {
 	if render.WantedReplicas(result.Intents, replicas) == nil {
 		replicas = ""
@@ -200,7 +200,7 @@ func heirs(ref apply.ObjectRef, replicas string, result *render.Result) []owners
 	return takeover.Heirs(managers.Registry().Writers(), ref, replicas)
 }
 
-// take has a request take what is contested, if that was told already.
+// take has a request take what is contested, once that has been recorded.
 func (o *Object) take(req *apply.Request, taken bool) {
 	if taken {
 		req.Take = func(ownership.Owner, fieldpath.Path) bool { return true }
@@ -223,7 +223,7 @@ func (o *Object) step(plan func(taken bool) (*apply.Planned, error)) error {
 	return nil
 }
 
-// Taken tells whether the MCPServer asks for a contested field to be taken.
+// Taken reports whether the MCPServer asks for a contested field to be taken.
 func Taken(c desired.Contested, requests []request.Selector) bool {
 	return len(c.Owners) > 0 && slices.ContainsFunc(requests, func(s request.Selector) bool {
 		return !slices.ContainsFunc(c.Owners, func(owner ownership.Owner) bool { return !s.Owned(c.Object, c.Location, owner) })
