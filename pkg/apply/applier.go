@@ -30,20 +30,20 @@ type Applier struct {
 	requests *requestCache
 	written  *WriteTracker
 	observer Observer
-	// deletions has what became of the deletion of objects, by their UIDs.
+	// deletions has the outcomes of deletions, by the UIDs of the objects.
 	deletions *lru.Cache
 	clock     clock.PassiveClock
 }
 
 // deletion is the end of one request to delete an object.
 type deletion struct {
-	// version is the resourceVersion that was to be deleted. A cache shows for a moment more what is gone already.
+	// version is the resourceVersion that was to be deleted. A cache goes on showing a deleted object for a moment.
 	version string
 	// refused is nil when the deletion was accepted.
 	refused *refused
 }
 
-// rememberedDeletions is how many deletions are remembered. Who is forgotten is asked for once more.
+// rememberedDeletions is how many deletions are remembered. A forgotten one is requested once more.
 const rememberedDeletions = 4096
 
 // NewApplier returns an applier with an empty request cache. The observer may be nil.
@@ -85,7 +85,7 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
 	}
-	// Apart from what the writer itself knows of the object, for the one to whom it does belong.
+	// Under a key of its own, apart from what is remembered for the writer where the object is its own.
 	if a.requests.refuse("not for "+refusal.Writer, refusal.Object, what, entry{}) {
 		out.Action = ActionRefused
 	}
@@ -215,8 +215,8 @@ func (a *Applier) deletionOf(uid types.UID) (known deletion) {
 // isDone reports whether the API server has carried out a deletion of this version.
 func (d deletion) isDone(version string) bool { return d.refused == nil && d.version == version }
 
-// deleted completes the outcome of a deletion. One that was refused since the object is gone is no error: the cache will
-// show it.
+// deleted completes the outcome of a deletion. One that was refused because the object is gone is no error: the cache
+// will show it.
 func (a *Applier) deleted(ctx context.Context, out Outcome, refused *refused) Outcome {
 	if refused != nil {
 		out.Err, out.RetryAfter = refused.err, refused.left(a.clock.Now())

@@ -22,7 +22,7 @@ type Aside struct {
 	// Conflict names the fields and their owners; nil if there are none.
 	Conflict *ConflictError
 
-	// leave has what is left out.
+	// leave has the fields that are left out.
 	leave *fieldpath.Set
 }
 
@@ -66,8 +66,8 @@ func (a *Aside) leaves(path fieldpath.Path) bool {
 	return false
 }
 
-// heldByOthers returns the fields within the writer's claim that other managers hold, but for those from whom the request
-// inherits, or the writer gets its lost claim back, and for what the request yields.
+// heldByOthers returns the fields within the writer's claim that other managers own, except the managers from which the
+// request inherits or the writer gets its lost claim back, and except the fields that the request yields.
 func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	if req.Live == nil {
 		return &fieldpath.Set{}, nil
@@ -102,9 +102,9 @@ func (w *writer[L, A]) mayHold(entry *metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// contested returns those of the held fields to which the intent wants to give another value, and those that it does not
-// want. Of something of which it wants nothing, such as an item of a list, that is the whole, and only if it is held as
-// such: else it goes with all that is in it.
+// contested returns those of the held fields for which the intent wants another value, and those that it does not want.
+// Where it wants nothing of a field, such as an item of a list, that is the whole, and only if it is owned as such:
+// otherwise it goes with all that is in it.
 func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, unwanted *fieldpath.Set, err error) {
 	want, ok := req.Config.(A)
 	if !ok {
@@ -189,7 +189,7 @@ func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
 	return out
 }
 
-// takes is what a writer's refused edits are remembered under, beside its applies.
+// takes is the key under which a writer's refused edits are remembered, besides its applies.
 const takes = " takes"
 
 func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome {

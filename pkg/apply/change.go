@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// change brings an existing object in line.
+// change brings an existing object in line with the intent.
 func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	seen := a.out.Live
 	if seen.GetDeletionTimestamp() != nil && !a.LetGo {
@@ -30,7 +30,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 	if w.held(a) {
 		return w.take(ctx, requests, a)
 	}
-	// What is to be inherited changes who owns what, so what stands does not count any more.
+	// An inheritance changes field ownership, so an earlier result does not count any more.
 	if a.Inherit == nil && !w.succeeding(a) && w.stands(a) {
 		return a.out
 	}
@@ -64,7 +64,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 	return w.take(ctx, requests, a)
 }
 
-// finish applies the intent unless the object is already so.
+// finish applies the intent unless the object already matches it.
 func (w *writer[L, A]) finish(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	same, err := w.compare(ctx, a)
 	switch {
@@ -86,20 +86,20 @@ func (w *writer[L, A]) replace(ctx context.Context, requests *requestCache, a *a
 	return w.send(ctx, requests, a)
 }
 
-// stands reports whether the same was written before to the object that was seen, and still is so.
+// stands reports whether the same intent was written before to the object that was seen, and the object still matches it.
 func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
 	if a.last.refused != nil || a.last.object != identify(a.out.Live.GetUID()) {
 		return false
 	}
 	if a.LetGo {
-		// Who has let go has nothing left to write. The API server answers the write that ends an object with the
+		// A writer that has let go has nothing left to write. The API server answers the write that ends an object with the
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
 		return true
 	}
 	return !a.Confirm && a.last.claims == w.settled(a)
 }
 
-// own is the writer's entry of the object, nil when it owns nothing.
+// own returns the writer's entry of the object, nil when it owns nothing.
 func (w *writer[L, A]) own(a *attempt[L, A]) *metav1.ManagedFieldsEntry {
 	return ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource)
 }
@@ -134,7 +134,7 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 	}
 	owned, err := w.target.Extract(a.live, w.manager.Name)
 	if err != nil {
-		// The entry can be read, as claim has made sure, and the object has nothing of what it names. The apply makes it
+		// The entry can be read, as claim has made sure, and the object has none of the fields in it. The apply sets them
 		// again.
 		klog.FromContext(ctx).Error(err, "Nothing can be compared with what the writer owns", "writer", w.manager.Name, "object", a.Object.String())
 		w.stamp(a.want, a.Source)
@@ -144,7 +144,7 @@ func (w *writer[L, A]) compare(ctx context.Context, a *attempt[L, A]) (same bool
 		return false, err
 	}
 	// Without a source of ours on the object, or with one that it cannot have, the comparison is with the one that we would
-	// write, so that one that was taken away or forged comes back.
+	// write, so that a removed or forged source is restored.
 	expected := a.Source
 	if w.rightlyStamped(a) {
 		expected, _ = sourceOf(a.live, w.target.Source)
@@ -175,7 +175,7 @@ func equal[A any](a, b A) (bool, error) {
 	return bytes.Equal(left, right), nil
 }
 
-// decoded is a configuration as it would be read from a request.
+// decoded returns a configuration as it would be read from a request.
 func decoded(config any) (map[string]any, error) {
 	body, err := json.Marshal(config)
 	if err != nil {

@@ -55,8 +55,8 @@ type ClaimChange struct {
 	Fields []ownership.Moved
 }
 
-// claim makes the writer own what it inherits, and what it owned before and lost, and no more of what it leaves to
-// others.
+// claim makes the writer own the fields that it inherits, and those that it owned before and lost, and gives up those
+// that it leaves to others.
 func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	edit, err := ownership.Repair(a.live)
 	if err := w.edit(ctx, a, CauseRepaired, edit, err); err != nil {
@@ -157,7 +157,7 @@ func below(path, above string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// restoration is the edit that gives a lost claim back.
+// restoration returns the edit that gives a lost claim back.
 func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	wanted, err := decoded(a.want)
 	if err != nil {
@@ -194,13 +194,13 @@ func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
 	return ownable(live)
 }
 
-// typedOf returns a decoded object of the writer's kind as the schema has it.
+// typedOf returns a decoded object of the writer's kind, typed by the schema.
 func (w *writer[L, A]) typedOf(object map[string]any) (*typed.TypedValue, error) {
 	return w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
 }
 
-// typedLive returns a live object as the schema has it. The API server leaves the version and the kind out of an object
-// that it answers a typed client with: they are those of the decoded intent.
+// typedLive returns a live object, typed by the schema. The API server leaves the version and the kind out of its
+// answers to a typed client: they are those of the decoded intent.
 func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*typed.TypedValue, error) {
 	object, err := decoded(live)
 	if err != nil {
@@ -210,12 +210,12 @@ func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*ty
 	return w.typedOf(object)
 }
 
-// mostTakes is how often contested fields are taken for one request. Twice is enough: what is to go is found contested
-// before anything is applied, and the rest when it is.
+// mostTakes is how often contested fields are taken for one request. Twice is enough: fields to remove are found
+// contested before anything is applied, and the rest when it is.
 const mostTakes = 2
 
-// take makes the contested fields ours that the request asks to take, and applies the intent again. It does nothing to
-// an attempt that did not end with a conflict.
+// take claims the contested fields that the request asks to take, and applies the intent again. It does nothing to an
+// attempt that did not end with a conflict.
 func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	for range mostTakes {
 		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
@@ -293,8 +293,8 @@ func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
 	return h
 }
 
-// leave takes out of what was rendered what is left to others. The same is then given up of what the writer owns: what
-// is not named any more and not given up would be removed from the object.
+// leave removes from the rendered intent the fields that are left to others. The writer then gives up the same fields,
+// if it owns them: a field that it owns and no longer names would be removed from the object.
 func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 	// An entry that cannot be read is repaired before anything is given up.
 	owned := &fieldpath.Set{}

@@ -32,8 +32,8 @@ func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.
 	}
 	if causes := conflictCauses(status.Status()); len(causes) > 0 {
 		if live == nil {
-			// There is an object, and it was not seen yet: whose it is, and who owns what of it, is to be judged once it
-			// is. The refusal of a creation would otherwise stand when that object has gone again.
+			// There is an object that was not seen yet: its owner, and the owners of its fields, are to be judged once it is.
+			// Otherwise the refusal of a creation would still stand after that object has gone again.
 			refusal.Class = ClassMoved
 			return &refusal
 		}
@@ -51,7 +51,7 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
 		return ClassGone
 	case apierrors.IsUnexpectedServerError(err):
-		// No Status came, but what a load balancer says, or an API server that does not serve the resource yet.
+		// The answer is not a Status: it comes from a load balancer, or from an API server that does not serve the resource yet.
 		return ClassTransient
 	case apierrors.IsNotFound(err):
 		return notFound(ref, status, live)
@@ -67,14 +67,14 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return ClassForbidden
 	default:
-		// Overload, time-outs, what etcd says, and whatever is not known here. To take a failure of the moment for a verdict
-		// would do more harm than to send a bad body again after waits.
+		// Overload, time-outs, errors of etcd, and any error that is not known here. To take a momentary failure for a
+		// verdict would do more harm than to send a bad body again after waits.
 		return ClassTransient
 	}
 }
 
-// notFound returns what a 404 is about. It may be the object, or the namespace that it is in. It may also be something
-// that the object refers to, such as the Role of a RoleBinding, and that can come without any change of the object.
+// notFound returns what a 404 is about. It may be the object, or the namespace that it is in. It may also be an object
+// that this one refers to, such as the Role of a RoleBinding, and that can appear without any change of this one.
 func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	if status.Details == nil {
 		return ClassTransient
@@ -103,7 +103,7 @@ func hasCause(status metav1.Status, field string) bool {
 }
 
 // byAdmission reports whether an admission policy or webhook refused the object, under another code than 403. The
-// difference matters: a policy can go without any change of the object.
+// difference matters: a policy can be removed without any change of the object.
 //
 // A ValidatingAdmissionPolicy answers with 422 or 413, and its cause names neither a type nor a field, unlike a
 // violation of the schema. A webhook that names no code answers with 400, and has no reason, unlike a request that

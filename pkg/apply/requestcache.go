@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// requestCache remembers, for each writer and object, the last intent and what became of it.
+// requestCache remembers, for each writer and object, the last intent and its outcome.
 type requestCache struct {
 	clock clock.PassiveClock
 

@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// identify takes the digest of what is wanted, without the source. It includes the names of the references: the object must
-// record each one, so another set of them is another intent.
+// identify computes the digest of the wanted configuration, without the source. It includes the names of the references:
+// the object must record each one, so another set of them is another intent.
 func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 	w.dropStamps(a.want)
 	rendered, err := marshal(a.want)
@@ -25,7 +25,7 @@ func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 	return nil
 }
 
-// preserve takes over into what is wanted what may be preserved of what is kept, and its digest anew.
+// preserve copies into the wanted configuration what may be preserved of the kept values, and computes the digest anew.
 func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
 	if a.Preserve == nil || kept == nil {
 		return nil
@@ -34,7 +34,7 @@ func (w *writer[L, A]) preserve(a *attempt[L, A], kept any) error {
 	return w.canonicalise(a)
 }
 
-// canonicalise makes what is wanted such as the API server would show it to be owned, and takes its digest.
+// canonicalise brings the wanted configuration into the form in which the API server would show it as owned, and computes its digest.
 func (w *writer[L, A]) canonicalise(a *attempt[L, A]) error {
 	omitZeros(a.want, *new(L))
 	w.dropStamps(a.want)
@@ -51,8 +51,7 @@ func marshal(config any) ([]byte, error) {
 	return rendered, nil
 }
 
-// namesNothing reports whether a configuration, or its metadata, names no field: nothing that would be encoded beside what every
-// configuration has.
+// namesNothing reports whether a configuration, or its metadata, names no field besides those that every configuration has.
 func namesNothing(config reflect.Value) bool {
 	for i := range config.NumField() {
 		field := config.Field(i)

@@ -158,14 +158,14 @@ type attempt[L, A any] struct {
 	intent, digest digest
 	// empty reports that it names no field.
 	empty bool
-	// last is what became of the same intent before.
+	// last is the earlier outcome of the same intent.
 	last entry
 	// now is when the request was made.
 	now time.Time
 	out Outcome
 }
 
-// asked is what is asked for beside the intent.
+// asked returns what the request asks for besides the intent.
 func (a *attempt[L, A]) asked() asked {
 	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm}
 }
@@ -178,7 +178,7 @@ func (a *attempt[L, A]) version() string {
 	return a.out.Live.GetResourceVersion()
 }
 
-// held reports whether the same was refused before and the refusal stands; it is the outcome then.
+// held reports whether the same request was refused before and the refusal stands; that refusal is then the outcome.
 func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	last := a.last.refused
 	if last == nil {
@@ -189,7 +189,7 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	case ClassForeign, ClassStale:
 		return false // That was decided without a request, and would be again.
 	case ClassConflict:
-		// To take what is contested needs no other answer.
+		// Taking contested fields needs no new answer.
 		asked.take, asked.confirm = last.asked.take, last.asked.confirm
 	case ClassMoved:
 		if last.version != a.version() {
@@ -208,7 +208,7 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	return true
 }
 
-// standing identifies the object as it was seen last, and who owns what of it; both are 0 when it does not exist.
+// standing identifies the object as it was seen last, and its field ownership; both are 0 when it does not exist.
 func (w *writer[L, A]) standing(a *attempt[L, A]) (object, claims uint64) {
 	switch {
 	case a.out.Live == nil:
@@ -231,7 +231,7 @@ func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Req
 	return w.change(ctx, requests, a)
 }
 
-// begin takes a request apart, and recalls what became of the same intent before.
+// begin prepares an attempt at a request, and recalls the earlier outcome of the same intent.
 func (w *writer[L, A]) begin(requests *requestCache, req Request) (*attempt[L, A], error) {
 	a := &attempt[L, A]{Request: req, out: Outcome{
 		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
@@ -269,7 +269,7 @@ func (w *writer[L, A]) withOwnIntent(req Request) (Request, error) {
 	return req, json.Unmarshal(body, copied)
 }
 
-// prepare takes the request apart.
+// prepare splits the request into its parts.
 func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
 	if a.want, err = w.intentOf(&a.Request); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
 	return w.leave(a)
 }
 
-// setAside makes the request yield what it is to set aside.
+// setAside makes the request yield the fields that it is to set aside.
 func (a *attempt[L, A]) setAside() {
 	if a.Aside == nil || a.Aside.Conflict == nil {
 		return
@@ -322,7 +322,7 @@ func (w *writer[L, A]) create(ctx context.Context, requests *requestCache, a *at
 	return w.send(ctx, requests, a)
 }
 
-// send applies the intent and remembers what became of it.
+// send applies the intent and remembers the outcome.
 func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	before := a.out.Live
 	if err := w.apply(ctx, a, a.want); err != nil {
@@ -336,7 +336,7 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 	return a.out
 }
 
-// apply sends a configuration, and notes what the object is then. The error says why it was refused.
+// apply sends a configuration, and records the resulting object. The error says why it was refused.
 func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
 	if err := w.mayWrite(ctx, a); err != nil {
 		return err
@@ -361,8 +361,8 @@ func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) er
 	return nil
 }
 
-// explain turns the API server's answer to an apply into a refusal. Who owns the contested fields stands in the object; where
-// that cannot be read as it was seen, that is the refusal.
+// explain turns the API server's answer to an apply into a refusal. The object names the owners of the contested fields; if
+// it cannot be read as it was seen, that is the refusal.
 func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer error) error {
 	refusal := classify(answer, w.manager, a.Object, a.out.Live)
 	if _, contested := errors.AsType[*ConflictError](refusal); !contested || a.whole {
@@ -374,7 +374,7 @@ func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer err
 	return classify(answer, w.manager, a.Object, a.out.Live)
 }
 
-// remember notes that an object is as the intent wants it.
+// remember records that an object is as the intent wants it.
 func (w *writer[L, A]) remember(requests *requestCache, a *attempt[L, A]) {
 	requests.remember(w.manager.Name, a.Object, entry{
 		object: identify(a.out.Live.GetUID()), intent: a.intent, claims: w.settled(a), owned: a.digest, kept: w.keep(a.want),
