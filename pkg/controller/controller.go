@@ -55,7 +55,7 @@ type Config struct {
 	Core kubernetes.Interface
 	// Servers is the client for MCPServers.
 	Servers versioned.Interface
-	// Dynamic is the client for kinds of ToolHive's that Freehold only counts, such as VirtualMCPServers, and for the definitions of
+	// Dynamic is the client for kinds of ToolHive that Freehold only counts, such as VirtualMCPServers, and for the definitions of
 	// kinds that the API server does not serve; nil counts none, and lists the latter kinds from time to time.
 	Dynamic dynamic.Interface
 	// Recorder takes events; nil drops them.
@@ -186,7 +186,7 @@ func New(config Config) (*Controller, error) {
 // Conflicts returns the disagreements with other field managers that stand.
 func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
 
-// Takeovers returns how many MCPServers of ToolHive's are being taken over, wait for that, or do not get on with it.
+// Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
 func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.

@@ -178,7 +178,7 @@ func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.E
 	}, deleting(names)
 }
 
-// neverAttached reports whether a child is a StatefulSet of ToolHive's that our writer has not written yet.
+// neverAttached reports whether a child is a StatefulSet of ToolHive that our writer has not written yet.
 func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
 	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return ref.Kind == managers.StatefulSet && !written

@@ -187,7 +187,7 @@ func holderOf(owner ownership.Owner) string {
 	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
 }
 
-// toolHiveManagers are those of ToolHive's that hold something of the children.
+// toolHiveManagers returns the managers of ToolHive that own fields of the children.
 func toolHiveManagers(v *view) (names []string) {
 	for ref, live := range v.existing() {
 		if !v.isOwned(ref, live) {

@@ -49,7 +49,7 @@ type configKeeper struct {
 	referrers *referrers
 
 	mu sync.Mutex
-	// kept says of each object that was looked at who writes its status and finalizer.
+	// kept has the operator that writes the status and finalizer of each object that was looked at.
 	kept map[configKey]ConfigOwner
 	// told is the conflict about each object that was last recorded as an event.
 	told map[configKey]string
@@ -194,7 +194,7 @@ func (k *configKeeper) forget(p *configPass) {
 	delete(k.told, p.key)
 }
 
-// note remembers who writes an object's status and finalizer.
+// note remembers which operator writes an object's status and finalizer.
 func (p *configPass) note(ctx context.Context, owner ConfigOwner) {
 	p.mu.Lock()
 	before, known := p.kept[p.key]

@@ -74,7 +74,7 @@ func (p *configPass) tellConflict(conflict *apply.ConflictError) {
 	}
 }
 
-// describe says who holds what of the object, and how to end it.
+// describe names the owners of the object's contested fields, and how to end the conflict.
 func (p *configPass) describe(c *apply.ConflictError) string {
 	how, command := takeover.EndConflict(c.Object, p.live)
 	if command != "" {

@@ -22,7 +22,7 @@ type ConfigsMode string
 const (
 	// ConfigsAuto leaves to ToolHive those of which its operator holds anything. The others are Freehold's.
 	ConfigsAuto ConfigsMode = "auto"
-	// ConfigsFreehold makes all Freehold's: what ToolHive's operator holds is taken over.
+	// ConfigsFreehold makes all Freehold's: it takes over what ToolHive's operator owns.
 	ConfigsFreehold ConfigsMode = "freehold"
 	// ConfigsToolHive leaves all to ToolHive's operator.
 	ConfigsToolHive ConfigsMode = "toolhive"
@@ -49,7 +49,7 @@ func ConfigOwners() []ConfigOwner {
 // it runs, and within a minute when it has just lost its lease.
 const configGrace = time.Minute
 
-// ownerDecision says who writes an object's status and finalizer.
+// ownerDecision says which operator writes an object's status and finalizer.
 type ownerDecision struct {
 	owner ConfigOwner
 	// inherits is set when Freehold takes over what ToolHive's managers own.
@@ -60,7 +60,7 @@ type ownerDecision struct {
 	wait time.Duration
 }
 
-// decideOwner decides who writes an object's status and finalizer.
+// decideOwner decides which operator writes an object's status and finalizer.
 //
 // What is Freehold's and ToolHive's operator writes as well is contested, and is not written any more: two operators that answer each
 // other would go on for as long as both run. ConfigsFreehold is the user's word that ToolHive is gone, so there the object is
@@ -87,8 +87,8 @@ func decideOwner(mode ConfigsMode, live metav1.Object, now time.Time) ownerDecis
 	return ownerDecision{owner: OwnerFreehold}
 }
 
-// lastOfToolHive returns when a manager of ToolHive's has last changed what it holds of an object; ok is false when none holds
-// anything.
+// lastOfToolHive returns when a manager of ToolHive last changed the fields of an object that it owns; ok is false when none
+// owns any.
 func lastOfToolHive(live metav1.Object) (at time.Time, ok bool) {
 	for _, entry := range live.GetManagedFields() {
 		if owner := ownership.OwnerOf(&entry); takeover.FromToolHive(owner) {

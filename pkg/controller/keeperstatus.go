@@ -76,8 +76,9 @@ func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...s
 	return intentsOf(row, key).finalizers(finalizers...)
 }
 
-// statusIntent is what is to be said of the object, and who says it. Users are what keeps it from being deleted, and contested
-// describes a conflict about it; both are empty for none. known is false while the members of a group are not known.
+// statusIntent returns the status of the object, and the field manager that writes it. users are the objects that keep it from
+// being deleted, and contested describes a conflict about it; both are empty for none. known is false while the members of a
+// group are not known.
 func (p *configPass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
 	intents, now := intentsOf(p.row, p.key.ObjectName), p.unwritten.since(p.ref, p.config.Clock.Now())
 	if !p.row.IsGroup() {

@@ -76,7 +76,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.applier.Forget(serverRef(key))
 	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {
 		if len(c.neighbours(key, ref)) > 0 {
-			continue // It may be another one's, who is to know it still.
+			continue // It may belong to another MCPServer, which still needs what is remembered of it.
 		}
 		c.applier.Forget(ref)
 		c.hidden.drop(ref)

@@ -22,15 +22,15 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// Kinds of ToolHive's beside MCPServer that refer to what MCPServers refer to. Freehold reconciles none of them; it counts them before
-// it lets go what they need.
+// Kinds of ToolHive besides MCPServer that refer to the same objects as MCPServers. Freehold reconciles none of them; it counts them
+// before it releases an object that they need.
 const (
 	virtualServerKind = "VirtualMCPServer"
 	remoteProxyKind   = "MCPRemoteProxy"
 	entryKind         = "MCPServerEntry"
 )
 
-// referrerKind is a kind of ToolHive's that refers to configs and groups.
+// referrerKind is a kind of ToolHive that refers to configs and groups.
 type referrerKind struct {
 	kind, resource string
 	// paths of references in its spec, by the kind that they refer to; "*" is every member of a map or a list.

@@ -31,7 +31,7 @@ func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
 		return nil, 0
 	}
 	if wait = at.Sub(v.now); wait > 0 {
-		return nil, wait // The clock of who asks is ahead of ours.
+		return nil, wait // The clock of the user's machine is ahead of ours.
 	}
 	deployment := v.deployment()
 	if deployment == nil || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {

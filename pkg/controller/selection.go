@@ -21,8 +21,8 @@ import (
 )
 
 // An operator with Config.Selector works for the MCPServers that have certain labels, and others work for the rest. It watches all
-// MCPServers, since an object whose MCPServer is another operator's is no leftover, and keeps of those no more than who they are
-// and what they refer to.
+// MCPServers, since an object whose MCPServer is another operator's is no leftover, and keeps of those only their identity and
+// their references.
 //
 // When the labels of an MCPServer change, it moves. Both operators see that in watches of their own, and at different times. The one
 // that it leaves may see the children that the other one has written before it sees why, and would answer them. So it asks the API

@@ -23,7 +23,7 @@ const (
 
 func newTexts() *texts { return &texts{known: lru.New(rememberedTexts)} }
 
-// share returns a text like this one, as a rule the same for all who ask.
+// share returns a text equal to this one, as a rule the same for all callers.
 func (t *texts) share(text string) string {
 	if known, ok := t.known.Get(text); ok {
 		return known.(string)

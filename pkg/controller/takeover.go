@@ -39,11 +39,12 @@ const (
 // DefaultTakeoversAtOnce is how many MCPServers of a namespace are taken over at a time, when Config names no number.
 const DefaultTakeoversAtOnce = 3
 
-// takingOver is what one pass has to do with objects that ToolHive has made.
+// takingOver decides what one pass does about objects that ToolHive has made.
 //
-// Nothing of it is remembered: an object is still ToolHive's as long as a manager of ToolHive's has an entry on it and
-// our main writer has none, and one edit of managedFields turns the one into the other. So it goes on from wherever it
-// was interrupted. What has been ours and is written by ToolHive again is a conflict, and never taken without being asked.
+// It remembers nothing: an object is still ToolHive's as long as a manager of ToolHive has an entry on it and our main
+// writer has none, and one edit of managedFields turns the one into the other. So a takeover continues from wherever it
+// was interrupted. If ToolHive writes again to an object that has been ours, that is a conflict, and Freehold never takes
+// such an object without being asked.
 type takingOver struct {
 	*view
 	// writers returns all of ours.
@@ -136,7 +137,7 @@ func backendRolls(v *view, set *appsv1.StatefulSet) bool {
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
-// proxiesReplaced reports whether no proxy of ToolHive's is left, not even one that is on its way out.
+// proxiesReplaced reports whether no proxy of ToolHive is left, not even one that is on its way out.
 func proxiesReplaced(v *view) bool {
 	deployment := v.deployment()
 	if deployment == nil {
@@ -186,7 +187,7 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 		// A handback was interrupted, and the operator is to go on instead.
 		req.Inherit = t.inheritance(ref, takeover.FromPlugin)
 	case takeover.Held(live, "") && manager == takeover.MainWriter(ref):
-		// It has come back. Who names it in a request to take gets rid of all its claims, also those to equal values.
+		// It has come back. A request to take that names it removes all its claims, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
 			return managers.IsToolHive(owner.Manager) && t.resolution.takesFrom(ref, owner)
 		}
@@ -274,7 +275,7 @@ func (t *takingOver) progress() []status.Finding {
 	return []status.Finding{f}
 }
 
-// isIdle reports whether there is nothing of ToolHive's to be dealt with.
+// isIdle reports whether there is nothing of ToolHive left to deal with.
 func (t *takingOver) isIdle() bool {
 	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0 && t.inherited == 0
 }

@@ -131,7 +131,7 @@ func losesTrack(err error) bool {
 }
 
 // claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of
-// the status that others hold and our writer does not, and all of ToolHive's to what was taken over.
+// the status that others own and our writer does not, and all of ToolHive to what was taken over.
 func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldConflict) request.Record {
 	asked := v.resolution.take
 	record := request.Record{Request: request.Digest(asked.Text)}

@@ -51,7 +51,7 @@ type turnSlot struct {
 
 // turnProgress is how far a takeover has come.
 type turnProgress struct {
-	// generation of the MCPServer: who edits it helps it on.
+	// generation of the MCPServer: an edit counts as progress.
 	generation int64
 	// untaken objects are ToolHive's; outdated pods are still to be replaced, or to become ready, before more can be taken.
 	untaken, outdated int
