@@ -30,7 +30,7 @@ type Client struct {
 	getter genericclioptions.RESTClientGetter
 	// Namespace is the one that the user means when they name none.
 	Namespace string
-	// TryAs is the user in whose name dry runs of the operator's writes are made; empty for the one who runs the plugin.
+	// TryAs is the user that dry runs of the operator's writes impersonate; empty for the user who runs the plugin.
 	TryAs string
 }
 

@@ -34,7 +34,7 @@ type HeldError struct {
 	Annotation string
 	// Value that it has.
 	Value string
-	// By are those who hold it.
+	// By are its owners.
 	By []ownership.Owner
 }
 

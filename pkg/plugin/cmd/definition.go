@@ -72,7 +72,7 @@ func (p *plugin) runCRD(applier string) error {
 }
 
 // noteDefinitions warns where the manifests that install Freehold would take something from the definitions in the cluster, or
-// from those who apply these MCPServers, or objects of the other kinds in their namespaces.
+// from the field managers that apply these MCPServers, or objects of the other kinds in their namespaces.
 func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) {
 	definitions, err := s.client.Definitions(crd.Kubectl)
 	if err != nil {
@@ -123,8 +123,8 @@ func whatOursLack(definitions []cluster.Definition) (found []string) {
 	return found
 }
 
-// whatOthersHold says who owns what of the definitions that ours would change, and which fields users have to do without as long as
-// these stay: one sentence for each set of owners, and one for each definition that lacks something.
+// whatOthersHold names the owners of what ours would change in the definitions, and the fields that users have to do without as
+// long as these stay: one sentence for each set of owners, and one for each definition that lacks something.
 func whatOthersHold(definitions []cluster.Definition) (found []string) {
 	var order, missing []string
 	names := map[string][]string{}
@@ -149,7 +149,7 @@ func whatOthersHold(definitions []cluster.Definition) (found []string) {
 	return append(found, missing...)
 }
 
-// holdersOf says who owns which fields of a definition.
+// holdersOf names the owners of a definition's fields.
 func holdersOf(d cluster.Definition) string {
 	var by []string
 	for _, h := range d.Held {

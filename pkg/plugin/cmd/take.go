@@ -51,7 +51,7 @@ kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
 	return cmd
 }
 
-// holders names who holds a contested field, and how.
+// holders names the owners of a contested field, and how they own it.
 func holders(c desired.Contested) string {
 	var all []string
 	for _, o := range c.Owners {

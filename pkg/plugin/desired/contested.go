@@ -44,7 +44,7 @@ func (c Contested) Selector() request.Selector {
 // Yieldable reports whether the field can be left to others.
 func (c Contested) Yieldable() bool { return request.Yieldable(c.Object, c.Location) }
 
-// ChosenBy reports whether an entry of a request is about the field, or about one of those who hold it.
+// ChosenBy reports whether an entry of a request is about the field, or about one of its owners.
 func (c Contested) ChosenBy(s request.Selector) bool {
 	return slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool { return s.Owned(c.Object, c.Location, o) })
 }
@@ -54,7 +54,7 @@ func ContestedIn(plan *apply.Planned) []Contested {
 	return ContestedAt(plan.Object, plan.Writer, "", plan.After, plan.Config(), plan.Contested())
 }
 
-// ContestedAt returns some fields of an object as contested by those who hold them and a writer that wants something else.
+// ContestedAt returns some fields of an object as contested between their owners and a writer that wants other values.
 func ContestedAt(
 	object apply.ObjectRef, writer, subresource string, live *unstructured.Unstructured, want map[string]any, fields []fieldpath.Path,
 ) (all []Contested) {

@@ -109,7 +109,7 @@ func (e *examination) unfenced(other cluster.Running) (open []string, err error)
 // policies are those of deploy/policy, and the one that keeps ToolHive's operator from MCPServers.
 var policies = []string{fieldManagers, cluster.RunnersFence.Name, "freehold-owned-fields", cluster.OperatorFence.Name}
 
-// fieldManagers is the policy that refuses who is not the operator.
+// fieldManagers is the policy that refuses requests of users other than the operator.
 const fieldManagers = "freehold-field-managers"
 
 func (e *examination) policies(c *Check) error {

@@ -67,7 +67,7 @@ type ContestedField struct {
 	// Theirs is the present value, Ours the one that the operator wants.
 	Theirs any `json:"theirs"`
 	Ours   any `json:"ours"`
-	// Yieldable reports whether the field can be left to who holds it.
+	// Yieldable reports whether the field can be left to its owners.
 	Yieldable bool `json:"-"`
 }
 

@@ -42,7 +42,7 @@ type Ownership struct {
 	Objects []ObjectOwnership `json:"objects"`
 }
 
-// ObjectOwnership is who owns what of one object.
+// ObjectOwnership is the field ownership of one object.
 type ObjectOwnership struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -66,7 +66,7 @@ type Manager struct {
 	Side string `json:"side"`
 }
 
-// FieldOwnership is who owns one field.
+// FieldOwnership lists the owners of one field.
 type FieldOwnership struct {
 	Path string `json:"path"`
 	// Value of a field that has none below it.

@@ -18,7 +18,7 @@ import (
 // Takeovers is the answer of takeover --preview, for programs as well. Names and meanings of its fields stay; more may
 // come.
 type Takeovers struct {
-	// Operators of ToolHive's that still run, and look after one of the MCPServers.
+	// Operators of ToolHive that still run, and look after one of the MCPServers.
 	Operators []cluster.Running `json:"operators"`
 	Servers   []ServerTakeover  `json:"servers"`
 }
