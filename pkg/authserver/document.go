@@ -124,7 +124,7 @@ type IdentityFromToken struct {
 	EmailPath   string `json:"email_path,omitempty"`
 }
 
-// UserInfo is the endpoint at which the runner asks who the user is.
+// UserInfo is the endpoint that identifies the user to the runner.
 type UserInfo struct {
 	EndpointURL       string                `json:"endpoint_url"`
 	HTTPMethod        string                `json:"http_method,omitempty"`

@@ -34,7 +34,7 @@ func (c *checker) confidential(spec *v1beta1.EmbeddedAuthServerConfig, g *grants
 	}
 }
 
-// registration checks who may become a client, and that there is any way to get a token.
+// registration checks which clients may register, and that there is a way to get a token.
 func (c *checker) registration(spec *v1beta1.EmbeddedAuthServerConfig, g *grants) {
 	uris := root + ".forceConfidentialRedirectUris"
 	if len(spec.ForceConfidentialRedirectURIs) > 0 && !spec.AllowConfidentialClientRegistration {

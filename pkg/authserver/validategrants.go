@@ -63,7 +63,7 @@ func setsExchange(p *v1beta1.TokenExchangeIssuerPolicyConfig) bool {
 	return p.ExpectedAudience != "" || len(p.AllowedDelegateClients) > 0 || signalsActor(p)
 }
 
-// signalsActor reports whether a policy says who may act for the subject.
+// signalsActor reports whether a policy says which actors may act for the subject.
 func signalsActor(p *v1beta1.TokenExchangeIssuerPolicyConfig) bool {
 	return p.ActorClaim != "" || p.ActorMatcher != "" || p.AllowMayAct || len(p.AllowedActors) > 0
 }

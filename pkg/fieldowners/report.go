@@ -155,7 +155,7 @@ func (r *Report) OwnersOf(line Line) []int {
 	return found
 }
 
-// withoutManagedFields returns the object without the record of who owns it.
+// withoutManagedFields returns the object without its managedFields.
 func withoutManagedFields(object *unstructured.Unstructured) map[string]any {
 	content := object.DeepCopy().Object
 	unstructured.RemoveNestedField(content, "metadata", "managedFields")

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// allowedFor is how long a permission holds without asking again: so long may one who has lost it go on reading.
+	// allowedFor is how long a permission holds without asking again: a user who has lost it may go on reading for that long.
 	allowedFor = time.Minute
 	// refusedFor is how long a refusal holds; shorter, so that a permission just given is soon of use.
 	refusedFor = 10 * time.Second

@@ -29,7 +29,7 @@ import (
 type Source interface {
 	// Conflicts returns the disagreements with other field managers that stand.
 	Conflicts() []*apply.ConflictError
-	// Takeovers returns how many MCPServers of ToolHive's are being taken over, wait for that, or do not get on with it.
+	// Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
 	Takeovers() controller.Takeovers
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
@@ -119,8 +119,7 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 }
 
-// countConflicts counts contested fields by writer, kind of object and class of the manager who is first in holding
-// the field.
+// countConflicts counts contested fields by writer, kind of object and class of the first manager that owns the field.
 func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 	count := map[[3]string]int{}
 	for _, conflict := range standing {

@@ -35,7 +35,7 @@ func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) 
 	}
 	owners := ownership.Owners(live, PullSecrets)
 	if len(owners) == 0 || slices.ContainsFunc(owners, func(o ownership.Owner) bool {
-		// What ToolHive's managers hold is inherited, or they are named as what works on the MCPServer as well.
+		// What ToolHive's managers own is inherited, or they are reported as managers that work on the MCPServer as well.
 		return o.Applies(writer, "") || managers.IsToolHive(o.Manager)
 	}) {
 		return nil

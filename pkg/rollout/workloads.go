@@ -94,7 +94,7 @@ func Outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) int {
 	return outdated
 }
 
-// Driver is who replaces the pods of a StatefulSet under OnDelete.
+// Driver says what replaces the pods of a StatefulSet under OnDelete.
 type Driver struct {
 	// Driven is set when Replace is carried out.
 	Driven bool

@@ -1,8 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runconfig is the document by which ToolHive's proxyrunner is configured: its shape, its JSON and
-// its checksum.
+// Package runconfig defines the document that configures ToolHive's proxyrunner: its shape, its JSON and its checksum.
 //
 // It holds the part of ToolHive's RunConfig that an operator renders for an MCPServer. Keys and their order
 // are ToolHive's, so that a document of ours and one of ToolHive's operator can be compared byte by byte.

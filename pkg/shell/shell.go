@@ -4,9 +4,10 @@
 // Package shell writes commands for users to paste into a POSIX shell.
 //
 // It guarantees that the shell calls the program with exactly the arguments that were given, and does nothing else,
-// whatever is in them: they may come from users whom the one who pastes need not trust. What it writes is printable, so
-// that nothing happens while it is pasted either. Every command in a condition, an event or the plugin's output is made
-// by Command. That an argument is no flag is for the caller to see to, by what it begins with or by "--" before it.
+// whatever is in them: they may come from other users, whom the user who pastes the command need not trust. The output
+// is printable, so that nothing happens while it is pasted either. Every command in a condition, an event or the
+// plugin's output is made by Command. The caller makes sure that an argument is no flag, by its first characters or by
+// "--" before it.
 package shell
 
 import (

@@ -70,7 +70,7 @@ func Handback(server *unstructured.Unstructured, children []*unstructured.Unstru
 }
 
 // HandbackAlone returns what is to be handed back of one object of ToolHive's API, in order: its status and itself, without
-// what was made for it.
+// its children.
 func HandbackAlone(object *unstructured.Unstructured) []Return {
 	whole := Return{Ref: RefOf(object), Live: object, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
 	status := whole

@@ -36,17 +36,17 @@ func MainWriter(ref apply.ObjectRef) string {
 	return inventory.MainWriter(ref.Kind, ref.Name)
 }
 
-// Held reports whether ToolHive holds fields of an object, through the subresource; "" is the object itself.
+// Held reports whether ToolHive owns fields of an object, through the subresource; "" is the object itself.
 func Held(object metav1.Object, subresource string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return managers.IsToolHive(e.Manager) && e.Subresource == subresource
 	})
 }
 
-// FromToolHive reports whether fields are held by one of ToolHive's managers.
+// FromToolHive reports whether one of ToolHive's managers owns the fields.
 func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
-// FromPlugin reports whether fields are held by the plugin, with which a handback that was interrupted has left them.
+// FromPlugin reports whether the plugin owns the fields, as an interrupted handback leaves them.
 func FromPlugin(owner ownership.Owner) bool { return owner.Manager == managers.Plugin }
 
 // HeldByPlugin reports whether a handback that was interrupted has left anything of a child with the plugin.
@@ -84,9 +84,9 @@ func Begun(server *v1beta1.MCPServer) bool {
 // Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a
 // number of replicas to write.
 //
-// Whatever ToolHive has set and Freehold does not want goes away, since it passes to a writer that does not apply it. The
-// number of replicas does not, where the spec names none: it stays, without an owner. So do values that ToolHive shares with
-// others, such as the list of finalizers itself.
+// A field that ToolHive has set and Freehold does not want is removed, since it passes to a writer that does not apply it.
+// The number of replicas does not, where the spec names none: it stays, without an owner. So do values that ToolHive shares
+// with others, such as the list of finalizers itself.
 func Heirs(writers []fieldmanager.Writer, ref apply.ObjectRef, replicas ...string) []ownership.Heir {
 	var heirs []ownership.Heir
 	for _, w := range writers {
