@@ -127,7 +127,7 @@ func (n nameWriter) RoundTrip(request *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(request)
 }
 
-// leaseClient returns the client of the lease, which waits for no other request: who cannot renew it stops.
+// leaseClient returns the client of the lease, which waits for no other request: an operator that cannot renew its lease stops.
 func leaseClient(config *rest.Config) (kubernetes.Interface, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.RateLimiter = nil

@@ -70,8 +70,8 @@ func (p *parts) attest(ctx context.Context, uid types.UID, reason, message strin
 	return err
 }
 
-// release gives back the policy and the condition: who applies nothing owns nothing, and what has no owner left is
-// removed. An object that is not there any more has nothing to give back.
+// release gives back the policy and the condition: a manager that applies nothing owns nothing, and a field that has no
+// owner left is removed. An object that is not there any more has nothing to give back.
 func (p *parts) release(ctx context.Context, uid types.UID) error {
 	if current, err := p.servers.Get(ctx, p.name, metav1.GetOptions{}); apierrors.IsNotFound(err) || err == nil && current.UID != uid {
 		return nil

@@ -122,8 +122,8 @@ func (g *governor) tell(key client.ObjectKey, server *v1beta1.MCPServer) {
 	}
 }
 
-// releaseAll gives back the policy and the condition of every MCPServer: who applies nothing owns nothing, and what has no
-// owner left is removed.
+// releaseAll gives back the policy and the condition of every MCPServer: a manager that applies nothing owns nothing, and
+// a field that has no owner left is removed.
 func releaseAll(ctx context.Context, c client.Client, namespace string) error {
 	var servers v1beta1.MCPServerList
 	if err := c.List(ctx, &servers, client.InNamespace(namespace)); err != nil {

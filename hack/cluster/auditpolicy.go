@@ -5,8 +5,8 @@ package cluster
 
 import "fmt"
 
-// auditPolicy returns the policy of the audit log. It is made for the questions of tests: who wrote what, how, and
-// who reads from the API server what its informers should know.
+// auditPolicy returns the policy of the audit log. It answers the questions of tests: which client wrote what, how, and
+// which reads from the API server what its informers should know.
 func auditPolicy(bodies bool) string {
 	writeLevel := "Metadata"
 	if bodies {

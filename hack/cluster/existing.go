@@ -43,8 +43,8 @@ func FromKubeconfig(ctx context.Context, path string) (*Cluster, error) {
 	return c, nil
 }
 
-// StartOrUse returns the cluster that the environment variable KUBECONFIG names, if it is set, and else starts one.
-// Who sets the variable for a program that calls this lets it write to that cluster.
+// StartOrUse returns the cluster that the environment variable KUBECONFIG names, if it is set, and else starts one. A
+// user who sets the variable for a program that calls this lets it write to that cluster.
 func StartOrUse(ctx context.Context, options Options) (*Cluster, error) {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return FromKubeconfig(ctx, "")

@@ -42,7 +42,7 @@ type Options struct {
 	Env []string
 }
 
-// Operator is a running operator of ToolHive's.
+// Operator is a running ToolHive operator.
 type Operator struct {
 	cmd  *exec.Cmd
 	log  string

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit reads the audit log of a local cluster: who asked the API server for what, and how.
+// Package audit reads the audit log of a local cluster: which client sent the API server which request, and how.
 //
 // Each request is one event. Reads by the control plane itself are left out of the log. Requests that last, like
 // watches, are in it once they have been accepted.

@@ -47,7 +47,7 @@ const (
 
 // EarlierControllerManager is the kube-controller-manager of the minor version of Kubernetes before that of all other
 // programs. It may be older than the API server by that much, and its controllers are what differs between versions for
-// those who watch workloads.
+// programs that watch workloads.
 const EarlierControllerManager Tool = "kube-controller-manager-earlier"
 
 // All lists every program of a control plane with fake nodes, in the order in which they are best built: the first

@@ -38,7 +38,7 @@ func newSupervisor() *supervisor {
 // start runs a program and returns when it listens on its socket, if it has one.
 func (s *supervisor) start(p plan.Program) error {
 	if p.After != "" {
-		// Without a limit: who writes the file decides how long that may take.
+		// Without a limit: the program that writes the file decides how long that may take.
 		err := until(func() error {
 			_, err := os.Stat(p.After)
 			return err
