@@ -66,7 +66,7 @@ func Extractor[L metav1.Object, A Configuration[A]](
 	}, nil
 }
 
-// extractor takes owned fields out of values, by the rules of typed.TypedValue.ExtractItems with the leaves of what is owned.
+// extractor extracts owned fields from values, by the rules of typed.TypedValue.ExtractItems with the leaves of the owned set.
 type extractor struct{ schema *smdschema.Schema }
 
 func (e extractor) extract(from value.Value, owned *fieldpath.Set, of smdschema.TypeRef) any {
@@ -86,7 +86,7 @@ func (e extractor) extract(from value.Value, owned *fieldpath.Set, of smdschema.
 	return nil
 }
 
-// fields takes what is owned of a struct or a map.
+// fields extracts the owned part of a struct or a map.
 func (e extractor) fields(from value.Value, owned *fieldpath.Set, of *smdschema.Map) any {
 	values := from.AsMap()
 	if values == nil || values.Empty() || of.ElementRelationship == smdschema.Atomic {
@@ -120,7 +120,7 @@ func (e extractor) fields(from value.Value, owned *fieldpath.Set, of *smdschema.
 	return found
 }
 
-// items takes what is owned of a list, in the order of the list.
+// items extracts the owned items of a list, in the order of the list.
 func (e extractor) items(from value.Value, owned *fieldpath.Set, of *smdschema.List) any {
 	values := from.AsList()
 	if values == nil || values.Length() == 0 || of.ElementRelationship == smdschema.Atomic {

@@ -94,7 +94,7 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	planner.target.Apply, planner.target.Edits.Send = m.apply, m.edit
 	planner.target.Edits.Clock = cmp.Or[clock.PassiveClock](w.target.Edits.Clock, clock.RealClock{})
 
-	// Nothing is sent that could be cancelled, and what goes wrong is in the answer.
+	// Nothing is sent that could be cancelled, and the answer has the errors.
 	ctx := klog.NewContext(context.Background(), klog.Logger{}) //nolint:forbidigo // There is nothing to cancel.
 	p := &Planned{Outcome: planner.sync(ctx, newRequestCache(planner.target.Edits.Clock), req), Steps: m.steps, After: m.object}
 	if m.failed != nil {

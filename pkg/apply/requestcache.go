@@ -24,7 +24,7 @@ type requestCache struct {
 	mu sync.Mutex
 	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
 	entries map[ObjectRef][]remembered
-	// aside are the conflicts about what is left out of intents whose rest is written. There are few.
+	// aside are the conflicts about fields left out of intents whose rest is written. There are few.
 	aside map[place]*ConflictError
 }
 
@@ -62,7 +62,7 @@ type refused struct {
 	until time.Time
 	// wait is how long the wait is that ends then.
 	wait time.Duration
-	// asked is what was asked for beside the intent.
+	// asked is what was asked for besides the intent.
 	asked asked
 	// version is the resourceVersion that the write was bound to; empty for a creation.
 	version string
@@ -72,7 +72,7 @@ type refused struct {
 	contested []fieldpath.Path
 }
 
-// asked is what a request asks for beside its intent, as far as it changes what is sent.
+// asked is what a request asks for besides its intent, as far as it changes what is sent.
 type asked struct{ inherit, take, confirm bool }
 
 // left returns what is left of the wait; 0 when there is none, or when it is over.
@@ -84,8 +84,8 @@ func (r *refused) left(now time.Time) time.Duration {
 }
 
 // after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
-// long it stands. What comes before the end of a wait, because something has changed or was looked at again, neither
-// prolongs the wait nor repeats the refusal; so no event drives the waits up. fresh reports that it begins a wait.
+// long it stands. An attempt before the end of a wait, after a change or another pass, neither prolongs the wait nor
+// repeats the refusal; so no event drives the waits up. fresh reports that it begins a wait.
 func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 	refusal, ok := errors.AsType[*Refusal](r.err)
 	if !ok {
@@ -131,8 +131,8 @@ func newRequestCache(clock clock.PassiveClock) *requestCache {
 	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
 }
 
-// setAside remembers a conflict about what is left out, or that there is none. It reports whether there is one that was not
-// remembered already.
+// setAside remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
+// that was not remembered already.
 func (m *requestCache) setAside(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,9 +169,9 @@ func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 
 // refuse remembers a refusal and begins, or continues, its wait. fresh reports that it was not remembered already.
 //
-// began is what was remembered when the attempt began, the zero entry for nothing. An attempt to take what is contested is refused
-// twice: with the conflict, which has no wait, and then for what keeps the fields from being taken. The latter follows on what the
-// attempt before it ended with; it would begin anew each time otherwise, and never wait any longer.
+// began is what was remembered when the attempt began, the zero entry for nothing. An attempt to take contested fields is refused
+// twice: with the conflict, which has no wait, and then for the reason why the fields cannot be taken. The latter follows on the
+// refusal that the attempt before it ended with; otherwise it would begin again each time, and never wait any longer.
 func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (fresh bool) {
 	var before *refused
 	last := m.recall(writer, ref)
@@ -211,7 +211,7 @@ func (m *requestCache) forgetObject(ref ObjectRef) {
 	maps.DeleteFunc(m.aside, func(at place, _ *ConflictError) bool { return at.object == ref })
 }
 
-// conflicts returns the conflicts that stand: refusals, and what is left out for one.
+// conflicts returns the standing conflicts: refusals, and those for which fields are left out.
 func (m *requestCache) conflicts() []*ConflictError {
 	m.mu.Lock()
 	defer m.mu.Unlock()

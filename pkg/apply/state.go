@@ -36,8 +36,8 @@ type claimState struct {
 	writer string
 	// settled is that of ownership.Settled.
 	settled uint64
-	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names what is
-	// not there.
+	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names a field
+	// that the object does not have.
 	owned digest
 	// sourced and referenced report that the annotations Target.Source and Target.References are among what is owned.
 	sourced, referenced bool
@@ -117,7 +117,7 @@ func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object meta
 	return now, true
 }
 
-// keep returns what may be preserved of what is owned.
+// keep returns the owned values that may be preserved.
 func (w *writer[L, A]) keep(owned A) any {
 	if w.target.Keep == nil {
 		return nil
@@ -179,7 +179,7 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	return false, false, nil
 }
 
-// ownsWanted reports whether the writer owns what is wanted, if need be after what may be preserved was taken over.
+// ownsWanted reports whether the writer owns the wanted configuration, if need be with the values that may be preserved.
 func (w *writer[L, A]) ownsWanted(a *attempt[L, A], claim *claimState) (bool, error) {
 	if claim.owned == a.digest {
 		return true, nil
@@ -188,7 +188,7 @@ func (w *writer[L, A]) ownsWanted(a *attempt[L, A], claim *claimState) (bool, er
 	return err == nil && claim.owned == a.digest, err
 }
 
-// hasMarker reports whether an object bears the writer's ownership marker: the source annotation, or what the target says.
+// hasMarker reports whether an object has the writer's ownership marker: the source annotation, or the target's.
 func (w *writer[L, A]) hasMarker(object metav1.Object) bool {
 	if w.target.Source != "" {
 		return object.GetAnnotations()[w.target.Source] != "" // What a cache keeps need not be of the object's type.
