@@ -43,11 +43,11 @@ func (r *renderer) serviceAccount(child *inventory.Child) {
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }
 
-// runnerRules are what a proxyrunner needs that does not write: the StatefulSet for its generation gate and its
-// monitor, the list of pods for its monitor and to find the one to attach to, and the attaching itself, which is
-// for stdio alone. Nothing in it can change an object, so a runner whose gate should ever be open fails instead
-// of taking the StatefulSet over. It also looks for a Service of its name, which there never is, and does well
-// without an answer.
+// runnerRules are the rights of a proxyrunner that does not write: the StatefulSet for its generation gate and its
+// monitor, the list of pods for its monitor and to find the one to attach to, and the attaching itself, which is for
+// stdio alone. No right allows a change of an object, so a runner whose gate should ever be open fails instead of
+// taking the StatefulSet over. It also looks for a Service of its name, which never exists, and works without an
+// answer.
 func (r *renderer) runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
 	rules := []*rbacv1ac.PolicyRuleApplyConfiguration{
 		rbacv1ac.PolicyRule().WithAPIGroups("apps").WithResources("statefulsets").WithVerbs("get"),
@@ -60,7 +60,7 @@ func (r *renderer) runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
 }
 
 // imagePullSecrets are the MCPServer's, then the operator's that it does not name, each once: a pod's list
-// is keyed by name, and an apply refuses a key that stands in it twice.
+// is keyed by name, and the API server refuses an apply with the same key twice.
 func (r *renderer) imagePullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	var names []string
 	if d := r.proxyOverrides(); d != nil {

@@ -47,7 +47,7 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 	r.backendPod(template.Spec)
 
 	spec := appsv1ac.StatefulSetSpec().
-		// No Service has this name. It is what ToolHive writes, and it cannot be changed afterwards.
+		// No Service has this name. ToolHive writes it, and it cannot be changed afterwards.
 		WithServiceName(name).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(BackendSelector(r.name))).
 		WithTemplate(template)

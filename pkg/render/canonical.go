@@ -104,7 +104,7 @@ var apiDefaults = []apiDefault{
 }
 
 // canonicalise brings a pod's spec into the form in which the API server stores it, as far as that concerns
-// what we own of it, and merges what an apply would be refused for.
+// what we own of it, and merges list items for which an apply would be refused.
 func (r *renderer) canonicalise(spec *corev1.PodSpec) {
 	for _, d := range apiDefaults {
 		d.fill(spec)

@@ -16,9 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// The API server reads the body of an apply as YAML, though it is JSON. YAML knows no way to hold some
-// characters as they are: an apply with one of them is refused as a bad request, and U+0085 is even stored as
-// a space, so that what we own would differ from what we want for ever.
+// The API server reads the body of an apply as YAML, though it is JSON. YAML cannot hold some characters as they are:
+// an apply with one of them is refused as a bad request, and U+0085 is even stored as a space, so that what we own
+// would always differ from what we want.
 
 // sendable reports whether a character arrives in an apply as it was sent. (Those below a space are escaped in
 // JSON, and arrive.)
@@ -56,7 +56,7 @@ func allSendable(v reflect.Value) bool {
 	return true
 }
 
-// validateCharacters finds characters in what was rendered that no apply can carry.
+// validateCharacters finds characters in the rendered intents that no apply can carry.
 func (r *renderer) validateCharacters() {
 	for _, intent := range r.intents {
 		if allSendable(reflect.ValueOf(intent.Config)) {

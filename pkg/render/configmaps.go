@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// proxyConfig is what the proxy's pod template says of the ConfigMaps that are rendered for it.
+// proxyConfig is what the proxy's pod template says about the ConfigMaps that are rendered for it.
 type proxyConfig struct {
 	// checksum of the RunConfig, as ToolHive makes it.
 	checksum string

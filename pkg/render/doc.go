@@ -14,5 +14,5 @@
 // A spec that cannot work is refused as a whole, by an InvalidError with all that is wrong, before anything is written.
 // A field that works otherwise than it says comes with a notice.
 //
-// It may be imported by the controller and by what is above it.
+// It may be imported by the controller and by packages above it.
 package render

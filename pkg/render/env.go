@@ -93,7 +93,7 @@ func (r *renderer) noteDuplicates() {
 }
 
 // envValue is a variable with a plain value. An empty value is not written: the API server stores it as
-// none, and a field that is applied but never there would look like a difference for ever.
+// none, and a field that is applied but never stored would always look like a difference.
 func envValue(name, value string) *corev1ac.EnvVarApplyConfiguration {
 	v := corev1ac.EnvVar().WithName(name)
 	if value != "" {

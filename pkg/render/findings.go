@@ -18,10 +18,10 @@ const (
 	maxMessage = 1000
 )
 
-// findings collects what is wrong and what is worth knowing, in the order in which it was found.
+// findings collects problems and notices, in the order in which they were found.
 type findings struct {
 	problems []Problem
-	// held are problems that keep the proxy alone from being written.
+	// held are problems that keep only the proxy from being written.
 	held    []Problem
 	notices []Problem
 	// warnings are conditions that are False.
@@ -38,12 +38,12 @@ func (f *findings) invalidSpec(reason, format string, args ...any) {
 	f.invalid(v1beta1.ConditionSpecValid, reason, format, args...)
 }
 
-// notice records something that works otherwise than it was written.
+// notice records something that works otherwise than the spec says.
 func (f *findings) notice(condition, reason, format string, args ...any) {
 	f.notices = append(f.notices, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
 }
 
-// warn records, in a condition that is False, something that holds up pods and keeps nothing from being written.
+// warn records, in a condition that is False, something that delays pods and blocks no write.
 func (f *findings) warn(condition, reason, format string, args ...any) {
 	f.warnings = append(f.warnings, Problem{condition, reason, clip(fmt.Sprintf(format, args...), maxMessage)})
 }

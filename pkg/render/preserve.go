@@ -20,7 +20,7 @@ import (
 
 // kept is what a cache keeps of the pod template that our writer owns.
 type kept struct {
-	// rest is the digest of the template without what rides along.
+	// rest is the digest of the template without the values that may be preserved.
 	rest digest
 	// gate, restart and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
 	gate, restart, label *string
@@ -29,7 +29,7 @@ type kept struct {
 type digest [sha256.Size]byte
 
 // annotationRolloutRestart is the mark of kubectl rollout restart. ToolHive's proxyrunner applies the one that it finds on the
-// backend's pod template, from v0.45.0 on, and so owns it beside kubectl; a takeover inherits that.
+// backend's pod template, from v0.45.0 on, and so owns it together with kubectl; a takeover inherits that.
 const annotationRolloutRestart = "kubectl.kubernetes.io/restartedAt"
 
 // What rides along in the two templates.
@@ -63,8 +63,8 @@ func KeepProxy(owned *appsv1ac.DeploymentApplyConfiguration) any {
 	return rideInProxy.keep(owned.Spec.Template)
 }
 
-// Preserve returns what takes over into the intent's configuration, or a copy of it, what is not worth a write of what the
-// writer owns: kept is what KeepBackend or KeepProxy has returned. It is nil where there is no such thing.
+// Preserve returns a function that copies into the intent's configuration, or a copy of it, owned values whose difference
+// is not worth a write: kept is the result of KeepBackend or KeepProxy. It is nil where there are none.
 func (i *Intent) Preserve() func(config runtime.ApplyConfiguration, kept any) {
 	switch i.Writer {
 	case managers.Backend:

@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// proxyParts are what references make of the proxy.
+// proxyParts are the parts of the proxy that come from references.
 type proxyParts struct {
 	oidc        *runconfig.OIDC
 	exchange    *runconfig.TokenExchange

@@ -35,7 +35,7 @@ func handy(text string) bool {
 	}
 	power, err := strconv.ParseInt(strings.TrimSpace(exponent), 10, 64)
 	if err != nil {
-		// The suffixes E and Ei are no exponents. Of what is one, only too many digits are no number here.
+		// The suffixes E and Ei are no exponents. An exponent is invalid here only if it has too many digits.
 		return strings.Trim(exponent, "+-0123456789 ") != "" || exponent == ""
 	}
 	return -maxQuantityExponent <= power && power <= maxQuantityExponent

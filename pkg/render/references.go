@@ -45,8 +45,8 @@ type Unavailable struct {
 	Cause string
 }
 
-// Collect returns what a spec refers to, but for ConfigMaps. get returns the object of a kind that has a name, a pointer to its type;
-// nil when it does not exist, and why, where nothing is known of that kind.
+// Collect returns the objects that a spec refers to, except ConfigMaps. get returns the object of a kind and a name, a pointer to its
+// type; nil when it does not exist, and why, where nothing is known of that kind.
 func Collect(spec *v1beta1.MCPServerSpec, get func(kind, name string) (any, *Unavailable)) (in References) {
 	find := func(kind, name string) any {
 		found, unavailable := get(kind, name)
@@ -90,7 +90,7 @@ func Unserved(kind string) Unavailable {
 	return Unavailable{Unserved: true, Cause: "the CustomResourceDefinition of " + kind + " is not installed"}
 }
 
-// Reference identifies an object, in a state of it, that something was rendered from beside the MCPServer.
+// Reference identifies a state of an object that something was rendered from besides the MCPServer.
 type Reference struct {
 	// Name is the kind, in lower case, and the name, for example mcpoidcconfig/corporate.
 	Name string
@@ -117,10 +117,10 @@ type reference struct {
 	hash                                  *string
 }
 
-// text names what is referred to.
+// text names the referenced object.
 func (ref *reference) text() string { return ref.kind + " " + quote(ref.name) }
 
-// config is what the custom resources that are referred to have in common.
+// config is what the referenced custom resources have in common.
 type config interface {
 	comparable
 	metav1.Object
@@ -169,7 +169,7 @@ func usable[T config](r *renderer, ref *reference, found T, check func(T) error)
 	return true
 }
 
-// hold records what keeps the proxy, and what it reads, from being written. Everything else is.
+// hold records a problem that keeps the proxy, and the objects that it reads, from being written. All others are written.
 func (r *renderer) hold(ref *reference, reason, format string, args ...any) {
 	r.holdFor(ref.condition, reason, format, args...)
 	*ref.hash = ""
@@ -195,14 +195,14 @@ func (r *renderer) resolveReferences() {
 }
 
 // dropHeld removes what must not be written while a reference cannot be used: the proxy's template, and the documents that it
-// names. A proxy that runs goes on with those that it has.
+// names. A running proxy keeps those that it has.
 func (r *renderer) dropHeld() {
 	if len(r.held) > 0 {
 		r.intents = slices.DeleteFunc(r.intents, Intent.IsOfProxy)
 	}
 }
 
-// IsOfProxy reports whether an intent is one of the proxy's template, or of what that reads.
+// IsOfProxy reports whether an intent is one of the proxy's template, or of an object that the template reads.
 func (i Intent) IsOfProxy() bool {
 	switch i.Child {
 	case inventory.RunConfig, inventory.InlineAuthz:
@@ -213,7 +213,7 @@ func (i Intent) IsOfProxy() bool {
 	return false
 }
 
-// noteGroup reports whether the group is there. Membership has no part in what is rendered.
+// noteGroup records whether the group exists. Membership does not affect what is rendered.
 func (r *renderer) noteGroup() {
 	wanted := r.server.Spec.GroupRef
 	if wanted == nil {

@@ -35,7 +35,7 @@ type renderer struct {
 	intents     []Intent
 	absent      []ObjectRef
 
-	// proxy is what references make of the proxy, and used and hashes are what they are and how their status identifies them.
+	// proxy has the parts of the proxy that come from references, and used and hashes are these references and the hashes in their status.
 	proxy  proxyParts
 	used   []Reference
 	hashes configs.Hashes
@@ -45,8 +45,8 @@ type renderer struct {
 }
 
 // Render returns what each writer wants of each child of in.Server, which must not be nil. An error is
-// always an *InvalidError and means that nothing may be written for this MCPServer. What is wrong with a reference is none: it keeps
-// the proxy from being written and nothing else, see Result.Held.
+// always an *InvalidError and means that nothing may be written for this MCPServer. A problem with a reference is no error: it keeps
+// only the proxy from being written, see Result.Held.
 func Render(in Input, opts Options) (*Result, error) {
 	r := &renderer{
 		settings:  settingsOf(in.Server),
@@ -93,7 +93,7 @@ func (r *renderer) want(child *inventory.Child, config childConfig) *Intent {
 	return &r.intents[len(r.intents)-1]
 }
 
-// childConfig is what the apply configurations of all kinds have.
+// childConfig has the methods that the apply configurations of all kinds have.
 type childConfig interface {
 	runtime.ApplyConfiguration
 	GetName() *string

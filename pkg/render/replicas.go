@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ReplicasPath is the path of a workload's number of replicas, which a writer of its own sets, and scalers do.
+// ReplicasPath is the path of a workload's number of replicas, which a separate writer sets, and scalers do.
 const ReplicasPath = ".spec.replicas"
 
 // IsReplicas reports whether a path is ReplicasPath.
 func IsReplicas(path fieldpath.Path) bool { return path.String() == ReplicasPath }
 
-// Scale is what is to be done about a workload's number of replicas.
+// Scale says what to do about a workload's number of replicas.
 type Scale struct {
 	// Config is the intent of the writer of replicas.
 	Config runtime.ApplyConfiguration

@@ -14,8 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// The first releases of ToolHive whose proxyrunner is known to read a key of the RunConfig. Those before leave the key
-// out of account without a word.
+// The first releases of ToolHive whose proxyrunner is known to read a key of the RunConfig. Earlier ones silently
+// ignore the key.
 var (
 	sinceMetricsPort        = version.MustParseSemantic("0.47.0")
 	sinceMaxRequestBodySize = version.MustParseSemantic("0.47.0")
@@ -48,7 +48,7 @@ func (r *renderer) runner() *version.Version {
 }
 
 // validateRunner checks that the proxyrunner honours what it is asked for. Where an older one would leave the MCPServer
-// with less protection, which plain text to Redis is, nothing is rendered.
+// with less protection, such as plain text to Redis, nothing is rendered.
 func (r *renderer) validateRunner() {
 	spec, wanted := &r.server.Spec, cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)
 	runner, image := runnerVersion(wanted), quote(wanted)

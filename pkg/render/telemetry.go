@@ -61,7 +61,7 @@ func (r *renderer) resolveTelemetry() {
 	r.proxy.telemetry = telemetry
 }
 
-// export says what goes where, unless that is turned off.
+// export configures which signals go where, unless that is turned off.
 func (*renderer) export(telemetry *runconfig.Telemetry, otel *v1beta1.MCPTelemetryOTelConfig) {
 	if !otel.Enabled {
 		return

@@ -55,7 +55,7 @@ func (r *renderer) resolveTools() {
 	}
 }
 
-// checkTools finds what the proxyrunner does not start with.
+// checkTools finds settings with which the proxyrunner does not start.
 func checkTools(spec *v1beta1.MCPToolConfigSpec) error {
 	if err := configs.ValidateTool(spec); err != nil {
 		return err

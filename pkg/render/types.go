@@ -19,7 +19,7 @@ import (
 // DefaultRunnerImage is the proxyrunner image when Options name none: the one that ToolHive's chart of that release names.
 const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"
 
-// Options are the operator's settings that have a part in what is rendered.
+// Options are the operator's settings that affect what is rendered.
 type Options struct {
 	// RunnerImage is the proxyrunner image; DefaultRunnerImage when empty.
 	RunnerImage string
@@ -82,7 +82,7 @@ type Intent struct {
 
 // Result is what was rendered.
 type Result struct {
-	// Intents in the order in which they are to be applied: what a pod needs comes before the pod.
+	// Intents in the order in which to apply them: the objects that a pod needs come before the pod.
 	Intents []Intent
 	// Absent are objects that this MCPServer does not want, but may have had under an earlier spec. ConfigMaps are not
 	// among them: all that hold a RunConfig or an inline policy and are not in Intents are those of an earlier spec.
@@ -91,17 +91,17 @@ type Result struct {
 	SinglePod bool
 	// SharedSessions is set when the proxy keeps its sessions in a store that all its pods share.
 	SharedSessions bool
-	// Notices are things that work otherwise than they were written and that the user should know of, and references that can be
+	// Notices are things that work otherwise than the spec says and that the user should know of, and references that can be
 	// used.
 	Notices []Problem
 	// Warnings are things that keep pods from starting and nothing from being written.
 	Warnings []Problem
-	// Held are problems with references. While there are any, neither the proxy nor what it reads is among Intents: a proxy that
-	// runs keeps its last good configuration, and one without what the spec asks for is not made.
+	// Held are problems with references. While there are any, Intents has neither the proxy nor the objects that it reads: a
+	// running proxy keeps its last good configuration, and no proxy is created without what the spec asks for.
 	Held []Problem
-	// References are what the proxy was rendered from beside the MCPServer.
+	// References are the objects that the proxy was rendered from besides the MCPServer.
 	References []Reference
-	// Hashes of what can be used of that.
+	// Hashes of those of them that can be used.
 	Hashes configs.Hashes
 }
 

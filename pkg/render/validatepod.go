@@ -76,7 +76,7 @@ func (r *renderer) validateContainer(c *corev1.Container, path string, volumes m
 	}
 }
 
-// setsMoreThanKeys reports whether metadata holds anything but labels and annotations.
+// setsMoreThanKeys reports whether metadata sets anything but labels and annotations.
 func setsMoreThanKeys(meta *metav1.ObjectMeta) bool {
 	rest := meta.DeepCopy()
 	rest.Labels, rest.Annotations = nil, nil

@@ -45,7 +45,7 @@ func (r *renderer) resolveWebhooks() {
 	r.proxy.secrets = files.mounted()
 }
 
-// secretFiles are keys of Secrets, by what ToolHive calls them.
+// secretFiles are keys of Secrets, by ToolHive's names for them.
 type secretFiles map[string]secretFile
 
 type secretFile struct {
@@ -94,7 +94,7 @@ func (f secretFiles) path(kind, webhook, purpose, file string, ref *v1beta1.Secr
 
 func directoryOf(identifier string) string { return pathWebhooks + "/" + strings.ToLower(identifier) }
 
-// toolHiveHash is what ToolHive makes of a text in names: FNV-1a, 32 bits, over the text as its library dumps it.
+// toolHiveHash returns ToolHive's hash of a text in names: FNV-1a, 32 bits, over the text as its library dumps it.
 func toolHiveHash(text string) string {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "(string)%s", text) // A hash never returns an error.
