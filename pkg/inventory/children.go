@@ -27,17 +27,18 @@ type Child struct {
 	Resource string
 	// Prefix and Suffix stand around the MCPServer's name in the object's.
 	Prefix, Suffix string
-	// ByContent reports that the name ends with a digest of the content, so that pods of any revision read what their template
-	// was made with. ToolHive, and Freehold before that, gave such an object the name without the digest.
+	// ByContent is set when the name ends with a digest of the content, so that pods of any revision read the content that
+	// their template was made with. ToolHive, and earlier versions of Freehold, gave such an object the name without the
+	// digest.
 	ByContent bool
 	// Selector is a label that every such object has, ToolHive's as well where named says so. Informers select by it.
 	Selector Selector
-	// Writer is the field manager without whose claim the object is not Freehold's.
+	// Writer is the field manager whose claim makes the object Freehold's.
 	Writer string
 	// Replicas is the field manager of spec.replicas; empty for a child without pods.
 	Replicas string
-	// DependsOn are the children without which this one must not be as its intent wants it: while one of them is refused,
-	// this one is held back. They come before it.
+	// DependsOn are the children that must be written before this one: while one of them is refused, this one is held
+	// back. They come before it.
 	DependsOn []*Child
 	// named reports that ToolHive labels the object with its MCPServer's name. Where it does not, the suffix distinguishes
 	// the object from those of other MCPServers.
@@ -103,7 +104,7 @@ var (
 	}
 )
 
-// children has them in the order in which they are made: what a pod needs comes before the pod.
+// children has them in the order of creation: what a pod needs comes before the pod.
 var children = []*Child{
 	RunnerAccount, BackendAccount, RunnerRole, RunnerBinding, RunConfig, InlineAuthz,
 	HeadlessService, BackendService, Backend, ProxyService, Proxy,

@@ -26,7 +26,7 @@ type Owner struct {
 	Living func(uid types.UID) (name string, ok bool)
 }
 
-// Verdict is whose an object is.
+// Verdict says which MCPServer an object belongs to.
 type Verdict struct {
 	// Mine reports whether it is the Owner's.
 	Mine bool
@@ -105,7 +105,7 @@ func IsMCPServer(ref metav1.OwnerReference) bool {
 }
 
 // hasName reports whether children of a kind have a label that names their MCPServer. The kinds that have none are those whose
-// names cannot meet: their suffixes differ.
+// names cannot collide: their suffixes differ.
 func hasName(kind schema.GroupKind) bool {
 	child := Of(kind)
 	return child == nil || child.named

@@ -207,7 +207,7 @@ func (d *draft) find(h Holder) int {
 	return -1
 }
 
-// held returns what anybody owned when the draft was opened.
+// held returns the fields that had an owner when the draft was opened.
 func (d *draft) held() *fieldpath.Set {
 	all := &fieldpath.Set{}
 	for _, set := range d.before {
@@ -250,7 +250,7 @@ func (d *draft) add(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set, now 
 	d.before = append(d.before, &fieldpath.Set{})
 }
 
-// edit returns what was drafted, or nil when no field has changed hands.
+// edit returns the drafted edit, or nil when no field has changed owners.
 func (d *draft) edit() (*Edit, error) {
 	if len(d.moved) == 0 {
 		return nil, nil

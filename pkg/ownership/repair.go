@@ -33,7 +33,7 @@ func Repair(obj metav1.Object) (*Edit, error) {
 	return d.edit()
 }
 
-// wellFormed reports whether the API server can read what an entry says beside its fields.
+// wellFormed reports whether the API server can read the rest of an entry besides its fields.
 func wellFormed(e *metav1.ManagedFieldsEntry) bool {
 	known := e.Operation == metav1.ManagedFieldsOperationApply || e.Operation == metav1.ManagedFieldsOperationUpdate
 	return known && e.APIVersion != "" && e.FieldsType == "FieldsV1"

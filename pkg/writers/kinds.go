@@ -51,7 +51,7 @@ func (c *connection) servers(client versioned.Interface) {
 	status.Apply = func(ctx context.Context, namespace string, config *toolhivev1beta1ac.MCPServerApplyConfiguration, options metav1.ApplyOptions) (*v1beta1.MCPServer, error) {
 		return mcpServers(namespace).ApplyStatus(ctx, config, options)
 	}
-	// The marker is one that ToolHive's operator does not write as well, or its status would be taken for ours.
+	// The marker is a field that ToolHive's operator does not write as well; otherwise its status would be taken for ours.
 	status.OwnershipMarker = fieldmanager.Path("status", "conditions", fieldpath.KeyByFields("type", v1beta1.ConditionFieldsOwned))
 	status.HasMarker = func(live *v1beta1.MCPServer) bool {
 		return meta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionFieldsOwned) != nil
@@ -59,7 +59,7 @@ func (c *connection) servers(client versioned.Interface) {
 	c.errs = append(c.errs, add(c.Writers, c.registry, managers.MCPServer, "status", status))
 }
 
-// configs adds the writers of what MCPServers refer to.
+// configs adds the writers of the objects that MCPServers refer to.
 func (c *connection) configs(client versioned.Interface) {
 	beta := client.ToolhiveV1beta1()
 	config(c, v1beta1.MCPOIDCConfigKind, beta.MCPOIDCConfigs)
@@ -92,7 +92,7 @@ func config[C configClient[L, A], L metav1.Object, A apply.Configuration[A]](c *
 	c.errs = append(c.errs, add(c.Writers, c.registry, row.GroupKind(), "status", status))
 }
 
-// Clients are the writers of all managers, and what reads and deletes the objects that they write.
+// Clients are the writers of all managers, and the clients that read and delete the objects that they write.
 type Clients struct {
 	Writers Set
 	Objects map[schema.GroupKind]Objects
@@ -136,7 +136,7 @@ type typedClient[L, A any] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// child adds the writers of a kind of child: the client returns what writes to a namespace, and keep, unless it is nil, is
+// child adds the writers of a kind of child: client returns the client of a namespace, and keep, unless it is nil, is
 // apply.Target.Keep.
 func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *connection, kind schema.GroupKind, client func(namespace string) C, keep func(owned A) any,
@@ -151,7 +151,7 @@ func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c.errs = append(c.errs, add(c.Writers, c.registry, kind, "", object))
 }
 
-// target returns what a client writes to, and adds what reads and deletes it.
+// target returns the apply.Target of a client, and adds the client that reads and deletes the objects.
 func target[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *connection, kind schema.GroupVersionKind, subresource string, client func(namespace string) C,
 ) apply.Target[L, A] {

@@ -14,8 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// References returns what a child is rendered from beside the MCPServer, as its writer records it, of all that an MCPServer refers
-// to. It is nil for the children that references have no part in.
+// References returns, of all objects that an MCPServer refers to, those that a child is rendered from besides the MCPServer, as
+// its writer records them. It is nil for children that do not depend on references.
 func References(child *inventory.Child, all []render.Reference) apply.References {
 	if child != inventory.RunConfig && child != inventory.Proxy {
 		return nil
@@ -27,7 +27,7 @@ func References(child *inventory.Child, all []render.Reference) apply.References
 	return references
 }
 
-// Enforced says which configuration a proxy goes on with whose references cannot be used, from the annotations of its Deployment.
+// Enforced says which configuration a proxy keeps while its references cannot be used, from the annotations of its Deployment.
 // exists reports whether there is one.
 func Enforced(annotations map[string]string, exists bool) string {
 	if !exists {

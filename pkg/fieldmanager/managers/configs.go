@@ -57,7 +57,7 @@ func ConfigOf(kind schema.GroupKind) *Config {
 	return nil
 }
 
-// configWriters are the writers of what MCPServers refer to.
+// configWriters are the writers of the objects that MCPServers refer to.
 func configWriters() (all []fieldmanager.Writer) {
 	for _, config := range Configs() {
 		kind := config.GroupKind()

@@ -48,7 +48,7 @@ func HandbackWriters() []fieldmanager.Writer {
 				Name: Plugin, Kind: w.Kind, Subresource: w.Subresource, Summary: "what is handed back to ToolHive, meanwhile",
 			})
 		}
-		// Where several writers share an object, what is not one's is another's.
+		// Where several writers share an object, a field that is not one writer's is another's.
 		for _, path := range w.Claim.Within {
 			if !writers[i].Claim.Covers(path) {
 				writers[i].Claim.Within = append(writers[i].Claim.Within, path)
