@@ -18,7 +18,7 @@ import (
 // Deployment's progressDeadlineSeconds; a StatefulSet has none.
 const ReadyDeadline = 10 * time.Minute
 
-// What a rollout that goes on by itself does. No condition shows it, so these are not among the reasons of package v1beta1.
+// The phases of a rollout that goes on by itself. No condition shows them, so they are not among the reasons of package v1beta1.
 const (
 	// Missing is a workload that does not exist, or that its controller has never looked at.
 	Missing = "NotMade"

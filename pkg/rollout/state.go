@@ -35,7 +35,7 @@ type State struct {
 	Reason string
 	// Pod that it is stuck at, or waits for; empty where it is not about one.
 	Pod string
-	// Detail is what the kubelet, the scheduler or a controller says of it.
+	// Detail is the message of the kubelet, the scheduler or a controller about it.
 	Detail string
 	// Since is when that began; zero when it is unknown.
 	Since time.Time

@@ -57,9 +57,8 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 }
 
 // lingers reports whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.
-// The status of a Deployment leaves those out that are being deleted, and may be newer than what is known of pods. A pod that
-// is being deleted has its time until its deletionTimestamp, which need not be waited for as a rule; wake is when the last one's is
-// over.
+// The status of a Deployment leaves out pods that are being deleted, and may be newer than the known pods. A pod that is being
+// deleted has time until its deletionTimestamp, though it usually ends before; wake is when the last one's time is over.
 func lingers(pods []*corev1.Pod, now time.Time) (lingering bool, wake time.Duration) {
 	stay := map[string]bool{}
 	for _, pod := range pods {

@@ -140,7 +140,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.add(f)
 	}
 	if len(o.Invalid) > 0 {
-		// Nothing was tried, so what is known of earlier writes still stands.
+		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
 		set.keep(v1beta1.ConditionApplied)
 		set.keep(v1beta1.ConditionFieldsTaken)

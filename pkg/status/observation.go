@@ -28,9 +28,9 @@ type Observation struct {
 	LosesSessions bool
 	// Invalid are the reasons for which nothing was rendered; with any of them no child was written.
 	Invalid []Finding
-	// Held are the reasons for which the proxy, and what it reads, was not written; everything else was.
+	// Held are the reasons why the proxy, and the objects that it reads, were not written; all others were.
 	Held []Finding
-	// Hashes are those of what the MCPServer refers to, where it can be used.
+	// Hashes are those of the objects that the MCPServer refers to and that can be used.
 	Hashes configs.Hashes
 	// Notices are conditions that do not keep the MCPServer from being served.
 	Notices []Finding
@@ -40,7 +40,7 @@ type Observation struct {
 	Refusals []Finding
 	// Contested are fields of the status itself that other field managers hold.
 	Contested []Finding
-	// Delays are writes that are held back by what passes by itself as a rule and has not passed: no answer, an object that
+	// Delays are writes held back by something that usually passes by itself and has not passed: no answer, an object that
 	// keeps changing or is being deleted.
 	Delays []Finding
 	// Unsettled is set when such a thing holds back a write, whether it is reported already or not. So earlier reports may
@@ -80,7 +80,7 @@ type Finding struct {
 	Message string
 }
 
-// written says what is written where no write was refused.
+// written says which objects are written where no write was refused.
 func (o Observation) written() string {
 	if len(o.Held) > 0 {
 		return "Every object is written except the proxy and what must change with it: they wait for a usable reference"
@@ -88,7 +88,7 @@ func (o Observation) written() string {
 	return "Every object is written"
 }
 
-// wrong is what is wrong with the spec, or with what it refers to.
+// wrong returns the problems of the spec, or of the objects that it refers to.
 func (o Observation) wrong() []Finding { return slices.Concat(o.Invalid, o.Held) }
 
 // backendReady reports whether at least one backend pod is ready.

@@ -65,7 +65,7 @@ func (o Observation) unwritten() (reason, message string) {
 	return v1beta1.ReasonNotApplied, "Some of the desired state is not written yet"
 }
 
-// stall is what is wrong and does not go away by itself: a spec that cannot be used, a write that was refused, or a
+// stall returns a problem that does not go away by itself: a spec that cannot be used, a write that was refused, or a
 // rollout that is stuck. Its Reason is empty when there is nothing.
 func stall(o Observation) Finding {
 	switch {
@@ -120,9 +120,9 @@ func (o Observation) serves() bool {
 	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
 }
 
-// tierServes reports whether a rollout is over. One whose workload's controller has not looked at the last change yet is
-// taken for what it was, unless it is the spec that has changed, or something that it refers to: other changes, such as one of
-// the number of replicas, do not roll pods out as a rule.
+// tierServes reports whether a rollout is over. One whose workload's controller has not looked at the last change yet counts
+// as it did before, unless the spec has changed, or an object that it refers to: other changes, such as one of the number of
+// replicas, do not usually roll pods out.
 func (o Observation) tierServes(state rollout.State) bool {
 	previous, next := o.Server.Status, o.Server.Status
 	setHashes(&next, o)

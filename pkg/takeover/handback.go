@@ -89,7 +89,7 @@ func isBackendService(ref apply.ObjectRef, server string) bool {
 	return ref.Kind == managers.ServiceKind && (ref.Name == inventory.BackendService.Name(server) || ref.Name == inventory.HeadlessService.Name(server))
 }
 
-// place is where an object stands in the order.
+// place returns the position of an object in the order.
 func (r *Return) place() int {
 	switch {
 	case r.Ref.Kind == managers.StatefulSet:
@@ -106,7 +106,7 @@ func (r *Return) place() int {
 	return 2
 }
 
-// isDone reports whether neither the operator nor an interrupted run of the plugin holds anything.
+// isDone reports whether neither the operator nor an interrupted run of the plugin owns anything.
 func isDone(r Return) bool {
 	return !slices.ContainsFunc(r.Live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		ours := managers.ClassOf(e.Manager, "") == managers.ClassFreehold || e.Manager == managers.Plugin
@@ -114,7 +114,7 @@ func isDone(r Return) bool {
 	})
 }
 
-// Gather returns the JSON patch by which the plugin gets what the operator's writers own; nil when they own nothing.
+// Gather returns the JSON patch that passes to the plugin all that the operator's writers own; nil when they own nothing.
 func (r *Return) Gather(live *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	from := func(o ownership.Owner) bool {
 		return managers.ClassOf(o.Manager, "") == managers.ClassFreehold && o.Subresource == r.Subresource
@@ -139,7 +139,7 @@ func (r *Return) covers() func(path fieldpath.Path) bool {
 	return func(fieldpath.Path) bool { return false }
 }
 
-// Config returns what the plugin applies: all that it owns, as ToolHive needs it.
+// Config returns the configuration that the plugin applies: all that it owns, as ToolHive needs it.
 func (r *Return) Config(schema managedfields.TypeConverter, live *unstructured.Unstructured) (map[string]any, error) {
 	own, err := ownership.Fields(ownership.ApplyEntry(live, managers.Plugin, r.Subresource))
 	if err != nil {
@@ -266,8 +266,8 @@ func toolHiveRules(server *unstructured.Unstructured) []any {
 	return rules
 }
 
-// Unreadable is what ToolHive's operator cannot read of an MCPServer; empty when it can read it. Of durations the API server
-// accepts more than Go parses, and an operator that cannot read one MCPServer of a list reconciles none.
+// Unreadable returns what ToolHive's operator cannot read of an MCPServer; empty when it can read it. The API server accepts
+// more durations than Go parses, and an operator that cannot read one MCPServer of a list reconciles none.
 func Unreadable(server *v1beta1.MCPServer) (field, value string) {
 	if timeout := server.Spec.ProxyReadTimeout; timeout != "" {
 		if _, err := time.ParseDuration(timeout); err != nil {
@@ -277,8 +277,8 @@ func Unreadable(server *v1beta1.MCPServer) (field, value string) {
 	return "", ""
 }
 
-// dropAnnotations takes the operator's annotations off an object. On a pod template they stay until ToolHive's operator
-// writes it anew: to take them off would restart the pods once more.
+// dropAnnotations removes the operator's annotations from an object. On a pod template they stay until ToolHive's
+// operator writes it again: to remove them would restart the pods once more.
 func dropAnnotations(config map[string]any) {
 	annotations, found, _ := unstructured.NestedMap(config, "metadata", "annotations")
 	if !found {

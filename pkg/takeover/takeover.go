@@ -25,7 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
-// MainWriter is the manager without whose claim an object is not Freehold's.
+// MainWriter returns the manager whose claim makes an object Freehold's.
 func MainWriter(ref apply.ObjectRef) string {
 	switch {
 	case ref.Kind == managers.MCPServer:
@@ -76,13 +76,13 @@ func UnderWay(server *v1beta1.MCPServer) bool {
 	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
 }
 
-// Begun reports whether a takeover was begun. Then it goes on, as far as it can, whatever has come in its way since.
+// Begun reports whether a takeover was begun. Then it goes on as far as it can, despite any obstacle since.
 func Begun(server *v1beta1.MCPServer) bool {
 	return UnderWay(server) || managers.Owns(server, managers.Finalizer, "")
 }
 
-// Heirs are the writers to whom the claims of ToolHive's managers on an object pass. Replicas are those of them that have a
-// number of replicas to write.
+// Heirs returns the writers to which the claims of ToolHive's managers on an object pass. replicas are those of them that
+// have a number of replicas to write.
 //
 // A field that ToolHive has set and Freehold does not want is removed, since it passes to a writer that does not apply it.
 // The number of replicas does not, where the spec names none: it stays, without an owner. So do values that ToolHive shares
