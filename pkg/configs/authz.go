@@ -12,11 +12,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// blocks are the keys under which an authorization configuration holds what is of its type.
+// blocks are the keys under which an authorization configuration holds the part for its type.
 var blocks = map[string]string{runconfig.AuthzTypeCedar: "cedar", runconfig.AuthzTypeHTTP: "pdp"}
 
-// Authz returns the authorization configuration that an MCPAuthzConfig stands for, whole, with sorted keys. The error says why
-// it cannot be used.
+// Authz returns the whole authorization configuration of an MCPAuthzConfig, with sorted keys. The error says why it cannot be
+// used.
 func Authz(spec *v1beta1.MCPAuthzConfigSpec) (*runconfig.Authz, error) {
 	if err := readable(spec.UnknownFields, spec.Malformed); err != nil {
 		return nil, err

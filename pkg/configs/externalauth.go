@@ -11,7 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/authserver"
 )
 
-// ErrEnterprise is what keeps an MCPExternalAuthConfig of type obo from being used.
+// ErrEnterprise is the reason why an MCPExternalAuthConfig of type obo cannot be used.
 var ErrEnterprise = errors.New("spec.type obo needs ToolHive's enterprise edition, whose proxyrunner Freehold does not know")
 
 // tokenTypePrefix is that of the URNs of token types, RFC 8693 section 3.

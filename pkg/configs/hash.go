@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 )
 
-// Hashes are those of what an MCPServer refers to, as the status of these has them; empty for what cannot be used.
+// Hashes are those of the objects that an MCPServer refers to, as in their status; empty for one that cannot be used.
 type Hashes struct {
 	OIDC, Authz, ExternalAuth, AuthServer, Tool, Telemetry, Webhook string
 }

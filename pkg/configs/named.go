@@ -16,7 +16,7 @@ const (
 	Group        = v1beta1.MCPGroupKind
 )
 
-// Named is an object in the namespace of what refers to it.
+// Named is an object in the namespace of the one that refers to it.
 type Named struct{ Kind, Name string }
 
 // References returns a spec that refers to the same objects, and has nothing else.
@@ -28,7 +28,7 @@ func References(spec *v1beta1.MCPServerSpec) v1beta1.MCPServerSpec {
 	}
 }
 
-// Of returns what an MCPServer refers to, in the order of the fields of its spec; the same object may be there twice.
+// Of returns the objects that an MCPServer refers to, in the order of the fields of its spec; the same object may be there twice.
 func Of(spec *v1beta1.MCPServerSpec) (all []Named) {
 	add := func(kind, name string) { all = append(all, Named{kind, name}) }
 	if ref := spec.OIDCConfigRef; ref != nil {

@@ -26,8 +26,8 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// SelfSigned makes TLS with a certificate that this process makes for the names, and makes anew a month before its end.
-// Nobody else knows it: clients have to do without checking it.
+// SelfSigned returns TLS with a certificate that this process makes for the names, and renews a month before it
+// expires. No other process knows it: clients cannot verify it.
 func SelfSigned(ctx context.Context, names ...string) (*tls.Config, error) {
 	return selfSigned(ctx, clock.RealClock{}, names...)
 }
@@ -48,8 +48,8 @@ func selfSigned(ctx context.Context, clock clock.PassiveClock, names ...string) 
 	})
 }
 
-// FromDirectory makes TLS with the files tls.crt and tls.key of a directory, as a mounted Secret has them. What changes
-// there is used within ten seconds; what cannot be read is not, and the last certificate stays.
+// FromDirectory returns TLS with the files tls.crt and tls.key of a directory, as in a mounted Secret. A change is used
+// within ten seconds; if the files cannot be read, the last certificate stays.
 func FromDirectory(ctx context.Context, dir string) (*tls.Config, error) {
 	return fromDirectory(ctx, clock.RealClock{}, dir)
 }

@@ -41,7 +41,7 @@ type Reviewer interface {
 	AuthorizationV1() authorizationclient.AuthorizationV1Interface
 }
 
-// verdict is what came of asking about a token, as the status of an answer.
+// verdict is the result of a review of a token, as the HTTP status of an answer.
 type verdict struct {
 	code   int
 	reason string

@@ -23,7 +23,7 @@ type Record struct {
 	Request string `json:"request"`
 	// Claims identify the claims to take, see ClaimID.
 	Claims []string `json:"claims,omitempty"`
-	// Took describes in words what is taken.
+	// Took describes the taken fields in words.
 	Took string `json:"took,omitempty"`
 }
 

@@ -49,8 +49,8 @@ func Shared(writer string, live metav1.Object, want runtime.ApplyConfiguration) 
 	return func(path fieldpath.Path) bool { return path.String() == PullSecrets }
 }
 
-// lost reports whether a writer had a claim on an object and has none any more. It takes its claim back, and what it
-// named is part of that.
+// lost reports whether a writer had a claim on an object and has none any more. It takes its claim back, and the fields
+// that it named are part of that.
 func lost(writer string, live metav1.Object) bool {
 	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
 	return written && ownership.ApplyEntry(live, writer, "") == nil

@@ -28,9 +28,9 @@ var Unyieldable = []Selector{
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},
 }
 
-// unyieldableOfProxy are fields of the proxy's Deployment besides: what makes its pods read the RunConfig and the
-// authorization policy that the MCPServer asks for, and have the rights that it gives them. Volumes and mounts are meant as
-// a whole.
+// unyieldableOfProxy are further fields of the proxy's Deployment: those that make its pods read the RunConfig and the
+// authorization policy that the MCPServer asks for, and have the rights that it gives them. Volumes and mounts count as a
+// whole.
 var unyieldableOfProxy = []Selector{
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum},
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationConfigUIDs},

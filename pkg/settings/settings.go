@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings has those settings of the operator that have a part in what it writes, as flags and as variables of the
-// environment. The operator is started with them, and kubectl freehold reads them from the operator's Deployment.
+// Package settings has the settings of the operator that affect what it writes, as flags and as environment variables. The
+// operator is started with them, and kubectl freehold reads them from the operator's Deployment.
 package settings
 
 import (
@@ -123,7 +123,7 @@ func (r *Rendering) Validate() error {
 	return errors.Join(append(errs, r.validateRedisTLS())...)
 }
 
-// validateRedisTLS refuses what ToolHive's operator refuses to start with.
+// validateRedisTLS refuses settings with which ToolHive's operator refuses to start.
 func (r *Rendering) validateRedisTLS() error {
 	tls, err := strconv.ParseBool(r.RedisTLS)
 	switch {
