@@ -20,7 +20,7 @@ import (
 
 // kept is what a cache keeps of the pod template that our writer owns.
 type kept struct {
-	// rest is the digest of the template without the values that may be preserved.
+	// rest is the digest of the template without the values that ride along.
 	rest digest
 	// gate, restart and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
 	gate, restart, label *string
