@@ -20,16 +20,16 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// adoptions remembers for which doubts about children it was made sure that the MCPServer is as this cache has it: about
-// children without a reference to it, and, see ahead, about those that are ahead of it.
+// adoptions remembers the doubts about children for which the API server has confirmed the MCPServer as this cache has
+// it: about children without a reference to it, and, see ahead, about those that are ahead of it.
 //
-// Somebody may have taken the reference away; then it is to come back. Or the garbage collector has, because the
-// MCPServer was deleted and its children are to stay; then to give it back would be the end of the child. The caches of
-// two kinds do not show the two in their order. So before a child gets a reference, the API server is asked to confirm
-// that the MCPServer still is as this cache has it. Built-in controllers read the owner anew for the same reason.
+// A user may have removed the reference; then it is to come back. Or the garbage collector has, because the MCPServer
+// was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
+// these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
+// MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 type adoptions struct {
 	confirmed sync.Map // cache.ObjectName -> what unowned and ahead returned
-	// orphaned are the MCPServers whose children were seen to be asked to stay behind.
+	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind.
 	orphaned sync.Map // cache.ObjectName -> struct{}
 	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
 	proved sync.Map // cache.ObjectName -> types.UID

@@ -29,7 +29,7 @@ func newCapBackoff(clock clock.PassiveClock) *capBackoff {
 	return newBackoff[apply.ObjectRef](clock, minCapWait, maxCapWait)
 }
 
-// backoff holds the waits before something is done again, each twice as long as the one before it.
+// backoff has the waits between attempts, each twice as long as the one before it.
 type backoff[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 	longest time.Duration
@@ -55,7 +55,7 @@ func (w *backoff[K]) left(key K) time.Duration {
 	return max(0, w.due[key].Sub(w.clock.Now()))
 }
 
-// begin begins a wait and returns how long it is. After peace for as long as the longest wait it begins anew.
+// begin begins a wait and returns how long it is. After a pause as long as the longest wait it starts again with the shortest.
 func (w *backoff[K]) begin(key K) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +78,7 @@ func (w *backoff[K]) next(key K) time.Duration {
 	return w.begin(key)
 }
 
-// forget begins anew for a key with which all is well.
+// forget resets the wait of a key that has succeeded.
 func (w *backoff[K]) forget(key K) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

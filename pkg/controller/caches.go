@@ -50,7 +50,7 @@ type scope struct {
 	// replicaSetStore holds the ReplicaSets of all proxies.
 	replicaSetStore cache.SharedIndexInformer
 	childStores     map[childKey]cache.SharedIndexInformer
-	// configStores hold what MCPServers refer to, by kind.
+	// configStores hold the objects that MCPServers refer to, by kind.
 	configStores map[string]*optionalStore
 	// running are those that wait for configStores to fill.
 	running sync.WaitGroup
@@ -139,7 +139,7 @@ func newScope(
 	return s, nil
 }
 
-// podInformers are the informers of pods, and of what is between them and their workloads.
+// podInformers are the informers of pods, and of the ReplicaSets between them and their workloads.
 func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
 	return informersOf(core, namespace, selector, resync, informers.WithTransform(slim))
 }
@@ -153,8 +153,8 @@ func informersOf(
 }
 
 // start begins to watch, until the first context ends, and returns when every cache holds a complete list or
-// the second context ends. Those of what MCPServers refer to are not waited for: wake is called with the MCPServers that need them
-// when they are filled.
+// the second context ends. It does not wait for the caches of the objects that MCPServers refer to: wake is called with the
+// MCPServers that need them when they are filled.
 func (c *caches) start(ctx, filling context.Context, wake func(server cache.ObjectName)) error {
 	var synced []cache.InformerSynced
 	for _, s := range c.byNamespace {

@@ -22,7 +22,7 @@ import (
 // keeps the content of our own alone, and those of users are few.
 type configMaps struct {
 	client kubernetes.Interface
-	// wake is called with an MCPServer whose ConfigMap came, changed or went.
+	// wake is called with an MCPServer whose ConfigMap was created, changed or deleted.
 	wake func(server cache.ObjectName)
 
 	mu      sync.Mutex

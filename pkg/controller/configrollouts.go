@@ -24,8 +24,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of what they refer to,
-// when Config names no number.
+// DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
+// refer to, when Config names no number.
 const DefaultConfigRolloutsAtOnce = 10
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
@@ -48,8 +48,8 @@ func (c *Controller) resumeConfigRollouts() {
 	}
 }
 
-// pace holds the proxy, and the RunConfig that it is to read, back until the MCPServer's turn comes, where they change because of
-// something that many MCPServers may refer to.
+// pace holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
+// an object that many MCPServers may refer to.
 func (p *pass) pace(result *render.Result) {
 	if !p.takeover.isIdle() || !p.rollsForReference(result) {
 		return

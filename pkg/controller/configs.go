@@ -63,8 +63,8 @@ func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
 	return refs
 }
 
-// configNames remembers which ConfigMaps were last wanted for each MCPServer, so that the cache is waited for, and what is
-// remembered of those that are wanted no more is dropped.
+// configNames remembers which ConfigMaps were last wanted for each MCPServer, so that a pass waits for the cache to show
+// them, and forgets what is remembered of those that are not wanted any more.
 type configNames struct {
 	mu     sync.Mutex
 	wanted map[cache.ObjectName][]apply.ObjectRef

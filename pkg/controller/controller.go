@@ -49,7 +49,7 @@ const (
 	drainTimeout = 20 * time.Second
 )
 
-// Config is what a controller needs.
+// Config configures a controller.
 type Config struct {
 	// Core is the client for everything but MCPServers.
 	Core kubernetes.Interface
@@ -62,14 +62,14 @@ type Config struct {
 	Recorder events.EventRecorder
 	// Observer receives every write; nil for none.
 	Observer apply.Observer
-	// Tracer gets a span for every look at an MCPServer, with a child for every request; nil for none.
+	// Tracer gets a span for every pass over an MCPServer, with a child for every request; nil for none.
 	Tracer trace.TracerProvider
 	// Options of rendering.
 	Options render.Options
 	// Namespaces to watch; none means all.
 	Namespaces []string
 	// Selector selects, by their labels, the MCPServers that this operator works for, where others work for the rest; nil selects all.
-	// With it, ConfigsAuto is ConfigsToolHive: one operator alone is to write what the MCPServers of all refer to.
+	// With it, ConfigsAuto is ConfigsToolHive: only one operator is to write the objects that the MCPServers of all refer to.
 	Selector labels.Selector
 	// Workers is how many MCPServers are worked on at a time; DefaultWorkers when 0.
 	Workers int
@@ -77,12 +77,12 @@ type Config struct {
 	Resync time.Duration
 	// Takeover says whether and how Freehold takes over MCPServers of ToolHive; TakeoverAuto when empty.
 	Takeover TakeoverMode
-	// ConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of what they refer to;
-	// DefaultConfigRolloutsAtOnce when 0.
+	// ConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
+	// refer to; DefaultConfigRolloutsAtOnce when 0.
 	ConfigRolloutsAtOnce int
 	// TakeoversAtOnce is how many of a namespace are taken over at a time; DefaultTakeoversAtOnce when 0.
 	TakeoversAtOnce int
-	// Configs says which operator writes the status and the finalizer of what MCPServers refer to; ConfigsAuto when empty.
+	// Configs says which operator writes the status and the finalizer of the objects that MCPServers refer to; ConfigsAuto when empty.
 	Configs ConfigsMode
 	// Clock gives the time of condition changes; the real one when nil.
 	Clock clock.PassiveClock
@@ -104,7 +104,7 @@ type Controller struct {
 	capBackoff    *capBackoff
 	proxyRecovery *proxyRecovery
 	takeovers     *turnLimiter
-	// configRollouts are those for a change of what MCPServers refer to.
+	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
 	takes          takes
 	rollouts       *rolloutTracker
@@ -183,7 +183,7 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Conflicts returns the disagreements with other field managers that stand.
+// Conflicts returns the standing conflicts with other field managers.
 func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
 
 // Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
@@ -306,7 +306,7 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
-// enqueue queues an MCPServer. What is urgent does not wait for everything else that is queued.
+// enqueue queues an MCPServer. An urgent one does not wait for all the others in the queue.
 func (c *Controller) enqueue(key cache.ObjectName, urgent bool) {
 	if urgent {
 		c.lanes.expedite(key)
@@ -321,17 +321,17 @@ func (c *Controller) wake(key cache.ObjectName) {
 	}
 }
 
-// handler wakes for every event of a kind that a store shows. An edit of an object that the store has shown before is urgent, and so
-// is the deletion of a child.
+// handler wakes MCPServers for every event of a kind that a store shows. An edit of an object that the store has shown before is
+// urgent, and so is the deletion of a child.
 func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, urgent bool)) cache.ResourceEventHandler {
 	seen := func(obj any, urgent bool) {
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return
 		}
-		// The next pass would find it out as well. That may be long in coming when thousands are to be made at once, and
-		// until then their versions would be remembered. Another store of the kind than the one that a pass looks into says
-		// nothing of what that one shows.
+		// The next pass would find it out as well. That may take long when thousands are created at once, and until then
+		// their versions would be remembered. A store of the kind that a pass does not look into says nothing about the one
+		// that it does.
 		if ref := childRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
@@ -343,8 +343,8 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 	return handler
 }
 
-// isEdited reports whether more than the status of an object differs from what it was before. What has no generation has no
-// status that changes often. What is no object is not edited.
+// isEdited reports whether more than the status of an object has changed. An object without a generation has no status that
+// changes often. An item that is no object is not edited.
 func isEdited(kind schema.GroupKind, now, before any) bool {
 	object, err := meta.Accessor(now)
 	if err != nil {
@@ -377,7 +377,7 @@ func lastKnown(obj any) any {
 	return obj
 }
 
-// onNews is onEvery, but for updates that same reports to be none. Another update wakes for what was there before as well.
+// onNews is onEvery, except for updates between states that same calls equal. Any other update wakes for the earlier state as well.
 func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.ResourceEventHandlerFuncs {
 	handler := onEvery(wake)
 	handler.UpdateFunc = func(before, after any) {
@@ -390,7 +390,7 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 	return handler
 }
 
-// wakeParents wakes the MCPServers that an object of that name is, or stands in the way of, a child of.
+// wakeParents wakes the MCPServers of which an object of that name is a child, or in the way of one.
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, urgent bool) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)

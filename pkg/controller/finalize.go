@@ -80,7 +80,7 @@ func (p *pass) finalize(ctx context.Context) {
 	}
 }
 
-// deletion is what is to be done about an MCPServer that is being deleted.
+// deletion says what to do about an MCPServer that is being deleted.
 type deletion struct {
 	// doomed are the children that are ours to delete, in order, and left are those that stay behind.
 	doomed, left []apply.ObjectRef
@@ -88,9 +88,9 @@ type deletion struct {
 	proves bool
 	// orphaned reports that the garbage collector was asked to leave the children behind.
 	orphaned bool
-	// collecting reports that the garbage collector is not done, so that the finalizer is to stay. The API server adds the
-	// collector's own finalizers without an owner. An apply that gives up the last finalizer that has an owner would take them
-	// along, and the garbage collector would not do what it was asked to.
+	// collecting is set while the garbage collector is not done, so that the finalizer is to stay. The API server adds the
+	// collector's own finalizers without an owner. An apply that gives up the last finalizer with an owner would remove them
+	// too, and the garbage collector would not do what it was asked to.
 	collecting bool
 }
 

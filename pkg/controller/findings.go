@@ -203,7 +203,7 @@ func toolHiveManagers(v *view) (names []string) {
 	return names
 }
 
-// contestedFields are selectors for the fields of a conflict; where they would be long, for what is above them.
+// contestedFields returns selectors for the fields of a conflict; where they would be long, for the fields above them.
 func contestedFields(c *apply.ConflictError, bytes int) []string {
 	paths := make([]string, 0, len(c.Fields))
 	for _, f := range c.Fields {
@@ -224,7 +224,7 @@ func annotate(v *view, annotation string, fields []string) string {
 	before := v.server.Annotations[annotation]
 	switch {
 	case annotation == v1beta1.AnnotationYield && len(before) > yieldBytes:
-		// It would not fit into a message. The plugin adds to what is left to others already.
+		// It would not fit into a message. The plugin adds to the fields that are already left to others.
 		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", v.key.Namespace, "mcpserver/" + v.key.Name}, fields...)...)
 	case annotation == v1beta1.AnnotationYield:
 		// What is left to others already stays so.

@@ -103,7 +103,7 @@ func (h *hidden) drop(ref apply.ObjectRef) {
 	}
 }
 
-// lookAgain reads what no informer shows when the wait for it is over. It returns when to do so again; 0 for never.
+// lookAgain reads the objects that no informer shows when the wait for them is over. It returns when to do so again; 0 for never.
 func (c *Controller) lookAgain(ctx context.Context, places []apply.ObjectRef) (wake time.Duration) {
 	for _, ref := range places {
 		switch left := c.hidden.waits.left(ref); {
@@ -124,8 +124,8 @@ func (c *Controller) lookAgain(ctx context.Context, places []apply.ObjectRef) (w
 	return wake
 }
 
-// discover looks for an object that no informer shows, if the outcome of a write says that there is one or that it is not any
-// more as it was read. The next pass, which begins at once if there is, decides on it. Wake is when to look again.
+// discover looks for an object that no informer shows, if the outcome of a write says that there is one or that it has
+// changed since it was read. The next pass, which begins at once if there is one, decides on it. wake is when to look again.
 func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovered bool, wake time.Duration) {
 	ref := out.Object
 	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.holds(ref) {
@@ -175,8 +175,9 @@ func (c *Controller) readHidden(ctx context.Context, ref apply.ObjectRef) (found
 	return found, wake, nil
 }
 
-// revealAll reads each name of a child that no informer shows, once: what ToolHive made without labels is to be taken over like
-// the rest, and a child that has lost its label is to go with its MCPServer. When a name cannot be read, it is that of unread.
+// revealAll reads each name of a child that no informer shows, once: an object that ToolHive made without labels is to be taken
+// over like the rest, and a child that has lost its label is to be deleted with its MCPServer. unread is a name that could not
+// be read.
 func (c *Controller) revealAll(ctx context.Context, v *view) (unread apply.ObjectRef, err error) {
 	for _, ref := range c.places(v.key) {
 		if v.children[ref] != nil || c.hidden.isAbsent(ref, v.server.UID) {
@@ -197,7 +198,7 @@ func (c *Controller) revealAll(ctx context.Context, v *view) (unread apply.Objec
 	return unread, nil
 }
 
-// reveal is revealAll, and refuses to write what cannot be read. It reports whether all was read.
+// reveal is revealAll, and refuses to write an object that cannot be read. It reports whether all were read.
 func (p *pass) reveal(ctx context.Context) bool {
 	unread, err := p.revealAll(ctx, p.view)
 	if err == nil {

@@ -29,7 +29,7 @@ import (
 // keeperWorkers is how many configs are worked on at a time. There are few, and nothing waits for them.
 const keeperWorkers = 2
 
-// listAgain is when to list again what keeps an object from being deleted and no cache shows.
+// listAgain is when to list again the objects that keep one from being deleted and that no cache shows.
 const listAgain = time.Minute
 
 // configKey names an object that MCPServers refer to.
@@ -38,8 +38,8 @@ type configKey struct {
 	cache.ObjectName
 }
 
-// configKeeper validates what MCPServers refer to, lists the members of groups, and writes the status and the finalizer of both. It
-// has a queue of its own and works for one object at a time: what an object says of itself depends on no MCPServer's children.
+// configKeeper validates the objects that MCPServers refer to, lists the members of groups, and writes the status and the finalizer
+// of both. It has its own queue and works on one object at a time: the status of such an object depends on no MCPServer's children.
 type configKeeper struct {
 	*Controller
 	queue     workqueue.TypedDelayingInterface[configKey]
@@ -248,8 +248,8 @@ func (p *configPass) finish(ctx context.Context) error {
 	return nil
 }
 
-// report writes the status, as far as no other field manager holds it at other values, and records events about what is new in it.
-// Users are what keeps the object from being deleted.
+// report writes the status, except the fields that another field manager owns at other values, and records events about what is
+// new in it. users are the objects that keep this one from being deleted.
 func (p *configPass) report(ctx context.Context, users []string) {
 	intent, manager, known := p.statusIntent(users, "")
 	if !known {
@@ -288,7 +288,7 @@ func (p *configPass) hold(ctx context.Context) {
 	p.tellConflict(aside.Conflict)
 }
 
-// setAside finds what a request to write the status is to leave to others.
+// setAside finds the fields that a request to write the status is to leave to others.
 func (p *configPass) setAside(ctx context.Context, manager string, req apply.Request) *apply.Aside {
 	aside, err := apply.SetAside(p.writer(manager), req, wholeCondition)
 	if err != nil {
@@ -316,8 +316,8 @@ func (p *configPass) writer(manager string) apply.Writer {
 	return p.clients.Writers[writers.Key{Manager: manager, Kind: p.ref.Kind}]
 }
 
-// inheritance passes to our writers, in one edit, what ToolHive holds where that passes, and what a handback has left with the plugin
-// that was interrupted; nil for nothing.
+// inheritance passes to our writers, in one edit, the claims of ToolHive where these pass, and those that an interrupted handback has
+// left with the plugin; nil for nothing.
 func (p *configPass) inheritance() *apply.Inheritance {
 	from := func(owner ownership.Owner) bool {
 		return takeover.FromPlugin(owner) || p.inherit && takeover.FromToolHive(owner)

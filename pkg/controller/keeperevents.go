@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// Actions of events about what MCPServers refer to. They are ToolHive's, but for the last.
+// Actions of events about the objects that MCPServers refer to. All but the last are ToolHive's.
 const (
 	actionValidateConfig = "Validate"
 	actionDeleteConfig   = "Delete"

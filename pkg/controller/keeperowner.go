@@ -16,11 +16,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// ConfigsMode says which operator writes the status and the finalizer of what MCPServers refer to.
+// ConfigsMode says which operator writes the status and the finalizer of the objects that MCPServers refer to.
 type ConfigsMode string
 
 const (
-	// ConfigsAuto leaves to ToolHive those of which its operator holds anything. The others are Freehold's.
+	// ConfigsAuto leaves to ToolHive those of which its operator owns anything. The others are Freehold's.
 	ConfigsAuto ConfigsMode = "auto"
 	// ConfigsFreehold makes all Freehold's: it takes over what ToolHive's operator owns.
 	ConfigsFreehold ConfigsMode = "freehold"

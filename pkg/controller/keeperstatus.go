@@ -102,7 +102,7 @@ func conditionsOf(live metav1.Object) []metav1.Condition {
 	return nil
 }
 
-// computeConfigStatus returns what is to be said of a config. The hash and the generation of the last valid spec stay while the spec is
+// computeConfigStatus returns the status of a config. The hash and the generation of the last valid spec stay while the spec is
 // invalid.
 func computeConfigStatus(live metav1.Object, users []string, contested string, now time.Time) v1beta1.ConfigStatus {
 	before := configs.StatusOf(live)
@@ -186,7 +186,7 @@ type members struct {
 	uncounted []string
 }
 
-// groupStatusConfig is what is to be said of a group.
+// groupStatusConfig returns the status of a group.
 func groupStatusConfig(live metav1.Object, of members, contested string, now time.Time) *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration {
 	reason, message := v1beta1.ReasonListMCPServersCheckSucceeded, "Listed the members of the group"
 	if len(of.uncounted) > 0 {

@@ -19,9 +19,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: of the structs of the API, most of
-// whose fields would be empty, and of their maps, there is none, and what many objects have alike is there once. A pass makes
-// a child of it for as long as it runs.
+// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: it has none of the API's structs,
+// most of whose fields would be empty, nor of their maps, and equal parts of many objects are stored once. A pass converts it
+// to a child for as long as it runs.
 type kept struct {
 	keptMeta
 	// state has no object.
@@ -31,7 +31,7 @@ type kept struct {
 	more any
 }
 
-// keptDeployment and keptStatefulSet are what is kept of the workloads beside their metadata.
+// keptDeployment and keptStatefulSet are what is kept of the workloads besides their metadata.
 type keptDeployment struct {
 	replicas *int32
 	paused   bool
@@ -54,7 +54,7 @@ type keptTemplate struct {
 	endpoint       unique.Handle[render.Endpoint]
 }
 
-// keep makes of a child what a cache holds.
+// keep converts a child to the form in a cache.
 func keep(from *child) *kept {
 	k := &kept{keptMeta: keepMeta(from.Object), state: from.State, spoilt: from.spoilt}
 	k.state.Object = nil
@@ -73,7 +73,7 @@ func keep(from *child) *kept {
 	return k
 }
 
-// child makes a child of what a cache holds of an object of a kind.
+// child converts the cached form of an object of a kind to a child.
 func (k *kept) child(kind schema.GroupKind) *child {
 	made := &child{State: k.state, spoilt: k.spoilt}
 	object := bare(kind, k.meta(wantedOf(kind)))
@@ -108,7 +108,7 @@ func (t *keptTemplate) whole() corev1.PodTemplateSpec {
 	}
 }
 
-// wantedOf is the field whose owners are kept of objects of a kind; nil for none.
+// wantedOf returns the field of a kind's objects whose owners are kept; nil for none.
 func wantedOf(kind schema.GroupKind) *wantedField {
 	switch kind {
 	case managers.Deployment, managers.StatefulSet:
@@ -168,7 +168,7 @@ type keptEntry struct {
 type keptManager struct {
 	name, apiVersion, fieldsType, subresource string
 	operation                                 metav1.ManagedFieldsOperationType
-	// holds reports that it owns the field that is wanted of its kind of object.
+	// holds is set when it owns that field of its kind of object.
 	holds bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// fixed returns the references of everything that may be made for an MCPServer, but for what is named by its content.
+// fixed returns the references of all objects that may be created for an MCPServer, except those named by their content.
 func fixed(server cache.ObjectName) []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, child := range inventory.Children() {

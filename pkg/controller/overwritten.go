@@ -23,9 +23,9 @@ const (
 	maxStatusWait = time.Minute
 )
 
-// overwritten brakes the writes of a status that another process under the name of our field manager writes too: an operator that has
-// lost its lease and does not know it yet, or one of another installation. The API server sees no conflict then, and two that see
-// different things would overwrite each other as fast as they can. What is new is written at once; what was written before and
+// overwritten slows down the writes of a status that another process under the name of our field manager writes too: an operator that
+// has lost its lease and does not know it yet, or one of another installation. The API server sees no conflict then, and two that see
+// different things would overwrite each other as fast as they can. A new status is written at once; one that was written before and
 // has been overwritten since, at once the first time, and then after waits that grow.
 type overwritten struct {
 	*backoff[cache.ObjectName]

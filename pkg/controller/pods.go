@@ -15,7 +15,7 @@ import (
 )
 
 // A pod belongs to the workload that its controller references lead to: a backend's to a StatefulSet, a proxy's through
-// its ReplicaSet to a Deployment. Labels only select what is watched. Everybody may give a pod these labels, for example
+// its ReplicaSet to a Deployment. Labels only select what is watched. Any user may give a pod these labels, for example
 // with kubectl debug --copy-to --keep-labels.
 
 // byController indexes pods and ReplicaSets by the UID of their controller.
@@ -37,8 +37,8 @@ func controllerUID(obj any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// replicaSet is what a cache keeps of a ReplicaSet of a proxy: whose it is, and which other objects its template names.
-// The parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
+// replicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, and the other objects that its template names. The
+// parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
 type replicaSet string
 
 // The parts of a replicaSet, in their order. Names of ConfigMaps are the rest.
@@ -164,7 +164,7 @@ func wholePods(kept []*keptPod) (pods []*corev1.Pod) {
 }
 
 // unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
-// it does not know it yet, or the ReplicaSet went before its pods.
+// it does not have it yet, or the ReplicaSet was deleted before its pods.
 func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*corev1.Pod) {
 	s := c.scope(server.Namespace)
 	if s == nil {

@@ -25,8 +25,8 @@ func slim(obj any) (any, error) {
 	return obj, nil
 }
 
-// slimPod keeps of a pod its controller, what a status is computed from, what restarts of the proxy and takeovers look at, and
-// which ConfigMaps and ServiceAccount it uses.
+// slimPod keeps a pod's controller, the fields that a status is computed from, those that restarts of the proxy and takeovers
+// look at, and the ConfigMaps and the ServiceAccount that it uses.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,7 +81,7 @@ type keptPod struct {
 
 type keptContainer struct{ name, image string }
 
-// keepPod makes of a pod, of which only that is there which is kept, what a cache holds.
+// keepPod converts a pod, reduced to what is kept, to the form in a cache.
 func keepPod(slim *corev1.Pod) *keptPod {
 	k := &keptPod{
 		keptMeta: keepMeta(slim), created: slim.CreationTimestamp,
@@ -94,7 +94,7 @@ func keepPod(slim *corev1.Pod) *keptPod {
 	return k
 }
 
-// pod makes a pod of what a cache holds.
+// pod converts the cached form to a pod.
 func (k *keptPod) pod() *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: k.meta(nil),

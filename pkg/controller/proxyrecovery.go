@@ -21,8 +21,8 @@ import (
 //
 // A runner exits when its backend is not ready, and the kubelet starts it again after waits of up to five minutes. Once
 // the backend is back there is nothing to wait for: a pod that waits out its back-off is deleted, and the ReplicaSet
-// makes one that starts at once. A pod that fails with its backend ready fails for a reason of its own and is left to
-// the kubelet. What is remembered is lost with the process; then the kubelet's wait is what is left.
+// makes one that starts at once. A pod that fails with its backend ready has another problem and is left to the
+// kubelet. The memory is lost with the process; then only the kubelet's wait remains.
 type proxyRecovery struct {
 	mu sync.Mutex
 	// failed has, for each MCPServer, the pods and what is known of them.

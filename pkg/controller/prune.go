@@ -17,22 +17,22 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// pruning is what decides which children go that the MCPServer does not ask for.
+// pruning decides which children that the MCPServer does not ask for are deleted.
 type pruning struct {
 	*view
 	result *render.Result
 	// unwritten are the objects whose write was refused, or held back, and may have been accepted after all.
 	unwritten sets.Set[apply.ObjectRef]
-	// forged are the children whose sources are newer than the MCPServer without being true.
+	// forged are the children whose sources are newer than the MCPServer and forged.
 	forged []apply.ObjectRef
 	// intruded reports that ToolHive's operator writes to a child that was taken over.
 	intruded bool
 }
 
-// decide returns what is to be deleted of what the MCPServer had under an earlier spec, or as ToolHive's: what no pod uses and
-// none can come to use, neither one of a live template, nor of an earlier revision that the user may go back to, nor of a write
-// of this pass that was refused and may have been accepted after all. Pods, ReplicaSets and workloads wake the MCPServer when
-// they change. Gone is what there is none of.
+// decide returns the children to delete that the MCPServer had under an earlier spec, or as ToolHive's: those that no pod uses
+// and none can come to use, neither one of a live template, nor of an earlier revision that the user may go back to, nor of a
+// write of this pass that was refused and may have been accepted after all. Pods, ReplicaSets and workloads wake the MCPServer
+// when they change. gone are those that do not exist.
 func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 	for _, ref := range in.unwanted() {
 		live := in.object(ref)
@@ -83,9 +83,9 @@ func (in *pruning) inUse(ref apply.ObjectRef) bool {
 	}
 }
 
-// observedProxy returns the proxy's Deployment when what it is at present is all that there is to it; nil when it is not
-// there, so that there may be orphans for it to adopt; when it was to be written and may be otherwise than it was seen; and
-// when its controller has not seen it, and may still make ReplicaSets of an earlier template.
+// observedProxy returns the proxy's Deployment when its present state is all that matters. It returns nil when there is no
+// Deployment, so that there may be orphans for it to adopt; when it was to be written and may differ from what was seen;
+// and when its controller has not seen it, and may still make ReplicaSets of an earlier template.
 func (in *pruning) observedProxy() *appsv1.Deployment {
 	deployment := in.deployment()
 	if deployment == nil || in.unwritten.Has(in.deploymentRef()) || deployment.Status.ObservedGeneration < deployment.Generation {

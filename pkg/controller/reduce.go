@@ -38,8 +38,8 @@ type reducer struct {
 	clients *clients
 }
 
-// transform is a cache.TransformFunc for a kind of which children are. The store, which holds what was made of objects
-// before, is asked for when it is needed.
+// transform is a cache.TransformFunc for a kind of children. The store, which holds the earlier results, is asked for
+// when it is needed.
 func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, ok := obj.(metav1.Object)
@@ -57,7 +57,7 @@ func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cac
 	}
 }
 
-// reduce returns what is kept of an object, of which a cache or a pass has kept before what is given, or nothing.
+// reduce returns what is kept of an object. before is what a cache or a pass has kept of it earlier, if anything.
 func (r *reducer) reduce(ref apply.ObjectRef, object metav1.Object, before *child) *child {
 	if !inventory.MayBelong(object) {
 		meta := identity(object)
@@ -120,7 +120,7 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 	return kept
 }
 
-// essence returns an object with what is kept of it. A workload and a ServiceAccount are of their own types.
+// essence returns an object reduced to what is kept of it. A workload and a ServiceAccount keep their types.
 func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// serversByReference indexes MCPServers by what they refer to.
+// serversByReference indexes MCPServers by the objects that they refer to.
 const serversByReference = "references"
 
 // referencesOfServer is a cache.IndexFunc.
@@ -53,7 +53,7 @@ func configInformers(factory toolhiveinformers.SharedInformerFactory) map[string
 	}
 }
 
-// watchConfigs makes what MCPServers refer to wake them.
+// watchConfigs wakes MCPServers for events of the objects that they refer to.
 func (s *scope) watchConfigs(wake func(server cache.ObjectName)) error {
 	for kind, store := range s.configStores {
 		wakeServers := func(obj any) {
@@ -133,8 +133,8 @@ func (s *scope) config(kind, namespace, name string) (found any, blind *render.U
 	return found, nil, true
 }
 
-// references returns what an MCPServer refers to, as the caches have it, but for ConfigMaps. known is false as long as a cache that
-// is needed may still fill.
+// references returns the objects that an MCPServer refers to, as the caches have them, except ConfigMaps. known is false as long as
+// a needed cache may still fill.
 func (c *caches) references(server *v1beta1.MCPServer) (in render.References, known bool) {
 	s := c.scope(server.Namespace)
 	if s == nil {
@@ -149,8 +149,8 @@ func (c *caches) references(server *v1beta1.MCPServer) (in render.References, kn
 	return in, known
 }
 
-// input is what the children are rendered from. known is false when something that the MCPServer refers to has not been read yet,
-// and nothing can be said; the MCPServer is woken when it has.
+// input returns what the children are rendered from. known is false when an object that the MCPServer refers to has not been read
+// yet; the MCPServer is woken when it has.
 func (c *Controller) input(ctx context.Context, v *view) (input render.Input, known bool) {
 	input = render.Input{Server: v.server, BackendProcess: v.backendProcess()}
 	if input.References, known = c.caches.references(v.server); !known {
@@ -174,7 +174,7 @@ func enforced(v *view) string {
 	return writers.Enforced(nil, false)
 }
 
-// hashReferences makes what an MCPServer refers to a part of what identifies a situation.
+// hashReferences adds the objects that an MCPServer refers to to the hash of a situation.
 func hashReferences(h *maphash.Hash, in *render.References) {
 	for _, named := range in.Objects() {
 		maphash.WriteComparable(h, struct {

@@ -92,7 +92,7 @@ func (r *referrerKind) reduce(obj any) (any, error) {
 	}, nil
 }
 
-// references returns what an object of the kind refers to.
+// references returns the objects that one of the kind refers to.
 func (r *referrerKind) references(object *unstructured.Unstructured) (all []configs.Named) {
 	for _, reference := range r.paths {
 		eachAt(object.Object["spec"], reference.path, func(found any) {
@@ -133,9 +133,9 @@ func eachAt(value any, path []string, found func(any)) {
 	}
 }
 
-// referrers are caches of the objects of referrerKinds. They begin when Freehold has something to keep that such an object may refer
-// to: where ToolHive's operator keeps it, nothing is watched. A cluster need not serve the kinds, nor let the operator list them; what
-// is not served or forbidden is not counted.
+// referrers are caches of the objects of referrerKinds. They start when Freehold keeps an object that such an object may refer to:
+// where ToolHive's operator keeps it, nothing is watched. A cluster need not serve the kinds, nor let the operator list them; it
+// does not count a kind that is not served or that it may not list.
 type referrers struct {
 	client dynamic.Interface
 	wake   func(key configKey)
@@ -250,7 +250,7 @@ func (r *referrers) forbidden(s *scope) (kinds []string) {
 // user is an object that refers to another.
 type user struct{ kind, name string }
 
-// referring returns what refers to the object, as the caches show it, but for what is being deleted: that renders nothing any more.
+// referring returns the objects that refer to this one, as the caches show them, except those being deleted: they render nothing any more.
 func (p *configPass) referring() (users []user) {
 	key := referenceKey(p.key.kind, p.key.Namespace, p.key.Name)
 	add := func(kind string, store cache.SharedIndexInformer) {
@@ -271,7 +271,7 @@ func (p *configPass) referring() (users []user) {
 	return users
 }
 
-// users returns what refers to the object, as the caches show it, sorted.
+// users returns the objects that refer to this one, as the caches show them, sorted.
 func (p *configPass) users() []string { return named(p.referring()) }
 
 func named(users []user) (names []string) {
@@ -282,7 +282,7 @@ func named(users []user) (names []string) {
 	return names
 }
 
-// listUsers returns what refers to the object, as the API server has it now, sorted.
+// listUsers returns the objects that refer to this one, as the API server has them now, sorted.
 func (p *configPass) listUsers(ctx context.Context) ([]string, error) {
 	var users []user
 	refers := func(object metav1.Object, to []configs.Named) bool {

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// scaling is what decides about the number of pods of one workload.
+// scaling decides about the number of pods of one workload.
 type scaling struct {
 	*view
 	workload *inventory.Child
@@ -30,7 +30,7 @@ type scaling struct {
 	wait time.Duration
 }
 
-// scaled is what is to be done about a number of pods.
+// scaled says what to do about a number of pods.
 type scaled struct {
 	// request is to be made; nil for none.
 	request *apply.Request

@@ -53,7 +53,7 @@ func isFieldsOwned(f apply.FieldConflict) bool {
 	return strings.HasPrefix(f.Path, fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned))
 }
 
-// statusRequest is a request to write the status, but for what it leaves aside; nil names nothing.
+// statusRequest returns a request to write the status, without its Aside; nil names nothing.
 func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
 	if config == nil {
 		config = toolhivev1beta1ac.MCPServer(t.key.Name, t.key.Namespace)
@@ -64,8 +64,8 @@ func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfig
 	return req
 }
 
-// setAside finds what a request to write the status is to leave out. A status that is left to ToolHive but for one condition
-// is looked at for that condition alone.
+// setAside finds the fields that a request to write the status is to leave out. In a status that is left to ToolHive except
+// for one condition it looks at that condition alone.
 func setAside(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Aside {
 	if !t.reporting {
 		theirs := heldByToolHive(req.Live)

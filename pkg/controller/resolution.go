@@ -24,7 +24,7 @@ type resolution struct {
 	previous []metav1.Condition
 
 	take *request.Request
-	// record is what was written down of a request to take. It is of another request, or none, until begun.
+	// record is what was recorded of a request to take. It is that of another request, or empty, until begun.
 	record request.Record
 	begun  bool
 	// done reports whether this process has taken a field for the request already.
@@ -57,7 +57,7 @@ func (r *resolution) takesFrom(object apply.ObjectRef, from ownership.Owner) boo
 	return r.take.Manager(object, from.Manager) && r.takes(object, from)
 }
 
-// complete adds to a request what the author asks for.
+// complete adds to a write what the author asks for.
 func (r *resolution) complete(req *apply.Request) {
 	object := req.Object
 	if req.Take != nil {
@@ -71,7 +71,7 @@ func (r *resolution) complete(req *apply.Request) {
 	}
 }
 
-// note keeps in mind which entries stand for something that was left to others.
+// note remembers the entries that stand for fields left to others.
 func (r *resolution) note(out apply.Outcome) {
 	fields := r.yield.Fields(out.Object)
 	if out.Left == nil || fields.Empty() {

@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// podKind is the kind of what is deleted for an immediate restart.
+// podKind is the kind of the objects that are deleted for an immediate restart.
 var podKind = schema.GroupKind{Kind: "Pod"}
 
 func podRef(pod *corev1.Pod) apply.ObjectRef { return childRef(podKind, pod.Namespace, pod.Name) }

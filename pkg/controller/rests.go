@@ -17,15 +17,15 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// rests remembers of each MCPServer how a pass has left its children, when it left nothing to do. A pass that finds them so, and is
-// to render the same, has nothing to do either: it goes on to the status. More than half of all passes are of that kind, since
-// most events are about pods and the progress of rollouts.
+// rests remembers, for each MCPServer, how a pass has left its children, when it left nothing to do. A pass that finds them
+// unchanged, and is to render the same, has nothing to do either: it goes on to the status. More than half of all passes are of
+// that kind, since most events are about pods and the progress of rollouts.
 type rests struct {
 	mu sync.Mutex
 	of map[cache.ObjectName]rest
 }
 
-// rest is what there is to know of children that are as they are wanted.
+// rest is what to know about children that are up to date.
 type rest struct {
 	// situation is that of situationOf.
 	situation uint64
@@ -62,8 +62,8 @@ func (r *rests) forget(key cache.ObjectName) {
 
 var situationSeed = maphash.MakeSeed()
 
-// situationOf identifies what children are rendered from and how they are, as far as that decides over writes to them. The
-// progress of pods makes no difference. Comparable within one process.
+// situationOf identifies the input that children are rendered from and their state, as far as these decide about writes to
+// them. The progress of pods makes no difference. Comparable within one process.
 func situationOf(v *view, input render.Input) uint64 {
 	var h maphash.Hash
 	h.SetSeed(situationSeed)

@@ -52,9 +52,9 @@ func followRollouts(v *view) (r rolledOut) {
 	return r
 }
 
-// isWorthTelling reports whether an observation is worth a status: it is not as long as what is known is about to change. Capped
-// is how many numbers of replicas do not stay, and wait for how long the controllers of workloads may take to look at a change.
-// Wake is when to look again.
+// isWorthTelling reports whether an observation is worth a status: it is not while a change is about to be observed. capped is
+// how many numbers of replicas do not stay, and wait is how long the controllers of workloads may take to look at a change. wake
+// is when to look again.
 func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
 	switch {
 	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:

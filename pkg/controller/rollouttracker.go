@@ -58,7 +58,7 @@ func newRolloutTracker() *rolloutTracker {
 	}
 }
 
-// note remembers what an MCPServer's StatefulSet is like, which may be nil, and how far its rollouts have come.
+// note remembers an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come.
 func (s *rolloutTracker) note(key cache.ObjectName, set *appsv1.StatefulSet, states tierStates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,7 @@ func (s *rolloutTracker) forget(key cache.ObjectName) {
 }
 
 // observeWait is how long the controllers of workloads are given to look at a change before the status is written without
-// knowing what they make of it. It takes them milliseconds, and a status in between would say nothing and be in the way of
-// the next.
+// their result. It takes them milliseconds, and a status in between would say nothing and be in the way of the next.
 const observeWait = 2 * time.Second
 
 // wait returns for how much longer a controller may take to look at a change; 0 for no longer.

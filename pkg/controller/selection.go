@@ -30,7 +30,7 @@ import (
 // written the child since, the precondition of the request fails. So the first operator writes no child after the second one has
 // written it.
 
-// selecting returns what reports whether an operator works for an MCPServer; a nil selector selects all.
+// selecting returns a function that reports whether an operator works for an MCPServer; a nil selector selects all.
 func selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
 	return func(server *v1beta1.MCPServer) bool {
 		return selector == nil || selector.Matches(labels.Set(server.Labels))
@@ -122,7 +122,7 @@ func (m *mandate) complete(req *apply.Request) {
 	}
 }
 
-// guard returns what checks before it sends a deletion, whatever its options.
+// guard returns a client that checks before it sends a deletion, whatever its options.
 func guard[O any](m *mandate, send func(ctx context.Context, name string, options O) error) func(ctx context.Context, name string, options O) error {
 	return func(ctx context.Context, name string, options O) error {
 		if err := m.check(ctx); err != nil {

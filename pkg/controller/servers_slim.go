@@ -34,8 +34,8 @@ func (t *texts) share(text string) string {
 	return text
 }
 
-// slimServer is a cache.TransformFunc for MCPServers. They are held whole. Their conditions and managedFields are most of what
-// there is to them, and are alike: their texts are held once, without the room that decoding leaves for more.
+// slimServer is a cache.TransformFunc for MCPServers. They are kept whole. Conditions and managedFields are the largest part
+// of them, and are alike: their texts are stored once, without the spare room that decoding leaves.
 func (t *texts) slimServer(obj any) (any, error) {
 	server, ok := obj.(*v1beta1.MCPServer)
 	if !ok {

@@ -35,12 +35,12 @@ const (
 	retryBackoff
 )
 
-// pass is one look at one MCPServer: what it sees, and what comes of its writes.
+// pass is one reconciliation of one MCPServer: what it sees, and the outcomes of its writes.
 type pass struct {
 	*Controller
 	*view
 	mandate *mandate
-	// takeover is what is to be done with what ToolHive has made.
+	// takeover decides what to do with objects that ToolHive has made.
 	takeover takingOver
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
 	// seen.
@@ -54,10 +54,10 @@ type pass struct {
 	refused []error
 	// answered is set when one of them is new, and not what a write met with before.
 	answered bool
-	// unwritten are the objects of intents that were refused, or held back because of such a one, which held counts.
+	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
-	// queued is what the proxy waits for, if it waits for its turn to be replaced.
+	// queued says what the proxy waits for, if it waits for its turn to be replaced.
 	queued *turnWait
 	// made is set when an object was made, or is still to be made.
 	made bool
@@ -198,8 +198,8 @@ func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.
 	}
 }
 
-// report starts what waits for the backend, moves its rollout on, and writes the status, if it differs. It records events about
-// what is new in it.
+// report starts proxies that wait for the backend, continues the backend's rollout, and writes the status, if it differs. It
+// records events about what is new in it.
 func (p *pass) report(ctx context.Context, o status.Observation) {
 	if slices.ContainsFunc(p.refused, namespaceEnds) {
 		return // Everything goes, one after the other. None of that is news.

@@ -62,7 +62,7 @@ type takingOver struct {
 	unrendered bool
 	// replicas are the writers of replicas that have a number to write.
 	replicas []string
-	// waiting says what those objects wait for that were not taken in this pass.
+	// waiting says what the objects that this pass has not taken wait for.
 	waiting []string
 	// inherited is how many objects were taken in this pass.
 	inherited int
@@ -70,7 +70,7 @@ type takingOver struct {
 	reporting bool
 }
 
-// survey looks at what ToolHive holds of the MCPServer.
+// survey looks at the fields of the MCPServer that ToolHive owns.
 func (t *takingOver) survey() {
 	t.untaken = 0
 	for ref, live := range t.existing() {
@@ -197,8 +197,9 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 			req.Inherit = t.inheritance(ref, takes)
 		}
 	case t.intruded && (ref.Kind == managers.ServiceAccount || ref.Kind == managers.RoleBinding):
-		// ToolHive's operator writes it anew whenever it looks at the MCPServer, without what others have added. To answer
-		// each time would go on for as long as it runs, and a binding to the Role that it has written is refused besides.
+		// ToolHive's operator writes it again whenever it reconciles the MCPServer, without what others have added. To answer
+		// each time would go on for as long as it runs, and the API server also refuses a binding to the Role that it has
+		// written.
 		return true
 	}
 	return false

@@ -49,13 +49,13 @@ func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
 type admission int
 
 const (
-	// leftAlone is what ToolHive has made and is to keep.
+	// leftAlone means that ToolHive keeps what it has made.
 	leftAlone admission = iota
 	// queued waits for its turn.
 	queued
 	// needsTurn may be taken over as soon as it has a slot.
 	needsTurn
-	// takesOver goes on, with a takeover.
+	// takesOver means that the pass goes on, with a takeover.
 	takesOver
 	// goesOn has nothing to take over.
 	goesOn
@@ -159,7 +159,7 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 	return slotHeld
 }
 
-// endures reports whether a refusal does not pass by itself.
+// endures reports whether a refusal does not go away by itself.
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
 // progressOfTakeover returns how far the takeover has come.

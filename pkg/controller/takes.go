@@ -32,7 +32,7 @@ type takes struct {
 	of map[cache.ObjectName]taken
 }
 
-// taken is what was taken for one request.
+// taken is the set of claims that were taken for one request.
 type taken struct {
 	request string
 	fields  map[string]bool
@@ -88,7 +88,7 @@ func (t *takes) forget(key cache.ObjectName) {
 	delete(t.of, key)
 }
 
-// take carries out a request to take what the status is about, which is then written with the rest. Of another request it records
+// take carries out a request to take fields of the status, which is then written with the rest. Of another request it records
 // what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
 // withdrawn. complete means that every object was there and could be looked at.
 func (p *pass) take(ctx context.Context, complete bool) {

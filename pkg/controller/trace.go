@@ -32,7 +32,7 @@ const (
 
 // Outcomes of a pass. One that met a refusal has the outcome of the first.
 const (
-	// OutcomeDone means that the pass came to its end; the status says what it found.
+	// OutcomeDone means that the pass was completed; the status says what it found.
 	OutcomeDone = "done"
 	// OutcomeWaiting means that the pass ended early: for the cache, for a ConfigMap, or for its turn.
 	OutcomeWaiting = "waiting"

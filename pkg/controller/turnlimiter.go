@@ -17,13 +17,13 @@ import (
 // so long is stuck for the controller of Deployments too.
 const turnPatience = 10 * time.Minute
 
-// turnLimiter lets few MCPServers of a namespace be taken over at a time, or be rolled out for a change of something that many of them
-// refer to. Each of them rolls pods out, and what goes wrong with one is to be seen before it goes wrong with all. What is said here
-// of takeovers is true of such rollouts too.
+// turnLimiter limits how many MCPServers of a namespace are taken over at a time, or are rolled out for a change of an object that
+// many of them refer to. Each of them rolls pods out, and a failure of one is to be seen before all of them fail. What is said here of
+// takeovers is true of such rollouts too.
 //
-// A slot is held for as long as the takeover gets on, and no longer: one that is held up by something that does not pass by
-// itself, or that has not come further for turnPatience, is suspended and makes room. If it gets on later, it holds a
-// slot again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be the
+// A takeover holds a slot only while it makes progress: one that is blocked by something that does not pass by itself, or
+// that has made no progress for turnPatience, is suspended and makes room. If it makes progress later, it holds a slot
+// again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be the
 // worst. Those that wait get a slot in the order in which they came.
 type turnLimiter struct {
 	limit int
@@ -43,7 +43,7 @@ type turnQueue struct {
 	waiting   []cache.ObjectName
 }
 
-// turnSlot is held by a takeover that has come so far since then.
+// turnSlot is the slot of a takeover: its progress, and since when it has been there.
 type turnSlot struct {
 	turnProgress
 	since time.Time
@@ -141,7 +141,7 @@ func (l *turnLimiter) holds(server cache.ObjectName) bool {
 	return active
 }
 
-// suspend takes the slot from a takeover that is held up by something that does not pass by itself.
+// suspend takes the slot from a takeover that is blocked by something that does not pass by itself.
 func (l *turnLimiter) suspend(server cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +177,7 @@ func (l *turnLimiter) release(server cache.ObjectName) {
 	}
 }
 
-// leave takes an MCPServer from those that hold a slot and from those that wait for one, and wakes those whose turn comes.
+// leave removes an MCPServer from those that hold a slot and from those that wait for one, and wakes those whose turn comes.
 func (l *turnLimiter) leave(q *turnQueue, server cache.ObjectName) {
 	_, active := q.active[server]
 	delete(q.active, server)

@@ -13,8 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// unreported remembers the conditions that the API server did not take. When they are computed anew they keep the times of
-// their transitions: otherwise each pass would have another status, and send it at once although the last one was refused.
+// unreported remembers the conditions that the API server did not accept. When they are computed again they keep their
+// transition times: otherwise each pass would have another status, and send it at once although the last one was refused.
 type unreported struct {
 	conditions sync.Map // cache.ObjectName -> []metav1.Condition
 }

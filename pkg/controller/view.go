@@ -22,8 +22,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// view is what one pass decides on: an MCPServer and its children, all of one moment, but for what the pass itself has written
-// since. Decisions are functions of it, and of what came of the writes before them.
+// view is what one pass decides on: an MCPServer and its children, all of one moment, except for the pass's own writes since.
+// Decisions are functions of it, and of the outcomes of the writes before them.
 type view struct {
 	key cache.ObjectName
 	// server is the MCPServer as the pass found it, and written as the pass left it; nil when it has not been written.
@@ -31,19 +31,19 @@ type view struct {
 	// resolution is how conflicts are to be settled.
 	resolution *resolution
 	now        time.Time
-	// references are what the proxy is rendered from beside the MCPServer.
+	// references are the objects that the proxy is rendered from besides the MCPServer.
 	references apply.References
 	// refs name everything that is, or may be, made for the MCPServer.
 	refs []apply.ObjectRef
-	// children has what there is in those places, and in places that no informer shows.
+	// children has the objects in those places, and in places that no informer shows.
 	children map[apply.ObjectRef]*child
 	// pods has those of the two workloads, by the UIDs of these.
 	pods map[types.UID][]*corev1.Pod
-	// around answers what is seldom asked.
+	// around answers rare questions.
 	around surroundings
 }
 
-// surroundings are what a view leaves out, since it would cost too much to collect it for each.
+// surroundings answer what a view leaves out, since it would cost too much to collect it for each.
 type surroundings interface {
 	// replicaSets returns the ReplicaSets that a Deployment controls.
 	replicaSets(namespace string, deployment types.UID) []replicaSet
@@ -55,7 +55,7 @@ type surroundings interface {
 	exists(key cache.ObjectName) bool
 }
 
-// look takes from the caches what a pass over an MCPServer decides on.
+// look collects from the caches what a pass over an MCPServer decides on.
 func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, places []apply.ObjectRef) *view {
 	v := &view{
 		key: key, server: server, resolution: newResolution(server), now: c.config.Clock.Now(),
@@ -91,7 +91,7 @@ func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, place
 	return v
 }
 
-// object returns an object as it is known best: an MCPServer whole, of a child what is kept of it; nil when there is none.
+// object returns an object as far as it is known: an MCPServer whole, a child as it is kept; nil when there is none.
 func (v *view) object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == managers.MCPServer {
 		if v.written != nil {
@@ -105,7 +105,7 @@ func (v *view) object(ref apply.ObjectRef) metav1.Object {
 	return nil
 }
 
-// existing yields what there is in the places of the MCPServer's children, and whatever it is.
+// existing yields the objects in the places of the MCPServer's children, whatever they are.
 func (v *view) existing() iter.Seq2[apply.ObjectRef, metav1.Object] {
 	return func(yield func(apply.ObjectRef, metav1.Object) bool) {
 		for _, ref := range v.refs {
@@ -164,8 +164,8 @@ func (v *view) backendServes() bool {
 	return found != nil && found.Status.ReadyReplicas > 0
 }
 
-// backendProcess returns what the runner of a proxy with transport stdio is to be attached to. While no process is
-// ready it is the one that the proxy was made for: there is nothing better to attach to.
+// backendProcess returns the process to which the runner of a proxy with transport stdio is to be attached. While no
+// process is ready it is the one that the proxy was made for: there is nothing better to attach to.
 func (v *view) backendProcess() string {
 	for _, pod := range v.backendPods() {
 		if process := render.ProcessOf(pod); process != "" && pod.Name == render.OnlyBackendPod(v.key.Name) {

@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// clients are the writers of all managers and the means to delete what is not wanted any more.
+// clients are the writers of all managers and the means to delete objects that are not wanted any more.
 type clients struct {
 	*writers.Clients
 	registry *fieldmanager.Registry
@@ -31,21 +31,21 @@ type clients struct {
 // deleter deletes an object of one kind.
 type deleter func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 
-// reading returns what reads an object.
+// reading returns a function that reads an object.
 func (c *clients) reading(ref apply.ObjectRef) func(ctx context.Context) (metav1.Object, error) {
 	return func(ctx context.Context) (metav1.Object, error) {
 		return c.Objects[ref.Kind].Get(ctx, ref.Namespace, ref.Name)
 	}
 }
 
-// deletion returns what sends the deletion of an object.
+// deletion returns a function that sends the deletion of an object.
 func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return c.Objects[ref.Kind].Delete(ctx, ref.Namespace, name, options)
 	}
 }
 
-// eviction returns what sends the eviction of a pod.
+// eviction returns a function that sends the eviction of a pod.
 func (c *clients) eviction(namespace string) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 		return c.evict(ctx, namespace, name, options)

@@ -22,8 +22,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// writeChildren writes the intents in their order. One that depends on what was refused is held back: its output would run
-// ahead of what it stands for. The proxy is not made before the backend has been ready.
+// writeChildren writes the intents in their order. One that depends on a refused one is held back: otherwise it would run
+// ahead of the object that it depends on. The proxy is not created before the backend has been ready.
 func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.view)
 	for _, intent := range result.Intents {
