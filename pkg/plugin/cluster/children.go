@@ -42,9 +42,9 @@ func ChildRefs(namespace, server string) []apply.ObjectRef {
 type Children struct {
 	// Owned are those of the MCPServer, in the order of ChildRefs.
 	Owned []*unstructured.Unstructured
-	// Foreign bear the name of a child and were not made for the MCPServer.
+	// Foreign have the name of a child and were not made for the MCPServer.
 	Foreign []apply.ObjectRef
-	// Why says of each of the Foreign why it is none, and what to do about it.
+	// Why says of each of the Foreign why it is no child, and what to do about it.
 	Why map[apply.ObjectRef]string
 	// Unreadable are those that the user may not read. Whether they are there is not known.
 	Unreadable []apply.ObjectRef
@@ -60,8 +60,8 @@ func (c *Children) Child(ref apply.ObjectRef) *unstructured.Unstructured {
 	return nil
 }
 
-// withConfigs adds the ConfigMaps that have a name of an MCPServer's to its other children. mayRead is false when the user
-// may not list ConfigMaps; then the names without a digest stand for all.
+// withConfigs adds the ConfigMaps with the names of an MCPServer's to its other children. mayRead is false when the user
+// may not list ConfigMaps; then only the names without a digest are listed.
 func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (all []apply.ObjectRef, mayRead bool, err error) {
 	var list corev1.ConfigMapList
 	err = c.list(versions[managers.ConfigMap], namespace, metav1.ListOptions{}, &list)
@@ -140,7 +140,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 	return children, nil
 }
 
-// owner is the MCPServer with what inventory has to know of its namespace, which is read when it is needed.
+// owner is the MCPServer with what inventory needs to know about its namespace, which is read when needed.
 func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured) inventory.Owner {
 	owner := inventory.Owner{Server: server}
 	names := sync.OnceValues(func() (map[types.UID]string, error) {

@@ -34,7 +34,7 @@ type Client struct {
 	TryAs string
 }
 
-// New returns a client for what the user's flags and kubeconfig say.
+// New returns a client for the user's flags and kubeconfig.
 func New(getter genericclioptions.RESTClientGetter) (*Client, error) {
 	namespace, _, err := getter.ToRawKubeConfigLoader().Namespace()
 	if err != nil {

@@ -24,7 +24,7 @@ type Definition struct {
 	Versions []string
 	// Resource is that of the objects, in the version in which they are stored.
 	Resource schema.GroupVersionResource
-	// Held is what others own of the definition in the cluster, and Release the Helm release that it belongs to; empty for none.
+	// Held is what other field managers own of the definition in the cluster, and Release the Helm release that it belongs to; empty for none.
 	Held    []crd.Holding
 	Release string
 	// Missing are the fields that ours has and that in the cluster lacks.

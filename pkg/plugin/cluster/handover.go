@@ -38,7 +38,7 @@ func quietly(to rest.WarningHandler) func(*rest.Config) {
 	return func(config *rest.Config) { config.WarningHandler, config.WarningHandlerWithContext = to, nil }
 }
 
-// expected passes on the warnings that do not come from a policy which warns of just what is done.
+// expected passes on all warnings except those of a policy that warns of exactly this write.
 type expected struct{ next rest.WarningHandler }
 
 func (e expected) HandleWarningHeader(code int, agent, text string) {

@@ -39,10 +39,10 @@ const (
 	leavesConfigs, takesConfigs = "toolhive", "freehold"
 )
 
-// Settings are those of the operator that have a part in what it writes.
+// Settings are those of the operator that affect what it writes.
 type Settings struct {
 	render.Options
-	// LeavesConfigs reports that another operator, ToolHive's or one for other MCPServers, writes what MCPServers refer to.
+	// LeavesConfigs is set when another operator, ToolHive's or one for other MCPServers, writes the objects that MCPServers refer to.
 	LeavesConfigs bool
 }
 
@@ -104,7 +104,7 @@ func (c *Client) Lease(name types.NamespacedName) (*coordinationv1.Lease, error)
 	return found, c.read(leases, name.Namespace, name.Name, found)
 }
 
-// Process is what the operator's Deployment says about the operator's processes, beside their settings.
+// Process is what the operator's Deployment says about the operator's processes, besides their settings.
 type Process struct {
 	// Image of the operator, and RunnerImage that of the proxyrunners that it makes.
 	Image, RunnerImage string

@@ -20,7 +20,7 @@ const policyOwnedFields = "freehold-owned-fields"
 type Fence struct {
 	// Name of the policy and of its binding.
 	Name string
-	// Part is what it keeps from writing.
+	// Part is the component that it keeps from writing.
 	Part string
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// References reads what an MCPServer refers to, and the ConfigMaps that this names. What does not exist is left out. A kind that the
-// API server does not serve, or of which the user may not read an object, is Unavailable.
+// References reads the objects that an MCPServer refers to, and the ConfigMaps that these name. Objects that do not exist are left
+// out. A kind that the API server does not serve, or of which the user may not read an object, is Unavailable.
 func (c *Client) References(server *v1beta1.MCPServer) (render.References, error) {
 	var failure error
 	in := render.Collect(&server.Spec, func(kind, name string) (any, *render.Unavailable) {

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
-// Product is whose operator is meant.
+// Product is the product that an operator belongs to.
 type Product struct {
 	// Name of the product.
 	Name string

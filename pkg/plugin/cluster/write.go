@@ -48,9 +48,9 @@ func (e *HeldError) Error() string {
 		e.Annotation, e.Value, strings.Join(by, ", "), Unannotate(e.Namespace, e.Server, e.Annotation))
 }
 
-// Annotate gives an annotation of the plugin's to an MCPServer, by server-side apply without force; an empty value takes
-// it away. The other annotation, if it is the plugin's, stays. It fails if the MCPServer's annotations are not those of
-// the server that is given any more. A dry run changes nothing; its answer is what would be.
+// Annotate sets one of the plugin's annotations on an MCPServer, by server-side apply without force; an empty value
+// removes it. The other annotation, if the plugin owns it, stays. It fails if the annotations have changed since server
+// was read. A dry run changes nothing; its answer is the object as it would be.
 func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, dryRun bool) (*v1beta1.MCPServer, error) {
 	helper, err := c.helper(managers.MCPServer)
 	if err != nil {
@@ -108,8 +108,8 @@ func requests(server *v1beta1.MCPServer) map[string]string {
 	return found
 }
 
-// annotated is the apply configuration: the annotation, the other one as far as it is the plugin's, and what makes it
-// fail if the MCPServer is not the one that was seen.
+// annotated returns the apply configuration: the annotation, the other one if the plugin owns it, and the preconditions
+// that make it fail if the MCPServer is not the one that was seen.
 func annotated(server *v1beta1.MCPServer, annotation, value string) map[string]any {
 	annotations := map[string]any{}
 	for key, before := range requests(server) {
@@ -192,7 +192,7 @@ func (c *Client) EditClaims(ref apply.ObjectRef, patch []byte) (*unstructured.Un
 	return c.handOver(ref, "", types.JSONPatchType, patch)
 }
 
-// Apply applies what a user's own field manager owns to an object, or its status, without force. The configuration has
+// Apply applies a user's own field manager's fields to an object, or its status, without force. The configuration has
 // the object's UID and resourceVersion in it.
 func (c *Client) Apply(ref apply.ObjectRef, subresource string, config map[string]any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(config)

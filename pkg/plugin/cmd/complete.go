@@ -52,7 +52,7 @@ func (p *plugin) completeServers(cmd *cobra.Command, args []string, toComplete s
 	return p.completeMoreServers(cmd, args, toComplete)
 }
 
-// completeConfigs completes the one argument of a verb for MCPServers and what they refer to.
+// completeConfigs completes the one argument of a verb for MCPServers and the objects that they refer to.
 func (p *plugin) completeConfigs(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if kind, _, slash := strings.Cut(toComplete, "/"); slash && len(args) == 0 {
 		return p.names(kind, kind+"/", toComplete), nothing

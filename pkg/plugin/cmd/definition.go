@@ -112,7 +112,7 @@ func (s *surveyor) concerned(d cluster.Definition, servers []*v1beta1.MCPServer)
 	return objects, nil
 }
 
-// whatOursLack says of each definition by which the API server would drop fields what these are.
+// whatOursLack lists, for each of our definitions with which the API server would drop fields, these fields.
 func whatOursLack(definitions []cluster.Definition) (found []string) {
 	for _, d := range definitions {
 		if len(d.Narrowed) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// Environment is what a run of the plugin has from its process.
+// Environment is what a run of the plugin gets from its process.
 type Environment struct {
 	genericiooptions.IOStreams
 	// Version of the program.

@@ -10,7 +10,7 @@ import (
 
 // Exit codes. They are part of the plugin's interface, as is the help that lists them.
 const (
-	// ExitDone means that what was asked for is done, and that diff, conflicts, takeover, status and doctor have found nothing.
+	// ExitDone means that the command is done, and that diff, conflicts, takeover, status and doctor have found nothing.
 	ExitDone = 0
 	// ExitFound means that diff or conflicts have found something, that something blocks a takeover, a handback
 	// or the definitions, that status or doctor have found something wrong, or that the operator has refused what was asked.
@@ -49,7 +49,7 @@ func (e *exit) Error() string {
 // Unwrap returns what is shown to the user.
 func (e *exit) Unwrap() error { return e.err }
 
-// errFound ends a run that has found, and shown, what it was to look for.
+// errFound ends a run that has found, and shown, what it looked for.
 var errFound error = &exit{code: ExitFound}
 
 // usage is an error about how the plugin was called.

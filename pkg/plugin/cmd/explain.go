@@ -67,7 +67,7 @@ kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-
 // explained is the output of explain, for programs as well. Names and meanings of its fields stay; more may come.
 type explained struct {
 	Writers []explainedWriter `json:"writers"`
-	// References are what fields of an object that was named come from, beside the MCPServer.
+	// References are the objects, besides the MCPServer, that fields of a named object come from.
 	References []explainedReference `json:"references,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type explainedWriter struct {
 	Object      string `json:"object"`
 	Subresource string `json:"subresource,omitempty"`
 	Writer      string `json:"writer"`
-	// Within are the paths of what the writer may own, with all that is below; Except is what it may not.
+	// Within are the paths that the writer may own, with all below them; Except are those that it may not.
 	Within  []string `json:"within"`
 	Except  []string `json:"except,omitempty"`
 	Summary string   `json:"summary"`
@@ -101,7 +101,8 @@ type claimant struct {
 	while string
 }
 
-// claimants are the operator's writers and the plugin, first of all what they may own as a rule.
+// claimants returns the operator's writers and the plugin: first with what they may always own, then with what the plugin may own
+// during a handback.
 func claimants() []claimant {
 	var all []claimant
 	for _, w := range append(managers.Registry().Writers(), managers.PluginWriter()) {
@@ -191,7 +192,7 @@ func explainedOf(args []string) (a explainedArgument, err error) {
 	return a, nil
 }
 
-// about reports whether a writer writes what was asked for.
+// about reports whether a writer writes the object or kind in the argument.
 func (a *explainedArgument) about(w claimant) bool {
 	if a.server != "" {
 		return ofServer(w.Kind)
@@ -243,7 +244,7 @@ func (p *plugin) showExplained(output string, answer explained) error {
 	return showReferences(p.Out, palette, answer.References)
 }
 
-// means reports whether a word names the kind of what a writer writes, as kubectl would take it.
+// means reports whether a word names the kind of object that a writer writes, as kubectl would take it.
 func means(word string, w fieldmanager.Writer) bool {
 	word = strings.ToLower(word)
 	kind := strings.ToLower(w.Kind.Kind)
@@ -253,7 +254,7 @@ func means(word string, w fieldmanager.Writer) bool {
 	return word == kind || word == kind+"s"
 }
 
-// objectOf names what a writer writes.
+// objectOf names the object that a writer writes.
 func objectOf(w fieldmanager.Writer, server string) string {
 	if server == "" {
 		kind := w.Kind.Kind

@@ -30,8 +30,8 @@ type explainedReference struct {
 	Fields []string `json:"fields"`
 }
 
-// references finds out which fields of a child, at a path or above or below it, come from what its MCPServer refers to. An empty
-// path is for all.
+// references returns which fields of a child, at a path or above or below it, come from the objects that its MCPServer refers
+// to. An empty path means all.
 func (o *explainOptions) references(object apply.ObjectRef, path string) ([]explainedReference, error) {
 	if err := o.connect(); err != nil {
 		return nil, err

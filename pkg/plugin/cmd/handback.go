@@ -61,7 +61,7 @@ kubectl freehold handback -A --yes`),
 	return cmd
 }
 
-// handed is what is to be handed back of one MCPServer, or of one object that MCPServers refer to.
+// handed is the handback of one MCPServer, or of one object that MCPServers refer to.
 type handed struct {
 	// object as kubectl takes it, and its namespace.
 	object, namespace string
@@ -130,8 +130,8 @@ func (o *handbackOptions) run(args []string) (err error) {
 	return nil
 }
 
-// configsOf returns what MCPServers refer to that goes back with them: all with all, else what no MCPServer refers to that stays
-// Freehold's.
+// configsOf returns the objects that go back with the MCPServers that refer to them: all of them if all MCPServers go back,
+// otherwise those to which no MCPServer refers that stays Freehold's.
 func (o *handbackOptions) configsOf(servers []*v1beta1.MCPServer) ([]*unstructured.Unstructured, error) {
 	found, err := o.configs(o.all)
 	held := slices.DeleteFunc(found, func(config *unstructured.Unstructured) bool { return len(takeover.HandbackAlone(config)) == 0 })
@@ -218,7 +218,7 @@ func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.
 	return readable, nil
 }
 
-// plan reads what there is to hand back.
+// plan reads the objects to hand back.
 func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 	var plans []handed
 	for _, server := range servers {
@@ -297,7 +297,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 	return hindered, nil
 }
 
-// try lets the API server check what is not only a mark.
+// try lets the API server check the changes that are more than marks.
 func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructured, changes []plugintakeover.Change) *printers.Blocker {
 	if r.Subresource != "" || !slices.ContainsFunc(changes, func(c plugintakeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
 		return nil

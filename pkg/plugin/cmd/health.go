@@ -19,7 +19,7 @@ type healthOptions struct {
 	output string
 }
 
-// errNotChecked ends a run that has found nothing wrong in what it could look at, and could not look at everything.
+// errNotChecked ends a run that has found no problem, but could not look at everything.
 var errNotChecked error = &exit{ExitFailed, errors.New("not everything could be looked at")}
 
 func (p *plugin) status() *cobra.Command {
@@ -113,7 +113,7 @@ func (o *healthOptions) runDoctor() error {
 	return o.answer(palette, printers.Diagnosis{Diagnosis: found}, found.State == health.Error, found.State == health.NotChecked)
 }
 
-// answer prints what was found, and decides on the exit code.
+// answer prints the findings, and decides on the exit code.
 func (o *healthOptions) answer(palette printers.Palette, answer table, wrong, unknown bool) error {
 	err := o.print(o.output, palette, answer)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// Formats of owners beside those for programs.
+// Formats of owners besides those for programs.
 const (
 	formatWide = "wide"
 	formatTree = "tree"
@@ -110,7 +110,7 @@ func (p *plugin) runOwners(o *ownersOptions, args []string) error {
 	return printed(reports)
 }
 
-// ownersPrinter returns what shows reports in a format.
+// ownersPrinter returns the function that prints reports in a format.
 func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error, error) {
 	palette, err := p.palette()
 	if err != nil {
@@ -168,8 +168,8 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 // hidden stands for a value that is not shown.
 const hidden = "(hidden; see --show-secrets)"
 
-// withoutSecrets hides the values of a Secret: what is shown is meant to be passed on. Other objects are returned as
-// they are.
+// withoutSecrets hides the values of a Secret: users pass the output on to others. Other objects are returned as they
+// are.
 func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return object

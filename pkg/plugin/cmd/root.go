@@ -38,7 +38,7 @@ type plugin struct {
 	Environment
 	flags  *genericclioptions.ConfigFlags
 	colour string
-	// machine takes what is for programs, as it is. Out and ErrOut of the Environment, which are for people, are terminals.
+	// machine gets output for programs, unchanged. Out and ErrOut of the Environment, which are for people, are terminals.
 	machine  io.Writer
 	terminal *printers.Terminal
 }

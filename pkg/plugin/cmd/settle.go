@@ -71,13 +71,13 @@ func (s *settler) begin(argument string) (*v1beta1.MCPServer, error) {
 	return server, err
 }
 
-// change is what is to be done to one annotation of an MCPServer.
+// change is a change of one annotation of an MCPServer.
 type change struct {
 	server     *v1beta1.MCPServer
 	annotation string
 	// entries that the annotation is to have; none takes it away.
 	entries []request.Selector
-	// effects says, line by line, what follows from it.
+	// effects are its consequences, line by line.
 	effects []string
 	// answered reports whether the operator has answered, and how. It is given the MCPServer as it is then.
 	answered func(server *v1beta1.MCPServer) (told string, refused, done bool)
@@ -123,7 +123,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 	return s.await(ctx, c)
 }
 
-// preview shows what is to be written and what follows.
+// preview shows the change and its consequences.
 func (s *settler) preview(palette printers.Palette, c change) {
 	fmt.Fprintf(s.Out, "%s, by field manager %s:\n",
 		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)

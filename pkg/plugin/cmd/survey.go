@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// surveyor works out what the operator wants of MCPServers. For that it needs to know how the operator is set up.
+// surveyor computes the operator's intents for MCPServers. For that it needs to know how the operator is set up.
 type surveyor struct {
 	*plugin
 	operator string
@@ -46,7 +46,7 @@ func (s *surveyor) connect() (err error) {
 	return err
 }
 
-// survey works out what the operator wants of an MCPServer. The error is a *render.InvalidError when the MCPServer
+// survey computes the operator's intents for an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
 func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
 	if err := s.knowSettings(); err != nil {
@@ -78,7 +78,8 @@ func (s *surveyor) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
 	}
 }
 
-// heldProxy says what follows for the proxy from references that cannot be used; or, if unread, that the user may not read.
+// heldProxy describes the consequence for the proxy of references that cannot be used; or, if unread, of references that the user
+// may not read.
 func heldProxy(server *v1beta1.MCPServer, unread bool) string {
 	proxy := inventory.Proxy.Ref(server.Namespace, server.Name)
 	if unread {
@@ -105,7 +106,7 @@ func (s *surveyor) knowSettings() error {
 	return nil
 }
 
-// checkNames refuses names beside the flag for all namespaces.
+// checkNames refuses names together with the flag for all namespaces.
 func checkNames(names []string, all bool) error {
 	if all && len(names) > 0 {
 		return usage("give names or -A, not both")
@@ -133,7 +134,7 @@ func namespacesOf[O metav1.Object](objects []O) []string {
 	return sets.List(namespaces)
 }
 
-// configs are what MCPServers refer to, of the namespace or of the cluster.
+// configs returns the objects that MCPServers refer to, of the namespace or of the cluster.
 func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
 	namespace := s.client.Namespace
 	if all {

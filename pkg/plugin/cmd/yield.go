@@ -205,7 +205,7 @@ func givenUp(plan *desired.Plan, s request.Selector) ([]string, error) {
 	}
 }
 
-// maxEffects is how many fields are listed that one entry stands for.
+// maxEffects is how many of the fields that one entry stands for are listed.
 const maxEffects = 20
 
 // write adds entries to the annotation.

@@ -66,7 +66,7 @@ func ContestedAt(
 	return all
 }
 
-// heldStatus is what others hold of an MCPServer's status and the operator does not.
+// heldStatus returns what other field managers own of an MCPServer's status and the operator does not.
 func (p *Planner) heldStatus() ([]Contested, error) {
 	if !managers.Owns(p.Server, managers.Status, "status") {
 		return nil, nil
@@ -79,7 +79,8 @@ func (p *Planner) heldStatus() ([]Contested, error) {
 	return held(&unstructured.Unstructured{Object: content}, p.Ref(managers.MCPServer, p.Server.Name), w, takeover.FromToolHive)
 }
 
-// HeldConfig returns what others hold of an object that MCPServers refer to, and the operator does not, though it keeps the object.
+// HeldConfig returns what other field managers own of an object that MCPServers refer to, and the operator does not, though it
+// keeps the object.
 func HeldConfig(object *unstructured.Unstructured) (all []Contested, err error) {
 	ref := takeover.RefOf(object)
 	if !managers.Owns(object, takeover.MainWriter(ref), "") {

@@ -1,6 +1,6 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package desired works out what the operator would write for an MCPServer now, from the same renderer, and what of that
-// others contest. It is pure: what is read from the cluster is given to it, and it writes nothing.
+// Package desired computes what the operator would write for an MCPServer now, with the same renderer, and which fields
+// of that other managers contest. It is pure: its callers read the cluster, and it writes nothing.
 package desired

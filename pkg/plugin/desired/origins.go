@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// Origin is an object that an MCPServer refers to, and what comes from it.
+// Origin is an object that an MCPServer refers to, and the fields that come from it.
 type Origin struct {
 	// Field of the MCPServer that refers to the object, such as spec.oidcConfigRef, and the kind and the name of this.
 	Field, Kind, Name string
@@ -67,9 +67,10 @@ func referencesOf(spec *v1beta1.MCPServerSpec) (all []reference) {
 	return all
 }
 
-// Origins returns what an MCPServer refers to that has a part in one of its children, in the order of the fields of its spec. What
-// comes from a reference is found out by rendering the MCPServer without it. held are the problems that keep the proxy and what it
-// reads from being rendered. The error is a *render.InvalidError when nothing can be.
+// Origins returns the objects that an MCPServer refers to and that affect one of its children, in the order of the fields of its
+// spec. To find the fields that come from a reference, it renders the MCPServer without the reference. held are the problems that
+// keep the proxy and the objects that it reads from being rendered. The error is a *render.InvalidError when nothing can be
+// rendered.
 func Origins(in Input, object apply.ObjectRef) (origins []Origin, held []render.Problem, err error) {
 	result, err := Render(in)
 	if err != nil {

@@ -34,16 +34,16 @@ type Input struct {
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
 	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
 	AuthzConfigMap *corev1.ConfigMap
-	// References are what the MCPServer refers to, and the ConfigMaps that this names.
+	// References are the objects that the MCPServer refers to, and the ConfigMaps that these name.
 	References render.References
 	// Options of the operator.
 	Options render.Options
-	// Process is what the runner of a proxy with transport stdio is to be attached to; empty for the one that the proxy's
-	// Deployment names.
+	// Process is the process to which the runner of a proxy with transport stdio is to be attached; empty for the one that
+	// the proxy's Deployment names.
 	Process string
 }
 
-// Intent is what one writer wants of one object.
+// Intent is one writer's intent for one object.
 type Intent struct {
 	// Planned is what the writer would do; nil when the object is Foreign.
 	*apply.Planned
@@ -72,7 +72,7 @@ type Plan struct {
 	// user may not read the referenced objects; then it is not known what the operator does.
 	Held   []render.Problem
 	Unread bool
-	// Enforced says which configuration the proxy goes on with while there are any.
+	// Enforced says which configuration the proxy keeps while there are any.
 	Enforced string
 	// HeldStatus are the fields of the MCPServer's status that others hold.
 	HeldStatus []Contested
@@ -86,7 +86,7 @@ func (p *Plan) Contested() (all []Contested) {
 	return append(all, p.HeldStatus...)
 }
 
-// New works out what every writer would do. The error is a *render.InvalidError when the MCPServer cannot be rendered; then
+// New plans what every writer would do. The error is a *render.InvalidError when the MCPServer cannot be rendered; then
 // nothing is written for it.
 func New(in Input) (*Plan, error) {
 	result, err := Render(in)
@@ -157,7 +157,7 @@ func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructure
 		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, found) == nil && !render.HoldsWhatItsNameTells(config, found)
 }
 
-// Render renders what there is to be for an MCPServer. The error is a *render.InvalidError.
+// Render renders the intents for an MCPServer. The error is a *render.InvalidError.
 func Render(in Input) (*render.Result, error) {
 	rendering := render.Input{
 		Server: in.Server, AuthzConfigMap: in.AuthzConfigMap, References: in.References, BackendProcess: in.Process,
@@ -212,7 +212,7 @@ func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, c
 	return apply.Plan(writer, req)
 }
 
-// Scale plans what is done about the number of replicas of a workload that is there.
+// Scale plans the number of replicas of an existing workload.
 func (p *Planner) Scale(
 	object apply.ObjectRef, live *unstructured.Unstructured, complete func(*apply.Request),
 ) (*apply.Planned, error) {
@@ -244,20 +244,20 @@ func waitsForTurn(server *v1beta1.MCPServer) bool {
 	return applied != nil && applied.Reason == v1beta1.ReasonWaitingForTurn
 }
 
-// Stays reports whether an intent is not written on what there is already, because the proxy goes on as it is and would not find the
+// Stays reports whether an intent is not written to an existing object, because the proxy stays as it is and would not find the
 // object any more.
 func (p *Planner) Stays(intent *render.Intent) bool {
 	return p.proxyStays() && intent.MovesWithProxy() &&
 		render.EndpointMoves(p.Server, p.template(inventory.Proxy), p.template(inventory.Backend))
 }
 
-// Keeps reports whether an object that the MCPServer does not ask for any more is not deleted, because a proxy that goes on as it is
+// Keeps reports whether an object that the MCPServer does not ask for any more is not deleted, because a proxy that stays as it is
 // uses it.
 func (p *Planner) Keeps(absent render.ObjectRef) bool {
 	return p.proxyStays() && absent.Kind == managers.ServiceKind
 }
 
-// proxyStays reports whether the proxy goes on as it is: references hold it, or it waits for its turn to be replaced.
+// proxyStays reports whether the proxy stays as it is: references hold it back, or it waits for its turn to be replaced.
 func (p *Planner) proxyStays() bool { return len(p.result.Held) > 0 || waitsForTurn(p.Server) }
 
 // template is that of the pods of a workload as it is; nil when there is none.

@@ -87,7 +87,7 @@ func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 	c.find(f)
 }
 
-// state is about how a definition stands in the cluster.
+// state checks the conditions of a definition in the cluster.
 func state(d *cluster.Definition, find func(severity State, reason, message, do string)) {
 	if d.Live.GetDeletionTimestamp() != nil {
 		find(Error, FoundBeingDeleted, "it is being deleted, and every "+d.Kind+" with it", "See docs/uninstall.md, If MCPServers are stuck.")

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// State is what came of a check, and how bad a finding is.
+// State is the result of a check, and the severity of a finding.
 type State string
 
 // States, the worst last.
@@ -55,15 +55,15 @@ type Diagnosis struct {
 	Checks []Check `json:"checks"`
 }
 
-// Check is what came of one check.
+// Check is the result of one check.
 type Check struct {
-	// Name of the check, and About, what it looks at.
+	// Name of the check, and About, the subject of it.
 	Name  string `json:"name"`
 	About string `json:"about"`
 	State State  `json:"state"`
 	// Detail says what was seen.
 	Detail string `json:"detail,omitempty"`
-	// Findings are what is wrong.
+	// Findings are the problems.
 	Findings []Finding `json:"findings"`
 	// NotChecked says why a part could not be looked at, such as for want of a right.
 	NotChecked []string `json:"notChecked,omitempty"`
@@ -97,7 +97,7 @@ func (c *Check) cannot(err error) {
 	c.unknown(text)
 }
 
-// unknown records what is not known.
+// unknown records that something is not known.
 func (c *Check) unknown(text string) {
 	if !slices.Contains(c.NotChecked, text) {
 		c.NotChecked, c.State = append(c.NotChecked, text), worse(c.State, NotChecked)
@@ -124,7 +124,7 @@ type Subject struct {
 	Now    time.Time
 }
 
-// checks are what doctor looks at. Each looks at one thing, and none depends on what another has found.
+// checks are the checks of doctor. Each looks at one thing, and none depends on another's findings.
 var checks = []struct {
 	name, about string
 	look        func(*examination, *Check) error
@@ -171,7 +171,7 @@ func (e *examination) make(look func(*examination, *Check) error, c *Check) erro
 // errUnknown means that the operator's Deployment does not show how the operator runs.
 var errUnknown = errors.New("how the operator runs is not known")
 
-// examination is what the checks share. What several of them look at is read once.
+// examination is what the checks share. Objects that several of them look at are read once.
 type examination struct {
 	Subject
 	deployment func() (*appsv1.Deployment, error)

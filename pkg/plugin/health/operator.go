@@ -59,7 +59,7 @@ func replicas(deployment *appsv1.Deployment) int32 {
 	return *deployment.Spec.Replicas
 }
 
-// why is what the Deployment's controller says of what is missing.
+// why returns the message of the Deployment's controller about missing pods.
 func why(deployment *appsv1.Deployment) string {
 	text := "its status does not tell why"
 	for _, condition := range deployment.Status.Conditions {

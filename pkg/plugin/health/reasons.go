@@ -3,7 +3,7 @@
 
 package health
 
-// Reasons of findings, beside those of conditions and the kubelet's of containers that do not run.
+// Reasons of findings, besides those of conditions and the kubelet's of containers that do not run.
 const (
 	// FoundNotInstalled is a CustomResourceDefinition that the cluster lacks.
 	FoundNotInstalled = "NotInstalled"
@@ -31,7 +31,7 @@ const (
 	// FoundNotAvailable is a Deployment without an available replica, and FoundPartlyAvailable one with too few.
 	FoundNotAvailable    = "NotAvailable"
 	FoundPartlyAvailable = "PartlyAvailable"
-	// FoundNoLeader is that no replica holds the Lease, and FoundStaleLease that the holder does not renew it.
+	// FoundNoLeader means that no replica holds the Lease, and FoundStaleLease that the holder does not renew it.
 	FoundNoLeader   = "NoLeader"
 	FoundStaleLease = "StaleLease"
 	// FoundOtherLeader is a holder that is no pod of the Deployment.
@@ -47,7 +47,7 @@ const (
 
 	// FoundToolHiveRuns is ToolHive's operator at work on the same MCPServers.
 	FoundToolHiveRuns = "ToolHiveRuns"
-	// FoundTwoOperators is a second operator of Freehold's.
+	// FoundTwoOperators is a second Freehold operator.
 	FoundTwoOperators = "TwoOperators"
 	// FoundRightMissing is a right that the operator lacks.
 	FoundRightMissing = "RightMissing"

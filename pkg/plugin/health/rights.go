@@ -91,7 +91,7 @@ func rightsOf(process cluster.Process) ([]right, error) {
 	var all []right
 	for _, namespace := range scopes(process.Namespaces) {
 		for _, rule := range main.Rules {
-			// No Role can give a right to what is in no namespace.
+			// No Role can give a right to cluster-scoped objects.
 			if namespace == "" || !slices.Contains(rule.APIGroups, "apiextensions.k8s.io") {
 				all = append(all, expand(rule, rule.ResourceNames, namespace)...)
 			}

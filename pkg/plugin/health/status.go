@@ -41,7 +41,7 @@ type Status struct {
 	NotChecked []string `json:"notChecked,omitempty"`
 }
 
-// Operator is what runs.
+// Operator describes the running operator.
 type Operator struct {
 	// Object is the Deployment as kubectl takes it, and its namespace.
 	Object    string `json:"object"`
@@ -89,8 +89,8 @@ func (s *Status) Healthy() bool {
 	return s.Operator.Problem == "" && len(s.Conflicts)+len(s.StuckRollouts)+len(s.Refused)+len(s.Takeovers.HeldUp) == 0
 }
 
-// Look sums up an installation, with the MCPServers of a namespace, or of all with an empty one. The error is for what the user may not
-// read of MCPServers at all, and for a cluster that does not answer.
+// Look sums up an installation, with the MCPServers of a namespace, or of all with an empty one. It returns an error when the user may
+// not read MCPServers at all, and when the cluster does not answer.
 func Look(s Subject, namespace string) (*Status, error) {
 	found := &Status{
 		Plugin: s.Plugin, Namespace: namespace, States: map[string]int{}, Conflicts: []Problem{}, StuckRollouts: []Problem{}, Refused: []Problem{},

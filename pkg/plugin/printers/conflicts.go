@@ -143,7 +143,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	return nil
 }
 
-// settlements are the commands that settle what is contested; yield is empty where nothing can be left to others.
+// settlements returns the commands that settle the contested fields; yield is empty where no field can be left to others.
 func settlements(to io.Writer, take, yield string) {
 	fmt.Fprintf(to, "Take ownership:   %s\n", take)
 	if yield != "" {

@@ -62,7 +62,7 @@ type Manager struct {
 	Subresource string     `json:"subresource,omitempty"`
 	APIVersion  string     `json:"apiVersion,omitempty"`
 	Time        *time.Time `json:"time,omitempty"`
-	// Side is whose the manager is: freehold, user or system.
+	// Side of the manager: freehold, user or system.
 	Side string `json:"side"`
 }
 

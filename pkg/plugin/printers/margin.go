@@ -23,7 +23,7 @@ type Margin struct {
 	Palette Palette
 	// Now is what ages are counted to.
 	Now time.Time
-	// Wide adds when the owner last wrote, whose it is, and as part of which field it owns the line.
+	// Wide adds when the owner last wrote, which side it is on, and as part of which field it owns the line.
 	Wide bool
 }
 

@@ -27,7 +27,7 @@ type Takeovers struct {
 type ServerTakeover struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Standing is whose the MCPServer is: ToolHive, Freehold or Nobody.
+	// Standing says which operator the MCPServer belongs to: ToolHive, Freehold or Nobody.
 	Standing string `json:"standing"`
 	// Blockers keep it, or a part of it, from being taken over.
 	Blockers []Blocker `json:"blockers"`
@@ -59,7 +59,7 @@ const (
 	BlockerUnreadable = "Unreadable"
 	// BlockerRefused is a write that the API server would not accept.
 	BlockerRefused = "Refused"
-	// BlockerContested is a field that another field manager holds.
+	// BlockerContested is a field that another field manager owns.
 	BlockerContested = "Contested"
 )
 
@@ -74,7 +74,7 @@ type PodsTakeover struct {
 	Because  []string `json:"because,omitempty"`
 }
 
-// ObjectTakeover is what changes of one object.
+// ObjectTakeover says what changes in one object.
 type ObjectTakeover struct {
 	Object string `json:"object"`
 	// When it is written.
@@ -217,7 +217,7 @@ func (p PodsTakeover) sentence() string {
 	return fmt.Sprintf("%s (%s): %s replaced, in one rollout, because %s", p.Of, p.Object, count, fields)
 }
 
-// changes are tables of what changes, one for each moment.
+// changes prints tables of the changes, one for each moment.
 func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error {
 	heads := []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}
 	if wide {

@@ -12,10 +12,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// Terminal is what text for people is written to. What users have written into objects stands in that text, and cannot
-// steer the terminal or turn the text around: of characters that do not show as themselves only line feeds pass, and the
-// colours of a Palette, if they are on. Everything for people goes through one, and nothing for programs does, which is to
-// get values as they are.
+// Terminal is the writer for output for people. That output quotes what users have written into objects, which must not
+// control the terminal or reverse the text: of characters that do not show as themselves only line feeds pass, and the
+// colours of a Palette, if they are on. All output for people goes through a Terminal; output for programs does not, so
+// that programs get values as they are.
 type Terminal struct {
 	// To is where the text goes.
 	To io.Writer
@@ -35,7 +35,7 @@ func (t *Terminal) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Flush writes what is left of a text that ends within a character.
+// Flush writes the rest of a text that ends within a character.
 func (t *Terminal) Flush() error {
 	rest := t.rest
 	t.rest = ""

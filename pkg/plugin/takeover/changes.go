@@ -35,8 +35,8 @@ type Change struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Changes are the fields that differ between two states of an object, but for its status and what the API server counts
-// for itself, in the order of their paths.
+// Changes returns the fields that differ between two states of an object, except its status and the counters of the API
+// server, in the order of their paths.
 func Changes(schema managedfields.TypeConverter, before, after *unstructured.Unstructured) ([]Change, error) {
 	was, err := content(schema, before)
 	if err != nil {
@@ -94,8 +94,8 @@ func sortKey(path string) string {
 	return path
 }
 
-// whole returns the shortest beginning of a path at which one of two objects has nothing: what comes or goes as a whole
-// is one change.
+// whole returns the shortest prefix of a path at which one of two objects has nothing: a value that is added or removed
+// as a whole is one change.
 func whole(before, after map[string]any, path fieldpath.Path) fieldpath.Path {
 	for i := range path {
 		above := path[:i+1]
@@ -166,7 +166,7 @@ func Restarts(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Restarts })
 }
 
-// Pods is what a workload has pods for; empty for other objects.
+// Pods is the purpose of a workload's pods; empty for other objects.
 func Pods(ref apply.ObjectRef) string {
 	switch ref.Kind.Kind {
 	case "Deployment":

@@ -1,6 +1,6 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover works out what it would change if the operator took an MCPServer over from ToolHive. It is pure: what is read from the cluster is given to it, and it sends nothing. Claims are
-// passed on by the same code as in the operator, and applies are merged by the same code as in the API server.
+// Package takeover computes what would change if the operator took an MCPServer over from ToolHive. It is pure: its callers read the
+// cluster, and it sends nothing. The operator's own code passes claims on, and the API server's own code merges applies.
 package takeover

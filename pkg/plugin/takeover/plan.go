@@ -64,14 +64,14 @@ type Object struct {
 	Ref apply.ObjectRef
 	// Live is the object as it is; nil when there is none.
 	Live *unstructured.Unstructured
-	// Predecessor is ToolHive's object in whose place this one is made under another name; nil for none.
+	// Predecessor is ToolHive's object that this one replaces under another name; nil for none.
 	Predecessor *unstructured.Unstructured
 	// Merged is the object as it would be, before the API server fills defaults in; nil when it is deleted.
 	Merged *unstructured.Unstructured
 	// When it is written.
 	When takeover.Moment
-	// Contested are the fields that others than ToolHive hold at another value. While there are any that the MCPServer does
-	// not ask to be taken, nothing of the object is written; Merged is what follows if all are taken.
+	// Contested are the fields that managers other than ToolHive's own at another value. While there are any that the
+	// MCPServer does not ask to take, nothing of the object is written; Merged is the result if all are taken.
 	Contested []desired.Contested
 	// Free are fields that have no owner afterwards, and that keep their values.
 	Free []string
@@ -85,11 +85,11 @@ type Plan struct {
 	GateClosed bool
 	// Notices are what the operator would report about the spec.
 	Notices []render.Problem
-	// Held are the problems with references that keep the proxy of a takeover that was begun, and what it reads, out of Objects.
+	// Held are the problems with references that keep the proxy of a takeover that was begun, and the objects that it reads, out of Objects.
 	Held []render.Problem
 }
 
-// New works out what a takeover would change. The error is a *render.InvalidError when the operator would leave the
+// New computes what a takeover would change. The error is a *render.InvalidError when the operator would leave the
 // MCPServer as it is.
 func New(in desired.Input) (*Plan, error) {
 	set := in.Child(inventory.Backend.Ref(in.Server.Namespace, in.Server.Name))
@@ -164,7 +164,7 @@ func losesSessions(in desired.Input) bool {
 	return render.LosesSessions([]*corev1.Pod{{Spec: deployment.Spec.Template.Spec}}, in.Options)
 }
 
-// plan works out what the writers of an object do: first the one that inherits ToolHive's claims, then that of replicas.
+// plan plans the writes of an object's writers: first the one that inherits ToolHive's claims, then that of replicas.
 func (o *Object) plan(planner *desired.Planner, intent *render.Intent, result *render.Result) error {
 	err := o.step(func(taken bool) (*apply.Planned, error) {
 		return planner.Plan(intent, o.Live, func(req *apply.Request) {
@@ -207,7 +207,7 @@ func (o *Object) take(req *apply.Request, taken bool) {
 	}
 }
 
-// step notes what one writer does: what is contested, and what comes of it if that is taken.
+// step records what one writer does: the contested fields, and the result if they are taken.
 func (o *Object) step(plan func(taken bool) (*apply.Planned, error)) error {
 	planned, err := plan(false)
 	if err != nil {
@@ -236,7 +236,7 @@ func gateOf(set *unstructured.Unstructured) int64 {
 	return takeover.Gate(annotations)
 }
 
-// Moments at which the operator writes an object beside those at which it takes one over.
+// Moments at which the operator writes an object, besides those at which it takes one over.
 const (
 	WhenBackendReady takeover.Moment = "once the backend is ready"
 	WhenUnused       takeover.Moment = "once no pod and no ReplicaSet uses it"
