@@ -18,7 +18,7 @@ import (
 // DefaultScopes are supported where spec.oidcConfigRef.scopes is empty.
 var DefaultScopes = []string{"openid", "profile", "email", "offline_access"}
 
-// Input is an authorization server and what matters to it of the MCPServer beside which it runs.
+// Input is an authorization server and the parts that it needs of the MCPServer next to which it runs.
 type Input struct {
 	Spec *v1beta1.EmbeddedAuthServerConfig
 	// Namespace and Name of the MCPServer.
@@ -34,7 +34,7 @@ type Input struct {
 	TokenExchange bool
 	// Replicas of the proxy; nil counts as one.
 	Replicas *int32
-	// Bundles are the ConfigMaps that ConfigMaps names, by name; what does not exist is left out.
+	// Bundles are the ConfigMaps that ConfigMaps names, by name; those that do not exist are left out.
 	Bundles map[string]*corev1.ConfigMap
 	// Runner is the release of the proxyrunner; nil counts as the current one.
 	Runner *version.Version
@@ -60,12 +60,11 @@ type Result struct {
 	Mounts  []*corev1ac.VolumeMountApplyConfiguration
 	// CAChecksum is the annotation of the pod that rolls the proxy when certificate authorities change; empty for none.
 	CAChecksum string
-	// Notices are about what works otherwise than it was written.
+	// Notices are about fields that work otherwise than they say.
 	Notices []Problem
 }
 
-// Render returns what the proxy gets, or, where that cannot work, everything that is in the way: first what the configuration
-// alone decides.
+// Render returns what the proxy gets, or, where that cannot work, all problems: first those of the configuration alone.
 func Render(in Input) (*Result, []Problem) {
 	config := &checker{}
 	g := config.config(in.Spec)

@@ -11,7 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// notices are about what works otherwise than it was written, for an input without problems.
+// notices returns notices about fields that work otherwise than they say, for an input without problems.
 func notices(in *Input, g *grants) []Problem {
 	list := append(loginNotices(in), grantNotices(in.Spec, g)...)
 	if s := in.Spec.Storage; s != nil && s.Redis != nil && !usesRedis(s) {
@@ -77,7 +77,7 @@ func grantNotices(spec *v1beta1.EmbeddedAuthServerConfig, g *grants) []Problem {
 	return list
 }
 
-// replicaNotices are about what each of several replicas has for itself.
+// replicaNotices returns notices about state that several replicas do not share.
 func replicaNotices(spec *v1beta1.EmbeddedAuthServerConfig, replicas int32) []Problem {
 	var lost, fields []string
 	for _, state := range []struct {

@@ -78,7 +78,7 @@ func (c *checker) rateLimit(b *v1beta1.RateLimitBucket) {
 	}
 }
 
-// cimd checks what is in force; the proxyrunner does not read the rest of a block that is turned off.
+// cimd checks the fields in force; the proxyrunner does not read the rest of a block that is turned off.
 func (c *checker) cimd(d *v1beta1.EmbeddedAuthServerCIMDConfig) {
 	if d == nil || !d.Enabled {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// The first releases of ToolHive whose proxyrunner is known to read what was added after v0.44.0. Those before leave it out of
-// account without a word, or exit.
+// The first releases of ToolHive whose proxyrunner is known to read fields that were added after v0.44.0. Earlier ones
+// silently ignore them, or exit.
 var (
 	sinceGrants    = version.MustParseSemantic("0.47.0")
 	sinceUpstreams = version.MustParseSemantic("0.58.0")
@@ -84,7 +84,7 @@ var runnerFields = []runnerField{
 	}},
 }
 
-// checkRunner returns what an older proxyrunner must not be started with, and what it ignores without harm.
+// checkRunner returns the settings with which an older proxyrunner must not be started, and those that it ignores without harm.
 func checkRunner(spec *config, runner *version.Version) (refused, ignored []Problem) {
 	if runner == nil {
 		return nil, nil

@@ -20,7 +20,7 @@ var unreadableClaims = []string{
 	"sub", "iss", "aud", "exp", "iat", "nbf", "jti", "name", "email", "scope", "scp", "may_act",
 }
 
-// grants is what a configuration allows besides an interactive login, be it written in the legacy or in the canonical form.
+// grants are the grants that a configuration allows besides an interactive login, in the legacy or in the canonical form.
 type grants struct {
 	// tokenExchange reports whether the runner offers RFC 8693.
 	tokenExchange bool
@@ -223,7 +223,7 @@ func (c *checker) delegateClients(g *grants) {
 	}
 }
 
-// policies checks what an issuer's tokens are good for.
+// policies checks the policies that say what an issuer's tokens may be used for.
 func (c *checker) policies(t *issuer) {
 	p, field := &t.exchange, t.exchangeField
 	if p.ExpectedAudience == "" && t.assertions == nil {
