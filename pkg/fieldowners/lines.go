@@ -27,7 +27,7 @@ type walk struct {
 	starts [][]int
 }
 
-// inherited is what the parts of an atomic field have from it.
+// inherited is what the parts of an atomic field inherit from it.
 type inherited struct {
 	whole  string
 	owners []int
@@ -97,7 +97,7 @@ func (w *walk) below(text *goyaml.Node, content any, n *node, path fieldpath.Pat
 	return nil
 }
 
-// field notes one field and goes on below it.
+// field records one field and goes on below it.
 func (w *walk) field(line int, text *goyaml.Node, content any, n *node, path fieldpath.Path, from inherited) error {
 	f := Field{Path: path.String(), Location: path, Leaf: isLeaf(content)}
 	if f.Leaf {

@@ -22,7 +22,7 @@ func YAML(content any) ([]byte, error) {
 	return yaml.JSONToYAML(escaped(text))
 }
 
-// escaped is JSON in which characters that YAML takes for something else are escaped. They stand in strings alone.
+// escaped returns JSON in which characters that YAML reads differently are escaped. They occur only in strings.
 func escaped(text []byte) []byte {
 	if bytes.IndexFunc(text, isUnfit) < 0 {
 		return text

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
-	// Metrics of the lease, the client and the queue. That of the build is our own: what watches a cluster takes
+	// Metrics of the lease, the client and the queue. The build metric is our own: monitoring systems take
 	// kubernetes_build_info for the version of one of Kubernetes' components.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"
 	_ "k8s.io/component-base/metrics/prometheus/restclient"
@@ -27,7 +27,7 @@ import (
 
 // Source is asked when metrics are read, so that nothing is forgotten and what is over is no longer reported.
 type Source interface {
-	// Conflicts returns the disagreements with other field managers that stand.
+	// Conflicts returns the standing conflicts with other field managers.
 	Conflicts() []*apply.ConflictError
 	// Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
 	Takeovers() controller.Takeovers
@@ -174,7 +174,7 @@ func SetSource(source Source) {
 // Outcomes is the apply.Observer that feeds the counters.
 type Outcomes struct{ policies map[apply.Class]apply.Policy }
 
-// NewOutcomes registers the operator's own metrics, unless that is done, and returns what feeds the counters.
+// NewOutcomes registers the operator's own metrics, unless that is done, and returns the observer that feeds the counters.
 func NewOutcomes() Outcomes {
 	policies := apply.Policies()
 	registerOnce.Do(func() {

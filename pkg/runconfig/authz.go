@@ -35,12 +35,12 @@ const (
 	NoEntities = "[]"
 )
 
-// Authz is an authorization configuration as the RunConfig holds it. It is whole: what the proxyrunner reads in it is
-// more than what is checked here, and a policy that lost a key on the way could allow what its author forbids.
+// Authz is an authorization configuration as the RunConfig holds it. It is complete: the proxyrunner reads more of it
+// than is checked here, and a policy that lost a key on the way could allow what its author forbids.
 type Authz struct {
 	// Type is AuthzTypeCedar or AuthzTypeHTTP.
 	Type string
-	// PrimaryUpstreamProvider is whose tokens the policies judge by, instead of those of the requests; empty for none.
+	// PrimaryUpstreamProvider is the provider whose tokens the policies judge by, instead of those of the requests; empty for none.
 	PrimaryUpstreamProvider string
 
 	document json.RawMessage
@@ -159,7 +159,7 @@ func oneDocument(text string) (json.RawMessage, error) {
 	return document, nil
 }
 
-// knownKeys is what the proxyrunner reads of a configuration.
+// knownKeys are the keys of a configuration that the proxyrunner reads.
 type knownKeys struct {
 	Version string         `json:"version"`
 	Type    string         `json:"type"`
@@ -209,7 +209,7 @@ func withClaimMapping(document json.RawMessage, override ClaimMapping) (json.Raw
 	return json.Marshal(whole)
 }
 
-// validate parses what is written in Cedar's language as the proxyrunner does, which exits where that fails.
+// validate parses the parts in Cedar's language as the proxyrunner does, which exits where that fails.
 func (c *Cedar) validate() error {
 	if len(c.Policies) == 0 {
 		return errors.New("there is no policy")
@@ -267,8 +267,8 @@ func (p *decisionPoint) validate() error {
 	return nil
 }
 
-// InlineDocument is the configuration as ToolHive stores an inline one in a ConfigMap of its own: compact,
-// keys in alphabetical order, without claim names.
+// InlineDocument returns the configuration as ToolHive stores an inline one in a separate ConfigMap: compact, keys in
+// alphabetical order, without claim names.
 func InlineDocument(policies []string, entitiesJSON string) (string, error) {
 	type cedar struct {
 		EntitiesJSON string   `json:"entities_json"`

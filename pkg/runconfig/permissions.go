@@ -3,7 +3,7 @@
 
 package runconfig
 
-// PermissionProfile is what the MCP server may reach. On Kubernetes it is recorded, not enforced.
+// PermissionProfile says what the MCP server may reach. On Kubernetes it is recorded, not enforced.
 type PermissionProfile struct {
 	Name string `json:"name,omitempty"`
 	// Read and Write are mounts, as path or host-path:container-path.

@@ -3,8 +3,8 @@
 
 package runconfig
 
-// OIDC says which tokens the proxy accepts. Without it the proxyrunner lets everybody in. Keys are written as the fields are
-// called: ToolHive's struct has no names of its own for them.
+// OIDC says which tokens the proxy accepts. Without it the proxyrunner accepts every client. Keys are the names of the
+// fields: ToolHive's struct has no JSON names for them.
 type OIDC struct {
 	Issuer   string
 	Audience string
@@ -18,7 +18,7 @@ type OIDC struct {
 	AllowPrivateIP            bool
 	InsecureAllowHTTP         bool
 	IntrospectionURL          string
-	// ResourceURL is what the proxy announces itself as.
+	// ResourceURL is the URL that the proxy announces as its own.
 	ResourceURL string
 	// Scopes that the proxy announces; nil, which is written as null, for the runner's default.
 	Scopes []string
@@ -69,7 +69,7 @@ type Telemetry struct {
 	CACertPath string `json:"caCertPath,omitempty"`
 }
 
-// ToolOverride is what a tool is called, and how it is described, to clients. Empty fields leave it as it is.
+// ToolOverride is a tool's name and description for clients. Empty fields leave it as it is.
 type ToolOverride struct {
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`

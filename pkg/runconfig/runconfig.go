@@ -89,7 +89,7 @@ func DefaultAudit() *Audit {
 	return &Audit{DetectApplicationErrors: true, MaxDataSize: 1024}
 }
 
-// Scaling is what the proxy needs to know when it is not alone.
+// Scaling is the configuration of a proxy with several replicas.
 type Scaling struct {
 	SessionRedis *SessionRedis `json:"session_redis,omitempty"`
 }

@@ -57,8 +57,8 @@ func isSpecial(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
 }
 
-// format makes a text a format of printf that stands for it and has nothing in it that means something between quotes
-// of either kind: a shell that is interactive looks for ! even there.
+// format returns a printf format that prints the text and has no character that is special between quotes of either
+// kind: an interactive shell looks for ! even there.
 func format(text string) string {
 	var escaped strings.Builder
 	for i := range len(text) {
