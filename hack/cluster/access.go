@@ -41,7 +41,7 @@ func (c *Cluster) UserConfig(name string, groups ...string) (*rest.Config, error
 	return issueConfig(c.authority, c.admin, pki.Subject{User: name, Groups: groups})
 }
 
-// UserKubeconfig writes a kubeconfig with what UserConfig returns, and returns its path.
+// UserKubeconfig writes a kubeconfig with the credentials of UserConfig, and returns its path.
 func (c *Cluster) UserKubeconfig(name string, groups ...string) (string, error) {
 	config, err := c.UserConfig(name, groups...)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	return config, nil
 }
 
-// ServiceAccountKubeconfig writes a kubeconfig with what ServiceAccountConfig returns, and returns its path. Its
+// ServiceAccountKubeconfig writes a kubeconfig with the credentials of ServiceAccountConfig, and returns its path. Its
 // namespace is that of the ServiceAccount.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	config, err := c.ServiceAccountConfig(ctx, namespace, name)

@@ -24,8 +24,8 @@ const (
 	startTimeout = 3 * time.Minute
 	// portAttempts is how often ports are chosen anew when another process took one in between.
 	portAttempts = 5
-	// stopGrace is what a process gets to end by itself. None has anything to lose: the API server keeps its state
-	// in etcd, and etcd writes what it has acknowledged.
+	// stopGrace is the time that a process gets to end by itself. None has anything to lose: the API server keeps its
+	// state in etcd, and etcd writes what it has acknowledged.
 	stopGrace = 1500 * time.Millisecond
 )
 
@@ -184,8 +184,8 @@ func (c *Cluster) Wait(ctx context.Context) error {
 }
 
 // Stop ends all processes, last started first, and removes the directory unless the caller named it. It takes one
-// to three seconds, and at most about five. A cluster that this package has not started goes on. Later calls return
-// what the first did.
+// to three seconds, and at most about five. A cluster that this package has not started goes on. Later calls return the
+// result of the first.
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
 		if c.podTerminator != nil {
@@ -224,8 +224,8 @@ func (c *Cluster) stopProcesses() error {
 	return nil
 }
 
-// grace is what a process gets to end by itself when the whole cluster ends. etcd takes a second to close a database
-// that is about to be removed.
+// grace is the time that a process gets to end by itself when the whole cluster ends. etcd takes a second to close a
+// database that is about to be removed.
 func (c *Cluster) grace(component Component) time.Duration {
 	if component == Etcd && c.state.ephemeral {
 		return 0

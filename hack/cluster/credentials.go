@@ -33,7 +33,7 @@ type componentUser struct {
 	groups []string
 }
 
-// The names of Kubernetes' own components are those to which its built-in RBAC rules grant what they need.
+// The names of Kubernetes' own components are those to which its built-in RBAC rules grant the rights that they need.
 var (
 	adminUser             = componentUser{name: "admin", groups: []string{masters}}
 	controllerManagerUser = componentUser{name: "system:kube-controller-manager"}
@@ -47,8 +47,8 @@ func (u componentUser) kubeconfig() string {
 	return strings.TrimPrefix(u.name, "system:") + ".kubeconfig"
 }
 
-// prepareCredentials makes what the processes need to trust each other. Authorities of an earlier run in the same
-// directory stay, so that what they issued stays valid.
+// prepareCredentials makes the keys and certificates by which the processes trust each other. Authorities of an earlier
+// run in the same directory stay, so that their certificates stay valid.
 func prepareCredentials(state *stateDir) (*pki.Authority, error) {
 	dir := state.file("pki")
 	authorities := map[string]*pki.Authority{}

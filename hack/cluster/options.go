@@ -26,7 +26,7 @@ const (
 	Kwok              Component = binaries.Kwok
 )
 
-// Options say what a cluster is made of. The zero value is a whole cluster with one fake node.
+// Options configure a cluster. The zero value is a whole cluster with one fake node.
 type Options struct {
 	// Dir holds everything of the cluster and stays after Stop: started again there, the cluster has its objects,
 	// users and tokens back, at another address. Default: a new directory, removed by Stop.
@@ -101,7 +101,7 @@ func (o Options) components() []Component {
 	return append(components, Kwok)
 }
 
-// program is what a component is.
+// program is the program of a component.
 func (o Options) program(component Component) binaries.Tool {
 	if component == ControllerManager && o.EarlierControllers {
 		return binaries.EarlierControllerManager
@@ -109,7 +109,7 @@ func (o Options) program(component Component) binaries.Tool {
 	return component
 }
 
-// programs lists what the cluster's components are.
+// programs lists the programs of the cluster's components.
 func (o Options) programs() []binaries.Tool {
 	var programs []binaries.Tool
 	for _, component := range o.components() {

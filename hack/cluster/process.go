@@ -94,7 +94,7 @@ func (p *process) stop(grace time.Duration) error {
 	p.stopping = true
 	p.mu.Unlock()
 
-	// A frozen process takes the termination signal only when it goes on.
+	// A frozen process gets the termination signal only when it continues.
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGCONT} {
 		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("stopping %s: %w", p.name, err)

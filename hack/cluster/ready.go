@@ -74,7 +74,7 @@ func probe(ctx context.Context, client *http.Client, endpoint string) error {
 	return nil
 }
 
-// failedChecks leaves out of a health report what is well.
+// failedChecks returns the failed checks of a health report.
 func failedChecks(report string) string {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(report), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "[+]")

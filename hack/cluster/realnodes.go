@@ -25,11 +25,11 @@ const (
 	// nodeSocket is an HTTP proxy into the network of the node. Its name is short: the path of a Unix socket must not
 	// have more than about a hundred bytes.
 	nodeSocket = "node.sock"
-	// maxSocketPath is what Linux takes, without the zero byte at the end.
+	// maxSocketPath is the longest path that Linux accepts, without the zero byte at the end.
 	maxSocketPath = 107
 )
 
-// prepareRealNodes makes what the API server needs to talk to kubelets.
+// prepareRealNodes makes the credentials and the configuration that the API server needs to talk to kubelets.
 func prepareRealNodes(c *Cluster, o Options) error {
 	if !o.RealNodes {
 		return nil
@@ -84,8 +84,8 @@ func (c *Cluster) APIServerAddress() (address string, port int) {
 // CAFile is the path of the certificate of the authority that signs for the users and servers of the cluster.
 func (c *Cluster) CAFile() string { return c.state.file("pki", clusterCA+".crt") }
 
-// NodeKubeconfig writes a kubeconfig for a program on the real node to the path. The user may do what RBAC rules, or
-// the authorizer for nodes, let him.
+// NodeKubeconfig writes a kubeconfig for a program on the real node to the path. The user has the rights that RBAC
+// rules, or the authorizer for nodes, grant.
 func (c *Cluster) NodeKubeconfig(path, user string, groups ...string) error {
 	if c.authority == nil {
 		return ErrNotStarted

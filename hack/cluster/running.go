@@ -83,7 +83,7 @@ func (c *Cluster) announce() error {
 	return nil
 }
 
-// withdraw ends what announce began.
+// withdraw undoes announce.
 func (c *Cluster) withdraw() error {
 	if err := os.Remove(c.state.file(runningFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("withdrawing the cluster: %w", err)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Lag lets what an answer brings come later. It knows nothing of formats: what arrives at once, which in a watch is an
-// event or a few, is kept together.
+// Lag delays the content of an answer. It knows nothing of formats: data that arrives at once, which in a watch is an
+// event or a few, stays together.
 type Lag struct {
 	// Match selects the requests that have such answers.
 	Match Match
-	// By is asked, for whatever arrives, how long it is kept. Nothing overtakes anything, so what comes behind something
-	// that is kept longer comes as late as that. It is called from many goroutines.
+	// By returns, for each piece of data that arrives, how long it is kept. The order stays, so data behind a piece that
+	// is kept longer comes as late as that piece. It is called from many goroutines.
 	By func() time.Duration
 }
 
@@ -41,7 +41,7 @@ type chunk struct {
 	due     time.Time
 }
 
-// lag returns the body with what it brings kept back. It does so until it is closed and the source ends.
+// lag returns a body that delays the data of the given one. It does so until it is closed and the source ends.
 func lag(source io.ReadCloser, by func() time.Duration, gone <-chan struct{}) io.ReadCloser {
 	l := &lagging{source: source, by: by, gone: gone, more: make(chan struct{}, 1)}
 	go l.take()
@@ -76,7 +76,7 @@ func (l *lagging) take() {
 	}
 }
 
-// Read returns what is due.
+// Read returns the data that is due.
 func (l *lagging) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		first, found, end := l.next()
@@ -101,7 +101,7 @@ func (l *lagging) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next takes the first of what is kept.
+// next takes the first piece that is kept.
 func (l *lagging) next() (first chunk, found bool, end error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

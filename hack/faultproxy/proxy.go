@@ -23,10 +23,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// headerTimeout is how long a client may take to say what it wants.
+// headerTimeout is how long a client may take to send the header of a request.
 const headerTimeout = 10 * time.Second
 
-// Options say what a proxy does.
+// Options configure a proxy.
 type Options struct {
 	// Config has the address of the API server, and the credentials for requests to it.
 	Config *rest.Config
@@ -116,7 +116,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// ServeHTTP passes a request on, when nothing holds it any more.
+// ServeHTTP passes a request on, once no hold catches it any more.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f := p.failing(r); f != nil {
 		f.answer(w)
@@ -137,7 +137,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(w, r)
 }
 
-// holding returns what holds a request; nil when it may go on.
+// holding returns the hold that catches a request; nil when it may go on.
 func (p *Proxy) holding(r *http.Request) *Hold {
 	p.mu.Lock()
 	defer p.mu.Unlock()

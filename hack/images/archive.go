@@ -46,8 +46,8 @@ func pack(archive, reference, program string, c content) error {
 	return tarball.WriteToFile(archive, tag, image)
 }
 
-// layerOf streams the files of an image: the program, and an empty /tmp for everybody. An error of writing is what the
-// reader gets.
+// layerOf streams the files of an image: the program, and an empty /tmp for all users. The reader gets an error of
+// writing.
 func layerOf(program, path string) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(writeLayer(writer, program, path)) }()

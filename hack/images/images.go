@@ -22,7 +22,7 @@ const (
 	// Server is an MCP server for all transports, and NextServer is the same with another version.
 	Server     = "freehold.invalid/mcp-server:1"
 	NextServer = "freehold.invalid/mcp-server:2"
-	// Client is an MCP client; its arguments say what it does.
+	// Client is an MCP client; its arguments control it.
 	Client = "freehold.invalid/mcp-client:1"
 )
 
@@ -43,7 +43,7 @@ func toolhive(name string, tool binaries.Tool) string {
 // ForMCP lists the images for MCPServers and their clients. A node brings Pause itself.
 func ForMCP() []string { return []string{ProxyRunner, Server, NextServer, Client} }
 
-// content says what an image consists of.
+// content lists the contents of an image.
 type content struct {
 	// program is its name in the image.
 	program string

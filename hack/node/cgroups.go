@@ -99,7 +99,7 @@ func removeCgroup(name string) error {
 }
 
 // repeat does something until it succeeds, and returns the last error if it does not within the time. No context of a
-// caller ends it, for it is what remains to be done when that has ended.
+// caller ends it, because it cleans up after that has ended.
 func repeat(timeout time.Duration, do func() error) (err error) {
 	waited := wait.PollUntilContextTimeout(context.Background(), cleanUpPoll, timeout, true, func(context.Context) (bool, error) {
 		err = do()

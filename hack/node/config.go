@@ -190,7 +190,7 @@ func (l layout) corefile() string {
 `, IP, dnsHealth, l.file("coredns.kubeconfig"))
 }
 
-// plan says what the first process of the node does.
+// plan returns the plan for the first process of the node.
 func (l layout) plan(c *cluster.Cluster, programs programs) plan.Plan {
 	_, port := c.APIServerAddress()
 	return plan.Plan{

@@ -48,7 +48,7 @@ type Node struct {
 	layout  layout
 	cgroup  string
 	process *process
-	// apiServer passes on what the node says to the API server.
+	// apiServer passes the node's requests on to the API server.
 	apiServer net.Listener
 	began     time.Time
 
@@ -56,7 +56,7 @@ type Node struct {
 	stopErr  error
 }
 
-// programs are the paths of what package binaries provides.
+// programs are the paths of the programs that package binaries provides.
 type programs struct {
 	kubelet, kubeProxy, coredns, nodeinit string
 }
@@ -65,7 +65,7 @@ type programs struct {
 // holds its images and resolves names. When ctx ends before that, or something fails, nothing is left running.
 // Afterwards ctx has no influence; the node runs until Stop. The error is ErrUnavailable if this machine can run none.
 //
-// What an earlier node of the cluster had is gone: images, containers, and what they wrote.
+// Everything of an earlier node of the cluster is gone: images, containers, and the files that they wrote.
 func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err error) {
 	o = o.withDefaults()
 	if err := Check(); err != nil {
@@ -122,7 +122,7 @@ func IsReady(clusterDir string, pid int) bool {
 	return err == nil && string(content) == strconv.Itoa(pid)
 }
 
-// prepare builds what the node needs.
+// prepare builds the programs that the node needs.
 func (n *Node) prepare(ctx context.Context, o Options) (found programs, archives []string, err error) {
 	if err := os.MkdirAll(n.layout.file(archiveDir), 0o700); err != nil {
 		return found, nil, fmt.Errorf("making the directory of the node: %w", err)
@@ -195,7 +195,7 @@ func (n *Node) Import(ctx context.Context, archives ...string) error {
 }
 
 // Stop ends everything on the node at once, and removes its control groups. The pods and the Node object stay in the
-// API server, as they do when a machine breaks. Later calls return what the first did.
+// API server, as they do when a machine breaks. Later calls return the result of the first.
 func (n *Node) Stop() error {
 	n.stopOnce.Do(func() {
 		var errs []error

@@ -15,7 +15,7 @@ var ErrUnavailable = errors.New("no real node can run here")
 // Name of the node, and of its Node object.
 const Name = "node-1"
 
-// Options say what a node has.
+// Options configure a node.
 type Options struct {
 	// Images are names of package images, which are made and imported before Start returns. Default: none.
 	Images []string

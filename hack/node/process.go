@@ -66,7 +66,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// tail returns the end of a file. One that cannot be read is no reason to hide what made us look.
+// tail returns the end of a file. One that cannot be read is no reason to hide the error that made us look.
 func tail(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

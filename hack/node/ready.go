@@ -22,7 +22,7 @@ import (
 const (
 	// pollInterval is short because tests wait for the end of it.
 	pollInterval = 50 * time.Millisecond
-	// owner is the field manager of what the node needs in the API server.
+	// owner is the field manager of the objects that the node needs in the API server.
 	owner = "freehold-local-node"
 )
 
@@ -77,7 +77,7 @@ func (n *Node) waitReady(ctx context.Context) error {
 	})
 }
 
-// grantDNS lets CoreDNS read what it makes names of. All other programs have rights by Kubernetes' own rules.
+// grantDNS lets CoreDNS read the objects that it makes names of. All other programs have rights by Kubernetes' own rules.
 func (n *Node) grantDNS(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(n.cluster.RESTConfig())
 	if err != nil {

@@ -24,7 +24,7 @@ type Event struct {
 	ID string
 	// Received is when the request came in.
 	Received time.Time
-	// User sent the request. ImpersonatedUser, if not empty, is the user in whose name it was done.
+	// User sent the request. ImpersonatedUser, if not empty, is the user that it impersonated.
 	User, ImpersonatedUser string
 	// Groups are those of User.
 	Groups    []string
@@ -41,14 +41,14 @@ type Event struct {
 	UID, ResourceVersion string
 	// Code is the HTTP status of the answer.
 	Code int
-	// FieldManager is what the request said. An empty one stands for the first part of the User-Agent.
+	// FieldManager is the one in the request. If it is empty, the API server used the first part of the User-Agent.
 	FieldManager string
 	// Force is the parameter of that name: nil if the request has none.
 	Force *bool
 	// DryRun reports whether the request was to have no effect.
 	DryRun bool
-	// Body is what was sent: the options of a deletion, the patch, the object. It is recorded for deletions, and in
-	// a cluster with Options.AuditBodies for all other writes. Secrets are in it like everything else.
+	// Body is the body of the request: the options of a deletion, the patch, the object. It is recorded for deletions, and
+	// in a cluster with Options.AuditBodies for all other writes. Secrets are in it like everything else.
 	Body json.RawMessage
 }
 
@@ -178,7 +178,7 @@ func parse(line []byte) (*Event, error) {
 		Body:             r.RequestObject,
 	}
 	if query.Has("force") {
-		// The API server refuses what is no boolean, so such a request has forced nothing.
+		// The API server refuses a value that is no boolean, so such a request has forced nothing.
 		force, err := strconv.ParseBool(query.Get("force"))
 		force = force && err == nil
 		event.Force = &force

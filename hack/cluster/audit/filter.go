@@ -47,19 +47,19 @@ func Namespace(name string) Filter {
 	return func(e *Event) bool { return e.Namespace == name }
 }
 
-// Not wants what the filter does not want.
+// Not returns a filter for the events that the filter does not want.
 func Not(filter Filter) Filter {
 	return func(e *Event) bool { return !filter(e) }
 }
 
-// Any wants what at least one of the filters wants.
+// Any returns a filter for the events that at least one of the filters wants.
 func Any(filters ...Filter) Filter {
 	return func(e *Event) bool {
 		return slices.ContainsFunc(filters, func(f Filter) bool { return f(e) })
 	}
 }
 
-// all wants what every one of the filters wants.
+// all returns a filter for the events that every one of the filters wants.
 func all(filters []Filter) Filter {
 	return func(e *Event) bool {
 		return !slices.ContainsFunc(filters, func(f Filter) bool { return !f(e) })

@@ -46,8 +46,8 @@ const (
 )
 
 // EarlierControllerManager is the kube-controller-manager of the minor version of Kubernetes before that of all other
-// programs. It may be older than the API server by that much, and its controllers are what differs between versions for
-// programs that watch workloads.
+// programs. It may be older than the API server by that much, and for programs that watch workloads the versions differ
+// in its controllers.
 const EarlierControllerManager Tool = "kube-controller-manager-earlier"
 
 // All lists every program of a control plane with fake nodes, in the order in which they are best built: the first

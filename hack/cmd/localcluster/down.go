@@ -86,7 +86,7 @@ func waitStopped(ctx context.Context, dir string) error {
 	}
 }
 
-// addFind adds the flag that says which cluster is meant, and returns what finds it while it runs.
+// addFind adds the flag that selects the cluster, and returns a function that finds it while it runs.
 func addFind(command *cobra.Command) func() (*cluster.Running, error) {
 	dir := addDirFlag(command)
 	return func() (*cluster.Running, error) {

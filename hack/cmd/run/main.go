@@ -36,7 +36,7 @@ const (
 	samplesNamespace = "freehold-samples"
 	// readyTimeout is how long the samples may take; on the local cluster it is about a second.
 	readyTimeout = 5 * time.Minute
-	// cleanUpTimeout bounds what is done after Ctrl-C on an existing cluster.
+	// cleanUpTimeout bounds the clean-up after Ctrl-C on an existing cluster.
 	cleanUpTimeout = 30 * time.Second
 )
 
@@ -198,8 +198,8 @@ func applySamples(ctx context.Context, c *cluster.Cluster, containers bool) ([]*
 	return samples, operator.Apply(ctx, c.RESTConfig(), samplesNamespace, samples)
 }
 
-// removeSamples takes the samples away from a cluster that stays. The operator is still running then, so that it
-// lets go of them.
+// removeSamples deletes the samples from a cluster that stays. The operator is still running then, so that it releases
+// them.
 func removeSamples(c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTimeout)
 	defer cancel()

@@ -94,7 +94,7 @@ func build(opts options, p program) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// checkBinary refuses what could not run in an image that holds nothing else.
+// checkBinary refuses a program that could not run in an image with nothing else in it.
 func checkBinary(data []byte, platform v1.Platform) error {
 	binary, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {

@@ -32,13 +32,13 @@ func main() {
 	}
 }
 
-// options are what the images have in common, and where they go.
+// options are the common settings of the images, and where they go.
 type options struct {
 	tag      name.Tag
 	version  string
 	revision string
 	created  time.Time
-	// include are files that every image has at its root, beside the program.
+	// include are files that every image has at its root, besides the program.
 	include []string
 	out     string
 }

@@ -80,7 +80,7 @@ func compiledIn(directory string, programs []program, platforms []string) ([]*mo
 	return slices.SortedFunc(maps.Values(modules), func(a, b *module) int { return cmp.Compare(a.path, b.path) }), nil
 }
 
-// A goPackage is what go list prints of one.
+// A goPackage is the output of go list for one.
 type goPackage struct {
 	Dir, Root string
 	Standard  bool

@@ -42,7 +42,7 @@ var process = map[string]Metric{
 
 var legendLabel = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
 
-// Check returns what is wrong with a query: names, labels and values that no metric has, a counter that is read without a
+// Check returns the problems of a query: names, labels and values that no metric has, a counter that is read without a
 // rate, a series of another job.
 func Check(query Query, known map[string]Metric) error {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query.Expr)

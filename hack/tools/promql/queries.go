@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promql holds the queries of deploy/monitoring, those of the alerts and of the dashboard, to the metrics that
-// docs/metrics.md lists. It is a module of its own, so that Prometheus' parser is no dependency of anything else.
+// Package promql checks the queries of deploy/monitoring, those of the alerts and of the dashboard, against the metrics
+// that docs/metrics.md lists. It is a module of its own, so that Prometheus' parser is no dependency of anything else.
 package promql
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Metric is what is known of a metric.
+// Metric describes a metric.
 type Metric struct {
 	// Type is counter, gauge or histogram.
 	Type string
@@ -31,7 +31,7 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 )
 
-// Metrics reads what docs/metrics.md lists.
+// Metrics reads the metrics that docs/metrics.md lists.
 func Metrics(document string) map[string]Metric {
 	metrics := map[string]Metric{}
 	for _, section := range strings.Split(document, "\n### ")[1:] {

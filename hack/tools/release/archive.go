@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// licenceList names the licences of what is compiled in.
+// licenceList names the licences of the modules that are compiled in.
 const licenceList = "THIRD_PARTY_LICENCES.md"
 
-// pluginArchive is what a user of the plugin downloads.
+// pluginArchive is the archive that a user of the plugin downloads.
 type pluginArchive struct {
 	platform
 	// name of the file, and of the program in it.

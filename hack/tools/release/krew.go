@@ -83,8 +83,8 @@ var (
 	safeForNames = regexp.MustCompile(`^[a-z0-9-]+$`)
 )
 
-// checkKrewManifest reports what krew would not accept of a manifest: what its own validation looks at, and then what an
-// installation of each of the platforms meets. Archives are looked for in the output, by the last part of their address.
+// checkKrewManifest reports what krew would not accept in a manifest: first by its own validation, then by an
+// installation for each of the platforms. Archives are looked for in the output, by the last part of their address.
 func checkKrewManifest(text []byte, opts options) error {
 	var p plugin
 	if err := yaml.UnmarshalStrict(text, &p); err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// image is what a layout holds under a tag.
+// image is the image that a layout holds under a tag.
 type image struct {
 	// digest of the index.
 	digest    string

@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// options say what is released, from where to where.
+// options are the settings of a release: the version, its inputs and its output.
 type options struct {
 	// root is the checkout, binaries and out are directories.
 	root, binaries, out string
@@ -55,7 +55,7 @@ type options struct {
 // isReleased reports whether the programs are built from the commit that the version's tag is at.
 func (o options) isReleased() bool { return o.build == o.version }
 
-// platform is what a program is built for.
+// platform is an operating system and an architecture that a program is built for.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }

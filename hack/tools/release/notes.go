@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// unreleased is the section of the changelog for what no version has yet.
+// unreleased is the section of the changelog for changes that no version has yet.
 const unreleased = "Unreleased"
 
-// writeNotes writes what the changelog says of the version, and which image it is. A rehearsal says so first.
+// writeNotes writes the changelog's section about the version, and its image. A rehearsal says so first.
 func writeNotes(opts options, digest string) error {
 	text, err := os.ReadFile(filepath.Join(opts.root, "CHANGELOG.md"))
 	if err != nil {
@@ -39,7 +39,7 @@ func writeNotes(opts options, digest string) error {
 // heading is that of a section: "## v1.2.3 - 2026-01-31", or "## Unreleased".
 var heading = regexp.MustCompile(`^## (\S+)(?: - \d{4}-\d{2}-\d{2})?$`)
 
-// sectionOf cuts out what the changelog says of a version. It has to say something.
+// sectionOf returns the changelog's section about a version, which must not be empty.
 func sectionOf(changelog, version string) (string, error) {
 	var lines []string
 	inside, found := false, false

@@ -104,7 +104,7 @@ func newArtefact(opts options, p platform, program, name string, described spdx.
 	return artefact{name: name, described: described, program: program, sha256: sum(data), build: build}, nil
 }
 
-// bill lists what is in an artefact: the program, and the modules that are compiled into it.
+// bill lists the contents of an artefact: the program, and the modules that are compiled into it.
 func bill(opts options, licences map[string]string, a artefact) (*spdx.Document, error) {
 	own := common.Supplier{SupplierType: "Organization", Supplier: "The Freehold Authors"}
 	whole := a.described
@@ -168,7 +168,7 @@ func bill(opts options, licences map[string]string, a artefact) (*spdx.Document,
 	return document, nil
 }
 
-// unsafeForID is what an identifier of SPDX may not have.
+// unsafeForID matches characters that an identifier of SPDX may not have.
 var unsafeForID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 func relate(from common.ElementID, kind string, to common.ElementID) *spdx.Relationship {

@@ -28,8 +28,8 @@ func (f finding) String() string {
 // portableComment exempts the line after it from the check of utilities.
 var portableComment = regexp.MustCompile(`^portable: \S`)
 
-// check returns what in a script does not run with bash 3.2 and the utilities of macOS, in the order of the script. It fails
-// where the script is no bash.
+// check returns the places in a script that do not run with bash 3.2 and the utilities of macOS, in the order of the script.
+// It fails if the script is not bash.
 func check(name string, source []byte) ([]finding, error) {
 	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(source), name)
 	if err != nil {

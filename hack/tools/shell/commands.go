@@ -25,7 +25,7 @@ var newShellOptions = []string{
 	"patsub_replacement", "progcomp_alias", "varredir_close",
 }
 
-// A utility is what to know of one whose options differ between GNU's, and those of macOS.
+// A utility is a program whose options differ between GNU's version and that of macOS.
 type utility struct {
 	// long are the long options that both have. POSIX knows none.
 	long []string
@@ -240,7 +240,7 @@ func (c *checker) utility(call *syntax.CallExpr, name string, args []*syntax.Wor
 	}
 }
 
-// text is what a word says, as far as it is literal.
+// text returns the literal text of a word, with a zero byte for each part that is not literal.
 func text(word *syntax.Word) string {
 	var b strings.Builder
 	var add func(parts []syntax.WordPart)

@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shell finds in bash scripts what does not run on macOS: syntax and builtins that bash 3.2 lacks, and options of
-// standard utilities that only GNU's have. ShellCheck looks for neither.
+// Command shell finds constructs in bash scripts that do not run on macOS: syntax and builtins that bash 3.2 lacks, and
+// options of standard utilities that only GNU's have. ShellCheck looks for neither.
 //
 //	shell FILE...
 //

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// event is what go test -json writes a line of (see go doc test2json and go help buildjson).
+// event is a line of go test -json (see go doc test2json and go help buildjson).
 type event struct {
 	Action     string
 	Package    string
@@ -35,7 +35,7 @@ const long = 10
 type report struct {
 	details io.Writer
 	lines   io.Writer
-	// output is what tests that have not ended yet, and packages that do not build, wrote.
+	// output is the output of tests that have not ended yet, and of packages that do not build.
 	output map[test][]string
 	// skipped are the lines about skipped tests, and failed those about failed ones, by package.
 	skipped, failed map[string][]string
@@ -89,7 +89,7 @@ func (r *report) take(e event) {
 	}
 }
 
-// said is what a test itself says in its own file, and not what the code under test logs through it.
+// said matches lines that a test itself writes in its own file, not those that the code under test logs through it.
 var said = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
 
 const (
@@ -112,7 +112,7 @@ func whyFailed(name string, output []string) []string {
 	return append([]string{"        failed " + name + "\n"}, why[max(0, len(why)-lastSaid):]...)
 }
 
-// resultLine is what go test writes when a test ends; its place and time say nothing here.
+// resultLine matches the line that go test writes when a test ends; its place and time say nothing here.
 var resultLine = regexp.MustCompile(`^\s*(===|---) `)
 
 func (r *report) endTest(e event) {
@@ -179,7 +179,7 @@ func (r *report) endPackage(e event) {
 	}
 }
 
-// showUnfinished shows what tests wrote that were running when their package came to its end.
+// showUnfinished shows the output of tests that were running when their package ended.
 func (r *report) showUnfinished(pkg string) {
 	for key, lines := range r.output {
 		if key.pkg == pkg && key.name != "" {

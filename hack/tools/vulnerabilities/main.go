@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// reach asks the database for what every one of them has: when it was changed last.
+// reach asks the database when it was last changed, which every database answers.
 func reach(ctx context.Context, database string) error {
 	at, err := url.Parse(database)
 	if err != nil {
