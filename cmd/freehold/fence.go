@@ -17,7 +17,7 @@ import (
 var errFenced = errors.New("not sent: the lease has run out, and another replica may be working")
 
 // fence holds writes back once the lease has run out. The elector ends the work then, but a process that was stopped for a
-// while, or had no processor, may write before it notices. What is under way at that moment is not called back; its
+// while, or had no processor, may write before it notices. A request under way at that moment is not called back; its
 // precondition makes it harmless.
 //
 // The zero fence lets everything through, as without leader election.
@@ -25,7 +25,7 @@ type fence struct {
 	elector atomic.Pointer[leaderelection.LeaderElector]
 }
 
-// guard begins to hold back what is written without the elector's lease.
+// guard begins to hold back writes without the elector's lease.
 func (f *fence) guard(elector *leaderelection.LeaderElector) { f.elector.Store(elector) }
 
 func (f *fence) check() error {

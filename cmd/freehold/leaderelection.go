@@ -20,8 +20,8 @@ import (
 var errLeaseLost = errors.New("lost the lease; another replica may be working")
 
 // lead does the work while this process holds the lease. When the context ends, the work ends first and the lease
-// is released after it, so that no other replica starts meanwhile. The fence keeps back what would be written after the
-// lease has run out; what makes a write harmless that is late all the same is the precondition in each of them.
+// is released after it, so that no other replica starts meanwhile. The fence holds back writes after the lease has run
+// out; a write that is late all the same is harmless because of its precondition.
 func lead(
 	ctx context.Context, o *options, core kubernetes.Interface,
 	health *leaderelection.HealthzAdaptor, writes *fence, work func(context.Context) error,

@@ -32,9 +32,10 @@ const (
 	complaintInterval = 10 * time.Minute
 )
 
-// startTracing makes the requests of a config carry the trace that they are part of, and returns what spans are made
-// with and what sends the last of them. Without --tracing-endpoint it does nothing and the provider is nil. Whether
-// there is a collector at the endpoint makes no difference to anything else: spans that are not taken are dropped.
+// startTracing makes the requests of a config carry the trace that they are part of, and returns the provider that
+// spans are made with and the function that sends the last of them. Without --tracing-endpoint it does nothing and the
+// provider is nil. Whether there is a collector at the endpoint makes no difference to anything else: spans that are
+// not accepted are dropped.
 func startTracing(ctx context.Context, o *options, config *rest.Config) (trace.TracerProvider, func(), error) {
 	if o.tracingEndpoint == "" {
 		return nil, func() {}, nil

@@ -134,7 +134,7 @@ func concernsPods(server *v1beta1.MCPServer, err error) bool {
 		return false
 	}
 	if !isDue(server, err) {
-		return false // A race was lost, or an answer, and the spec is what it was.
+		return false // A race was lost, or an answer, and the spec is unchanged.
 	}
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {

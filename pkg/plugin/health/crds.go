@@ -87,7 +87,7 @@ func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 	c.find(f)
 }
 
-// state checks the conditions of a definition in the cluster.
+// state checks whether a definition in the cluster is being deleted, and whether the API server serves it.
 func state(d *cluster.Definition, find func(severity State, reason, message, do string)) {
 	if d.Live.GetDeletionTimestamp() != nil {
 		find(Error, FoundBeingDeleted, "it is being deleted, and every "+d.Kind+" with it", "See docs/uninstall.md, If MCPServers are stuck.")
