@@ -146,7 +146,7 @@ func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live met
 	return fields
 }
 
-// contestedField is a field and its owners other than the writer: an update under the writer's own name counts as another owner's.
+// contestedField returns a field and its owners other than the writer. An update under the writer's own name counts as another owner's.
 func contestedField(path string, writer fieldmanager.Writer, live metav1.Object) FieldConflict {
 	field := FieldConflict{Path: path}
 	if live == nil {

@@ -188,7 +188,7 @@ func (w *writer[L, A]) ownsWanted(a *attempt[L, A], claim *claimState) (bool, er
 	return err == nil && claim.owned == a.digest, err
 }
 
-// hasMarker reports whether an object has the writer's ownership marker: the source annotation, or the target's.
+// hasMarker reports whether an object has the writer's ownership marker: the source annotation, or the one that the target names.
 func (w *writer[L, A]) hasMarker(object metav1.Object) bool {
 	if w.target.Source != "" {
 		return object.GetAnnotations()[w.target.Source] != "" // What a cache keeps need not be of the object's type.

@@ -73,7 +73,7 @@ type step struct {
 	Redials int64 `json:"redials,omitempty"`
 	// Resent is how often a request was sent again whose connection had ended before an answer.
 	Resent int64 `json:"resent,omitempty"`
-	// Again says why the step did not count, and is repeated with a new session.
+	// Again says why the step did not count; it is repeated with a new session.
 	Again string `json:"again,omitempty"`
 	// Error is empty if it succeeded.
 	Error string `json:"error,omitempty"`
