@@ -77,8 +77,8 @@ func config(server *v1beta1.MCPServer) *toolhivev1beta1ac.MCPServerApplyConfigur
 	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithUID(server.UID)
 }
 
-// seen is a configuration for the object as the cache shows it. A cache that lags behind shows an object without what was
-// just written to it; the API server then refuses to write that again, and the controller tries again later.
+// seen returns a configuration for the object as the cache shows it. A cache that lags behind shows an object without
+// what was just written to it; the API server then refuses to write that again, and the controller tries again later.
 func seen(server *v1beta1.MCPServer) *toolhivev1beta1ac.MCPServerApplyConfiguration {
 	return config(server).WithResourceVersion(server.ResourceVersion)
 }

@@ -224,8 +224,8 @@ func (c *Cluster) stopProcesses() error {
 	return nil
 }
 
-// grace is the time that a process gets to end by itself when the whole cluster ends. etcd takes a second to close a
-// database that is about to be removed.
+// grace returns the time that a process gets to end by itself when the whole cluster ends. etcd takes a second to close
+// a database that is about to be removed.
 func (c *Cluster) grace(component Component) time.Duration {
 	if component == Etcd && c.state.ephemeral {
 		return 0

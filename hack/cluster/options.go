@@ -101,7 +101,7 @@ func (o Options) components() []Component {
 	return append(components, Kwok)
 }
 
-// program is the program of a component.
+// program returns the program of a component.
 func (o Options) program(component Component) binaries.Tool {
 	if component == ControllerManager && o.EarlierControllers {
 		return binaries.EarlierControllerManager

@@ -69,19 +69,19 @@ func realNodesArgs(state *stateDir) []string {
 	}
 }
 
-// NodeSocket is the path of the Unix socket at which the API server expects an HTTP proxy into the network of the
+// NodeSocket returns the path of the Unix socket at which the API server expects an HTTP proxy into the network of the
 // real node, for connections to its kubelet.
 func (c *Cluster) NodeSocket() string { return c.state.file(nodeSocket) }
 
 // TakesRealNodes reports whether the cluster was started to be joined by a real node.
 func (c *Cluster) TakesRealNodes() bool { return c.Owned() && c.options.RealNodes }
 
-// APIServerAddress is where the API server listens, as host:port, and its port.
+// APIServerAddress returns where the API server listens, as host:port, and its port.
 func (c *Cluster) APIServerAddress() (address string, port int) {
 	return net.JoinHostPort(loopback, strconv.Itoa(c.ports.apiServer)), c.ports.apiServer
 }
 
-// CAFile is the path of the certificate of the authority that signs for the users and servers of the cluster.
+// CAFile returns the path of the certificate of the authority that signs for the users and servers of the cluster.
 func (c *Cluster) CAFile() string { return c.state.file("pki", clusterCA+".crt") }
 
 // NodeKubeconfig writes a kubeconfig for a program on the real node to the path. The user has the rights that RBAC

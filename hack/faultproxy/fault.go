@@ -22,7 +22,7 @@ type Fault struct {
 	caught []time.Time
 }
 
-// EtcdError is the body with which an API server hands an error of etcd through, under the code 500.
+// EtcdError returns the body with which an API server hands an error of etcd through, under the code 500.
 func EtcdError(message string) string {
 	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"etcdserver: ` + message + `","code":500}`
 }

@@ -35,7 +35,7 @@ func (h *Hold) Answers() []int {
 	return append([]int(nil), h.answers...)
 }
 
-// Count is how many requests were caught.
+// Count returns how many requests were caught.
 func (h *Hold) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,7 +81,7 @@ func Start(ctx context.Context, options Options) (*Proxy, error) {
 	return p, nil
 }
 
-// URL is the address of the proxy.
+// URL returns the address of the proxy.
 func (p *Proxy) URL() string { return "http://" + p.address }
 
 // WriteKubeconfig writes a kubeconfig that leads to the proxy.

@@ -222,10 +222,10 @@ func (n *Node) Err() error {
 	return n.process.err
 }
 
-// PID is the process ID of the first process of the node, by which its namespaces are found.
+// PID returns the process ID of the first process of the node, by which its namespaces are found.
 func (n *Node) PID() int { return n.process.cmd.Process.Pid }
 
-// LogDir is the directory with the logs of the node's programs and of its pods.
+// LogDir returns the directory with the logs of the node's programs and of its pods.
 func (n *Node) LogDir() string { return n.layout.file(logs) }
 
 // wipe removes the files of a node, except for those named.

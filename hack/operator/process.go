@@ -137,7 +137,7 @@ func (p *Process) waitAlive(ctx context.Context) error {
 // Done is closed when the operator has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// PID is the operator's process id.
+// PID returns the operator's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stop asks the operator to end, and returns how it did.
@@ -167,7 +167,7 @@ func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 // Resume lets a paused operator go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// MetricsAddress is where the operator serves its metrics, as host:port.
+// MetricsAddress returns where the operator serves its metrics, as host:port.
 func (p *Process) MetricsAddress() string { return p.metrics }
 
 // Metrics returns the operator's metrics in the text format. It is for those that are not secure.

@@ -206,7 +206,7 @@ func established(definition *unstructured.Unstructured) bool {
 	return false
 }
 
-// accounts are the operator's namespace and ServiceAccount, and the binding of its rights, for all namespaces.
+// accounts returns the operator's namespace and ServiceAccount, and the binding of its rights, for all namespaces.
 func accounts() []*unstructured.Unstructured {
 	object := func(apiVersion, kind, name string, fields map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{}}

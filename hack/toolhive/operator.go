@@ -98,8 +98,8 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 	return p, nil
 }
 
-// environment is what the chart sets, as far as it matters here. The variables of this machine are kept from it: some
-// switch things off in ToolHive, a CI's for example.
+// environment returns what the chart sets, as far as it matters here. The variables of this machine are kept from it:
+// some switch things off in ToolHive, a CI's for example.
 func environment(o Options) []string {
 	runner := o.RunnerImage
 	if runner == "" {
@@ -160,13 +160,13 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// Log is the path of the operator's log.
+// Log returns the path of the operator's log.
 func (p *Operator) Log() string { return p.log }
 
-// Name is the operator's program, which is its field manager's name too.
+// Name returns the operator's program, which is its field manager's name too.
 func (p *Operator) Name() string { return filepath.Base(p.cmd.Path) }
 
-// PID is the operator's process id.
+// PID returns the operator's process id.
 func (p *Operator) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the operator has ended.
@@ -197,7 +197,7 @@ func (p *Operator) Kill() {
 	<-p.done
 }
 
-// ending is how an operator ended that should not have.
+// ending returns how an operator ended that should not have.
 func (p *Operator) ending() error {
 	if p.err != nil {
 		return p.err

@@ -37,7 +37,7 @@ var kubernetesReleases = releases{env: KubernetesEnv, versionOf: "k8s.io/kuberne
 	{name: "kubernetes-v1.34.4", mod: kubernetes1344Mod, sum: kubernetes1344Sum},
 }}
 
-// KubernetesReleases are the values of KubernetesEnv, the default first.
+// KubernetesReleases returns the values of KubernetesEnv, the default first.
 func KubernetesReleases() []string { return kubernetesReleases.versions() }
 
 // kubernetesStamp are the packages in which Kubernetes programs expect their version from the linker. A program without it reports

@@ -19,7 +19,7 @@ type releases struct {
 	modules []buildModule
 }
 
-// versions are the values of the environment variable, the default first.
+// versions returns the values of the environment variable, the default first.
 func (r releases) versions() (versions []string) {
 	for _, module := range r.modules {
 		versions = append(versions, r.version(module))
@@ -35,7 +35,7 @@ func (r releases) version(module buildModule) string {
 	return version
 }
 
-// module is the one that the environment variable names.
+// module returns the one that the environment variable names.
 func (r releases) module() (buildModule, error) {
 	wanted := os.Getenv(r.env)
 	if wanted == "" {

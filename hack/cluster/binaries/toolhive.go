@@ -50,7 +50,7 @@ var toolhiveReleases = releases{env: ToolHiveEnv, versionOf: "github.com/stacklo
 	},
 }}
 
-// ToolHiveReleases are the values of ToolHiveEnv, the default first.
+// ToolHiveReleases returns the values of ToolHiveEnv, the default first.
 func ToolHiveReleases() []string { return toolhiveReleases.versions() }
 
 // standIns returns the files of the stand-ins by their paths in a build module.

@@ -148,7 +148,7 @@ func (r recipe) version() (string, error) {
 	return file.Require[i].Mod.Version, nil
 }
 
-// buildArgs are the arguments of the go command that builds the program into the file output.
+// buildArgs returns the arguments of the go command that builds the program into the file output.
 func (r recipe) buildArgs(version, output string) []string {
 	linker := []string{"-s", "-w"}
 	for _, pkg := range r.stamp {

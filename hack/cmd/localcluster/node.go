@@ -38,7 +38,7 @@ func (k *nodeKind) String() string { return string(*k) }
 // Type is that of a flag.
 func (*nodeKind) Type() string { return "kind" }
 
-// tools are the programs that a cluster with such nodes needs, and with earlier controllers if it is to have them.
+// tools returns the programs that a cluster with such nodes needs, and with earlier controllers if it is to have them.
 func (k *nodeKind) tools(earlier bool) []binaries.Tool {
 	tools := binaries.All()
 	if earlier {

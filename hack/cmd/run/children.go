@@ -129,7 +129,7 @@ func managersOf(obj metav1.Object) ([]manager, error) {
 	return managers, nil
 }
 
-// serverName is how an MCPServer is called among the children.
+// serverName returns the name of an MCPServer among the children.
 func serverName(name string) string { return "mcpserver/" + name }
 
 // readiness returns how many pods of a workload are ready; other objects are ready once they exist.

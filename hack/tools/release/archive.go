@@ -131,7 +131,7 @@ func checkBuild(info *buildinfo.BuildInfo, p platform) error {
 	return nil
 }
 
-// sum is a SHA-256 in hexadecimal.
+// sum returns a SHA-256 in hexadecimal.
 func sum(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])

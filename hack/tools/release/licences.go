@@ -34,7 +34,7 @@ func readLicences(path string) (map[string]string, error) {
 	return found, nil
 }
 
-// everyLicence is the expression for something that has parts under each of the licences, each named once.
+// everyLicence returns the expression for something that has parts under each of the licences, each named once.
 func everyLicence(expressions map[string]bool) string {
 	all := map[string]bool{ownLicence: true}
 	for expression := range expressions {

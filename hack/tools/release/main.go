@@ -60,7 +60,7 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// file is where a program is for a platform.
+// file returns where a program is for a platform.
 func (p platform) file(binaries, program string) string {
 	if p.os == "windows" {
 		program += ".exe"

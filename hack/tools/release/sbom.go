@@ -183,7 +183,7 @@ func purl(locator string) *spdx.PackageExternalReference {
 	}
 }
 
-// golang is the package URL of a module, whose path package URLs have in lower case.
+// golang returns the package URL of a module, whose path package URLs have in lower case.
 func golang(path, version string) string {
 	return "pkg:golang/" + strings.ToLower(path) + "@" + url.QueryEscape(version)
 }
