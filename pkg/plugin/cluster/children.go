@@ -140,7 +140,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 	return children, nil
 }
 
-// owner is the MCPServer with what inventory needs to know about its namespace, which is read when needed.
+// owner returns the MCPServer with what inventory needs to know about its namespace, which is read when needed.
 func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured) inventory.Owner {
 	owner := inventory.Owner{Server: server}
 	names := sync.OnceValues(func() (map[types.UID]string, error) {

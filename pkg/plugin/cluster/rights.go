@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// groups are those of the process's user.
+// groups returns those of the process's user.
 func (p Process) groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + p.ServiceAccount.Namespace, "system:authenticated"}
 }
@@ -48,7 +48,7 @@ func (c *Client) May(operator Process, right authorizationv1.ResourceAttributes)
 	return allowed, err
 }
 
-// Rules are those that RBAC gives the operator in a namespace by RoleBindings, or everywhere by ClusterRoleBindings if it is empty.
+// Rules returns those that RBAC gives the operator in a namespace by RoleBindings, or everywhere by ClusterRoleBindings if it is empty.
 func (c *Client) Rules(operator Process, namespace string) ([]rbacv1.PolicyRule, error) {
 	// Both kinds of bindings have the same fields.
 	bindings := &rbacv1.RoleBindingList{}

@@ -141,7 +141,7 @@ func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
 	return ""
 }
 
-// namespaces are those that an operator's pod says it watches.
+// namespaces returns those that an operator's pod says it watches.
 func (s *search) namespaces(pod *corev1.PodSpec) []string {
 	var text string
 	for i := range pod.Containers {

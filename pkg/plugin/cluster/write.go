@@ -97,7 +97,7 @@ func Unannotate(namespace, server, annotation string) string {
 	return shell.Command("kubectl", "annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
 }
 
-// requests are the annotations that the plugin writes.
+// requests returns the annotations that the plugin writes.
 func requests(server *v1beta1.MCPServer) map[string]string {
 	found := map[string]string{}
 	for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield} {

@@ -23,7 +23,7 @@ func complete(cmd *cobra.Command, flag string, how cobra.CompletionFunc) {
 // nothing is completed, not even by files.
 const nothing = cobra.ShellCompDirectiveNoFileComp
 
-// names are those of all objects of a kind that begin with some text, each behind a prefix.
+// names returns those of all objects of a kind that begin with some text, each behind a prefix.
 func (p *plugin) names(kind, prefix, toComplete string) (names []string) {
 	client, err := p.client()
 	if err != nil {

@@ -101,7 +101,7 @@ func (o *conflictsOptions) run(args []string) error {
 	return err
 }
 
-// asked are the MCPServers and the objects that MCPServers refer to that the user asks for.
+// asked returns the MCPServers and the objects that MCPServers refer to that the user asks for.
 func (o *conflictsOptions) asked(args []string) ([]*v1beta1.MCPServer, []*unstructured.Unstructured, error) {
 	if len(args) > 0 && !cluster.NamesServer(args[0]) {
 		config, err := o.client.Config(args[0])
@@ -159,7 +159,7 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	return found, nil
 }
 
-// settling is a command that settles the conflicts of an MCPServer.
+// settling returns a command that settles the conflicts of an MCPServer.
 func settling(verb string, server *v1beta1.MCPServer) string {
 	return shell.Command("kubectl", "freehold", verb, "-n", server.Namespace, "mcpserver/"+server.Name)
 }

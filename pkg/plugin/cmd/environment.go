@@ -32,7 +32,7 @@ type Environment struct {
 	Interactive bool
 }
 
-// OfProcess is the environment of this process.
+// OfProcess returns the environment of this process.
 func OfProcess() Environment {
 	return Environment{
 		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},

@@ -52,7 +52,7 @@ func (e *exit) Unwrap() error { return e.err }
 // errFound ends a run that has found, and shown, what it looked for.
 var errFound error = &exit{code: ExitFound}
 
-// usage is an error about how the plugin was called.
+// usage returns an error about how the plugin was called.
 func usage(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // codeOf returns the exit code of a run and what is left to show the user.

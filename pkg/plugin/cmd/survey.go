@@ -125,7 +125,7 @@ func (s *surveyor) prepare(output string, names []string, all bool) (palette pri
 	return palette, s.connect()
 }
 
-// namespacesOf are the namespaces of some objects, sorted, each once.
+// namespacesOf returns the namespaces of some objects, sorted, each once.
 func namespacesOf[O metav1.Object](objects []O) []string {
 	namespaces := sets.New[string]()
 	for _, object := range objects {
@@ -147,7 +147,7 @@ func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
 	return found, err
 }
 
-// named are the MCPServers of these names; all of the namespace, or of the cluster, if there is none.
+// named returns the MCPServers of these names; all of the namespace, or of the cluster, if there is none.
 func (s *surveyor) named(names []string, all bool) (servers []*v1beta1.MCPServer, err error) {
 	switch {
 	case all:

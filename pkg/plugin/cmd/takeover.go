@@ -129,7 +129,7 @@ func (s *surveyor) fenced(fence cluster.Fence, namespace string) (bool, error) {
 	return holds, err
 }
 
-// running are the operators of a product that look after one of the namespaces.
+// running returns the operators of a product that look after one of the namespaces.
 func (s *surveyor) running(product cluster.Product, namespaces []string) ([]cluster.Running, error) {
 	found, unseen, err := s.client.Running(product, s.Clock.Now())
 	if err != nil {

@@ -36,7 +36,7 @@ type Contested struct {
 	Theirs, Ours any
 }
 
-// Selector is the entry of a request that is about the field alone.
+// Selector returns the entry of a request that is about the field alone.
 func (c Contested) Selector() request.Selector {
 	return request.Selector{Object: c.Object.String(), Path: c.Path}
 }

@@ -260,7 +260,7 @@ func (p *Planner) Keeps(absent render.ObjectRef) bool {
 // proxyStays reports whether the proxy stays as it is: references hold it back, or it waits for its turn to be replaced.
 func (p *Planner) proxyStays() bool { return len(p.result.Held) > 0 || waitsForTurn(p.Server) }
 
-// template is that of the pods of a workload as it is; nil when there is none.
+// template returns that of the pods of a workload as it is; nil when there is none.
 func (p *Planner) template(child *inventory.Child) *corev1.PodTemplateSpec {
 	live := p.Child(child.Ref(p.Server.Namespace, p.Server.Name))
 	if live == nil {
@@ -274,7 +274,7 @@ func (p *Planner) template(child *inventory.Child) *corev1.PodTemplateSpec {
 	return template
 }
 
-// proxyAnnotations are those of the proxy's Deployment, if it exists.
+// proxyAnnotations returns those of the proxy's Deployment, if it exists.
 func (p *Planner) proxyAnnotations() (annotations map[string]string, exists bool) {
 	live := p.Child(inventory.Proxy.Ref(p.Server.Namespace, p.Server.Name))
 	if live == nil {
@@ -292,7 +292,7 @@ func (p *Planner) backendReady() bool {
 	return ready > 0
 }
 
-// configUID is the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
+// configUID returns the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
 func (p *Planner) configUID(name string) types.UID {
 	if live := p.Child(p.Ref(managers.ConfigMap, name)); live != nil {
 		return live.GetUID()

@@ -148,7 +148,7 @@ func fields(d *cluster.Definition, find func(severity State, reason, message, do
 	}
 }
 
-// installersOf are the field managers that own the versions of a definition, with the Helm release that it belongs to.
+// installersOf returns the field managers that own the versions of a definition, with the Helm release that it belongs to.
 func installersOf(d *cluster.Definition) (by []string) {
 	for _, owner := range ownership.Owners(d.Live, ".spec.versions") {
 		name := owner.Manager

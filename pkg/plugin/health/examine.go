@@ -229,7 +229,7 @@ func (e *examination) readServers() (all []*v1beta1.MCPServer, missing error) {
 	return all, missing
 }
 
-// scopes are the namespaces that requests are about: these, or with an empty name all.
+// scopes returns the namespaces that requests are about: these, or with an empty name all.
 func scopes(namespaces []string) []string {
 	if len(namespaces) == 0 {
 		return []string{""}
@@ -237,13 +237,13 @@ func scopes(namespaces []string) []string {
 	return namespaces
 }
 
-// deploymentName is the operator's Deployment as kubectl takes it.
+// deploymentName returns the operator's Deployment as kubectl takes it.
 func (e *examination) deploymentName() (object, namespace string) {
 	namespace, name, _ := strings.Cut(e.Operator, "/")
 	return "deployment.apps/" + name, namespace
 }
 
-// someOf are the first few of many.
+// someOf returns the first few of many.
 func someOf(all []string) string {
 	const few = 5
 	if len(all) <= few {

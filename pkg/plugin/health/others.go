@@ -76,8 +76,8 @@ func overlap(a, b []string) bool {
 	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(namespace string) bool { return slices.Contains(b, namespace) })
 }
 
-// unfenced are the namespaces with MCPServers that ToolHive's operator looks after, and that no admission policy keeps it from. While
-// there is no MCPServer yet, it is every namespace unless the policy is there.
+// unfenced returns the namespaces with MCPServers that ToolHive's operator looks after, and that no admission policy keeps it from.
+// While there is no MCPServer yet, it is every namespace unless the policy is there.
 func (e *examination) unfenced(other cluster.Running) (open []string, err error) {
 	servers, err := e.servers()
 	namespaces := sets.New[string]()

@@ -65,7 +65,7 @@ func (e *examination) rights(c *Check) error {
 	return nil
 }
 
-// subject is what a right is about, such as deployments.apps in namespace shop.
+// subject returns what a right is about, such as deployments.apps in namespace shop.
 func subject(r right) string {
 	text := r.Resource
 	if r.Group != "" {
@@ -80,7 +80,7 @@ func subject(r right) string {
 	return text + " in namespace " + r.Namespace
 }
 
-// rightsOf are the rights that a process needs.
+// rightsOf returns the rights that a process needs.
 func rightsOf(process cluster.Process) ([]right, error) {
 	var main, election rbacv1.ClusterRole // A Role has the same rules.
 	for into, text := range map[*rbacv1.ClusterRole][]byte{&main: deploy.ClusterRole, &election: deploy.LeaderElection} {
@@ -131,8 +131,8 @@ func expand(rule rbacv1.PolicyRule, names []string, namespace string) (all []rig
 // reviewsAtOnce is how many questions the API server is asked at a time.
 const reviewsAtOnce = 10
 
-// denied are the rights that the process lacks, and how that was found out: the API server is asked, or else RBAC's objects are read. The
-// error is that of the latter.
+// denied returns the rights that the process lacks, and how that was found out: the API server is asked, or else RBAC's objects are read.
+// The error is that of the latter.
 func (e *examination) denied(process cluster.Process, wanted []right) (denied []right, how string, err error) {
 	allowed := make([]bool, len(wanted))
 	var group errgroup.Group

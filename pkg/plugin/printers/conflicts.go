@@ -85,7 +85,7 @@ func ContestedFields(all []desired.Contested) (fields []ContestedField) {
 	return fields
 }
 
-// ManagerOf is an owner for programs.
+// ManagerOf returns an owner for programs.
 func ManagerOf(o ownership.Owner) Manager {
 	m := Manager{Manager: o.Manager, Operation: string(o.Operation), Subresource: o.Subresource, Side: string(fieldowners.SideOf(o))}
 	if !o.Since.IsZero() {
@@ -95,7 +95,7 @@ func ManagerOf(o ownership.Owner) Manager {
 	return m
 }
 
-// label is a manager in words.
+// label returns a manager in words.
 func (m Manager) label() string {
 	operation := m.Operation
 	if m.Subresource != "" {

@@ -55,7 +55,7 @@ func Diff(to io.Writer, palette Palette, name string, before, after *unstructure
 	return true, nil
 }
 
-// lines are those of the object as YAML, each with its newline.
+// lines returns those of the object as YAML, each with its newline.
 func lines(object *unstructured.Unstructured) ([]string, error) {
 	if object == nil {
 		return nil, nil

@@ -93,7 +93,7 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	return nil
 }
 
-// counted is a number of something, unless it is 0.
+// counted returns a number of something, unless it is 0.
 func counted(n int, of string) []string {
 	if n == 0 {
 		return nil

@@ -106,7 +106,7 @@ func (m Margin) print(out io.Writer, r row, widths []int, text string) {
 	fmt.Fprintln(out)
 }
 
-// rows are the margin of a line, at least one.
+// rows returns the margin of a line, at least one.
 func (m Margin) rows(report *fieldowners.Report, line fieldowners.Line) []row {
 	var rows []row
 	whole := ""
@@ -131,7 +131,7 @@ func (m Margin) rows(report *fieldowners.Report, line fieldowners.Line) []row {
 	return []row{{cells: []string{who}, colour: m.Palette.Dim}}
 }
 
-// Operation is how an owner writes: Apply or Update, and through which subresource.
+// Operation returns how an owner writes: Apply or Update, and through which subresource.
 func Operation(o ownership.Owner) string {
 	if o.Subresource == "" {
 		return string(o.Operation)
@@ -139,7 +139,7 @@ func Operation(o ownership.Owner) string {
 	return string(o.Operation) + "/" + o.Subresource
 }
 
-// Age is how long ago something was, as kubectl says it.
+// Age returns how long ago something was, as kubectl says it.
 func Age(since, now time.Time) string {
 	if since.IsZero() {
 		return "?"

@@ -41,7 +41,7 @@ func Table(to io.Writer, palette Palette, heads []string, rows [][]string) error
 // shortValue is how long a value may get in a table, in characters.
 const shortValue = 40
 
-// Value is a value of a field on one line; short cuts what is long.
+// Value returns a value of a field on one line; short cuts what is long.
 func Value(value any, short bool) string {
 	if value == nil {
 		return "-"

@@ -291,7 +291,7 @@ func (o ObjectTakeover) cells(wide bool) [][]string {
 	return cells
 }
 
-// ownerName is an owner reference in short.
+// ownerName returns an owner reference in short.
 func ownerName(reference any) string {
 	fields, ok := reference.(map[string]any)
 	if !ok {

@@ -43,7 +43,7 @@ func (t *Terminal) Flush() error {
 	return err
 }
 
-// unfinished is how many bytes at the end of a text may be the beginning of a character.
+// unfinished returns how many bytes at the end of a text may be the beginning of a character.
 func unfinished(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {

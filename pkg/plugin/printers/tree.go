@@ -180,7 +180,7 @@ func (t Tree) below(out io.Writer, twigs []*twig, indent string, paint func(stri
 	}
 }
 
-// line is the twig with all below it, if that is but one level.
+// line returns the twig with all below it, if that is but one level.
 func (w *twig) line() (line string, fits bool) {
 	line = w.label() + ":"
 	for _, leaf := range w.below {

@@ -166,7 +166,7 @@ func Restarts(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Restarts })
 }
 
-// Pods is the purpose of a workload's pods; empty for other objects.
+// Pods returns the purpose of a workload's pods; empty for other objects.
 func Pods(ref apply.ObjectRef) string {
 	switch ref.Kind.Kind {
 	case "Deployment":

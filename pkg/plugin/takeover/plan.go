@@ -191,8 +191,8 @@ func owned(object *unstructured.Unstructured, path string) bool {
 	return len(ownership.Owners(object, path)) > 0
 }
 
-// heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the number stays,
-// without an owner.
+// heirs returns the heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the
+// number stays, without an owner.
 func heirs(ref apply.ObjectRef, replicas string, result *render.Result) []ownership.Heir {
 	if render.WantedReplicas(result.Intents, replicas) == nil {
 		replicas = ""
@@ -230,7 +230,7 @@ func Taken(c desired.Contested, requests []request.Selector) bool {
 	})
 }
 
-// gateOf is the gate of a StatefulSet.
+// gateOf returns the gate of a StatefulSet.
 func gateOf(set *unstructured.Unstructured) int64 {
 	annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
 	return takeover.Gate(annotations)
