@@ -139,7 +139,7 @@ func newScope(
 	return s, nil
 }
 
-// podInformers are the informers of pods, and of the ReplicaSets between them and their workloads.
+// podInformers returns the informers of pods, and of the ReplicaSets between them and their workloads.
 func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
 	return informersOf(core, namespace, selector, resync, informers.WithTransform(slim))
 }

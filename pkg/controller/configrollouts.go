@@ -121,7 +121,7 @@ func isReplaced(deployment *appsv1.Deployment, pods []*corev1.Pod, now time.Time
 	return !state.Serves() && state.Reason != v1beta1.ReasonScaledToZero
 }
 
-// outdatedProxies is how many pods of a Deployment are still to be replaced, or to become ready.
+// outdatedProxies returns how many pods of a Deployment are still to be replaced, or to become ready.
 func outdatedProxies(deployment *appsv1.Deployment) int {
 	s := deployment.Status
 	return int(replicasOf(deployment) - min(s.UpdatedReplicas, s.ReadyReplicas) + s.Replicas - s.UpdatedReplicas)

@@ -95,7 +95,7 @@ func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef)
 	return slices.DeleteFunc(before, func(ref apply.ObjectRef) bool { return slices.Contains(wanted, ref) })
 }
 
-// wantedConfigs are the ConfigMaps that are wanted.
+// wantedConfigs returns the ConfigMaps that are wanted.
 func wantedConfigs(server cache.ObjectName, intents []render.Intent) (wanted []apply.ObjectRef) {
 	for _, intent := range intents {
 		if intent.Kind == managers.ConfigMap {
@@ -105,7 +105,7 @@ func wantedConfigs(server cache.ObjectName, intents []render.Intent) (wanted []a
 	return wanted
 }
 
-// configUID is the UID of a ConfigMap as this pass saw or left it; empty when there is none.
+// configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
 func (v *view) configUID(name string) types.UID {
 	live := v.object(childRef(managers.ConfigMap, v.key.Namespace, name))
 	if live == nil {

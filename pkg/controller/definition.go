@@ -59,7 +59,7 @@ func (d *definition) await(ctx context.Context) {
 	}
 }
 
-// name is the name of the definition.
+// name returns the name of the definition.
 func (d *definition) name() string { return d.kind.GroupResource().String() }
 
 // watch returns when the definition says that the kind is served. The error says why that cannot be seen.

@@ -102,7 +102,7 @@ func delayed(refusal *apply.Refusal) string {
 	}
 }
 
-// show is the command that prints an object.
+// show returns the command that prints an object.
 func show(ref apply.ObjectRef, format string, more ...string) string {
 	return shell.Command(append([]string{"kubectl", "get", "-n", ref.Namespace, ref.String(), "-o", format}, more...)...)
 }
@@ -110,7 +110,7 @@ func show(ref apply.ObjectRef, format string, more ...string) string {
 // longestWait is how messages name apply.LongestWait.
 const longestWait = "ten minutes"
 
-// shortAnswer is the API server's answer in words that do not differ between attempts.
+// shortAnswer returns the API server's answer in words that do not differ between attempts.
 func shortAnswer(refusal *apply.Refusal) string {
 	var answer apierrors.APIStatus
 	if !errors.As(refusal, &answer) {
@@ -218,7 +218,7 @@ func contestedFields(c *apply.ConflictError, bytes int) []string {
 	return fields
 }
 
-// annotate is the command that asks for fields to be taken or yielded.
+// annotate returns the command that asks for fields to be taken or yielded.
 func annotate(v *view, annotation string, fields []string) string {
 	command := []string{"kubectl", "annotate", "-n", v.key.Namespace, serverRef(v.key).String()}
 	before := v.server.Annotations[annotation]
@@ -302,7 +302,7 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	return news
 }
 
-// unsharedSessions is a warning about proxies that do not know each other's sessions although the spec asks for one of them
+// unsharedSessions returns a warning about proxies that do not know each other's sessions although the spec asks for one of them
 // at most: another field manager, such as an autoscaler, has set their number. The number itself is left out, so that scaling up
 // and down is one piece of news.
 func unsharedSessions(o status.Observation) []status.Finding {

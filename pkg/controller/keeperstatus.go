@@ -71,7 +71,7 @@ func configIntentsOf[A configConfig[A, toolhivev1beta1ac.ConfigStatusApplyConfig
 	}
 }
 
-// finalizerIntent is an object with these finalizers and nothing else.
+// finalizerIntent returns an object with these finalizers and nothing else.
 func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...string) runtime.ApplyConfiguration {
 	return intentsOf(row, key).finalizers(finalizers...)
 }
@@ -134,7 +134,7 @@ func computeConfigStatus(live metav1.Object, users []string, contested string, n
 	return next
 }
 
-// validReasons are the reasons of the condition Valid. They are ToolHive's.
+// validReasons returns the reasons of the condition Valid. They are ToolHive's.
 func validReasons(live metav1.Object) (succeeded, failed string) {
 	switch live.(type) {
 	case *v1beta1.MCPOIDCConfig, *v1beta1.MCPAuthzConfig:

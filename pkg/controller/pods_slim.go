@@ -110,7 +110,7 @@ func (k *keptPod) pod() *corev1.Pod {
 	return pod
 }
 
-// controller is the controller of the pod, if it has one: no other owner is kept.
+// controller returns the controller of the pod, if it has one: no other owner is kept.
 func (k *keptPod) controller() (owner keptOwner, ok bool) {
 	if len(k.owners) == 0 {
 		return owner, false
@@ -125,7 +125,7 @@ func (k *keptPod) sameExceptVersion(other *keptPod) bool {
 	return reflect.DeepEqual(&same, other)
 }
 
-// server is the name of the MCPServer that the labels name, as render.ServerOf has it; empty when they name none.
+// server returns the name of the MCPServer that the labels name, as render.ServerOf has it; empty when they name none.
 func (k *keptPod) server() string { return k.labels.get(v1beta1.LabelToolHiveName) }
 
 func slimContainer(container *corev1.ContainerStatus) corev1.ContainerStatus {

@@ -94,7 +94,7 @@ func (in *pruning) observedProxy() *appsv1.Deployment {
 	return deployment
 }
 
-// allProxyPods are the pods of the proxy, and those that may turn out to be.
+// allProxyPods returns the pods of the proxy, and those that may turn out to be.
 func (in *pruning) allProxyPods() []*corev1.Pod {
 	return slices.Concat(in.proxyPods(), in.around.unplacedProxyPods(in.key))
 }

@@ -89,7 +89,7 @@ func isSpoilt(object metav1.Object) bool {
 	return true
 }
 
-// identity is what is kept of each object.
+// identity returns what is kept of each object.
 func identity(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: object.GetName(), Namespace: object.GetNamespace(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -148,7 +148,7 @@ func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	}
 }
 
-// template is what is kept of the pod template of a workload.
+// template returns what is kept of the pod template of a workload.
 func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: only(whole.Annotations, keptOfPods)},
@@ -170,7 +170,7 @@ func volumesOf(configMaps []string) (volumes []corev1.Volume) {
 	return volumes
 }
 
-// entries are the managedFields of an object without their fields, but for those that are wanted.
+// entries returns the managedFields of an object without their fields, but for those that are wanted.
 func entries(object metav1.Object, wanted *wantedField) []metav1.ManagedFieldsEntry {
 	kept := slices.Clone(object.GetManagedFields())
 	for i := range kept {

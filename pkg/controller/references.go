@@ -39,7 +39,7 @@ func referencesOfServer(obj any) (keys []string, _ error) {
 
 func referenceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// configInformers are those of all kinds that MCPServers refer to.
+// configInformers returns those of all kinds that MCPServers refer to.
 func configInformers(factory toolhiveinformers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
 	beta, alpha := factory.Toolhive().V1beta1(), factory.Toolhive().V1alpha1()
 	return map[string]cache.SharedIndexInformer{

@@ -142,7 +142,7 @@ const (
 	maxCapWait = 5 * time.Minute
 )
 
-// writersOfReplicas are the writers of replicas that have a number to write.
+// writersOfReplicas returns the writers of replicas that have a number to write.
 func writersOfReplicas(intents []render.Intent) (writers []string) {
 	for _, workload := range inventory.Workloads() {
 		if render.WantedReplicas(intents, workload.Replicas) != nil {

@@ -99,7 +99,7 @@ func (c *Controller) statusWriter() apply.Writer {
 	return c.clients.Writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}]
 }
 
-// stored is the status as the API server has it after a write. What was left out is there as it was before, and no news.
+// stored returns the status as the API server has it after a write. What was left out is there as it was before, and no news.
 func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServerStatus {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && server != nil {
 		return server.Status

@@ -67,7 +67,7 @@ func isWorthTelling(o *status.Observation, refused []error, capped int, wait tim
 	return wait == 0, wait
 }
 
-// heldByBudget is the state of a rollout that the PodDisruptionBudget of a pod keeps from going on.
+// heldByBudget returns the state of a rollout that the PodDisruptionBudget of a pod keeps from going on.
 func heldByBudget(state rollout.State, pod *corev1.Pod, detail string) rollout.State {
 	state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
 	return state

@@ -47,7 +47,7 @@ func slimServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cac
 	}
 }
 
-// outlineOf is what is kept of an MCPServer that another operator works for.
+// outlineOf returns what is kept of an MCPServer that another operator works for.
 func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
 	meta := identity(server)
 	meta.Labels = server.Labels

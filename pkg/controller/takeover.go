@@ -223,7 +223,7 @@ func (t *takingOver) inheritServer(manager string, req *apply.Request) {
 	}
 }
 
-// inheritance is how claims on an object pass to our writers.
+// inheritance returns the rule by which claims on an object pass to our writers.
 func (t *takingOver) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
 	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(t.writers(), ref, t.replicas...)}
 }
@@ -255,7 +255,7 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 	}
 }
 
-// progress is the condition about the takeover; none for an MCPServer that Freehold has made.
+// progress returns the condition about the takeover; none for an MCPServer that Freehold has made.
 func (t *takingOver) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
 	switch before := takenOver(t.server); {

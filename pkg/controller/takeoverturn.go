@@ -186,7 +186,7 @@ func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Durati
 	return 0
 }
 
-// approval is the command that lets Freehold take the MCPServer over.
+// approval returns the command that lets Freehold take the MCPServer over.
 func approval(key cache.ObjectName) string {
 	return shell.Command("kubectl", "annotate", "-n", key.Namespace, serverRef(key).String(),
 		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)

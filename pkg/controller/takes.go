@@ -166,7 +166,7 @@ func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldC
 	return record
 }
 
-// conflicts are those among refusals.
+// conflicts returns the conflicts among refusals.
 func conflicts(refused []error) (found []*apply.ConflictError) {
 	for _, err := range refused {
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {

@@ -78,7 +78,7 @@ func traceEnd(ctx context.Context, outcome string, refused ...error) {
 	}
 }
 
-// outcome is that of a pass in which nothing was refused.
+// outcome returns that of a pass in which nothing was refused.
 func (t *takingOver) outcome() string {
 	switch {
 	case t.unrendered:
