@@ -43,7 +43,7 @@ func (r *renderer) serviceAccount(child *inventory.Child) {
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }
 
-// runnerRules are the rights of a proxyrunner that does not write: the StatefulSet for its generation gate and its
+// runnerRules returns the rights of a proxyrunner that does not write: the StatefulSet for its generation gate and its
 // monitor, the list of pods for its monitor and to find the one to attach to, and the attaching itself, which is for
 // stdio alone. No right allows a change of an object, so a runner whose gate should ever be open fails instead of
 // taking the StatefulSet over. It also looks for a Service of its name, which never exists, and works without an
@@ -59,8 +59,8 @@ func (r *renderer) runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
 	return rules
 }
 
-// imagePullSecrets are the MCPServer's, then the operator's that it does not name, each once: a pod's list
-// is keyed by name, and the API server refuses an apply with the same key twice.
+// imagePullSecrets returns the MCPServer's, then the operator's that it does not name, each once: a pod's list is keyed
+// by name, and the API server refuses an apply with the same key twice.
 func (r *renderer) imagePullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	var names []string
 	if d := r.proxyOverrides(); d != nil {

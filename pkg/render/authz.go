@@ -10,7 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// inlineAuthz is the inline authorization policy; nil when there is none.
+// inlineAuthz returns the inline authorization policy; nil when there is none.
 func (r *renderer) inlineAuthz() *v1beta1.InlineAuthzConfig {
 	if authz := r.server.Spec.AuthzConfig; authz != nil && authz.Type == v1beta1.AuthzConfigTypeInline {
 		return authz.Inline
@@ -18,8 +18,8 @@ func (r *renderer) inlineAuthz() *v1beta1.InlineAuthzConfig {
 	return nil
 }
 
-// authz is the authorization configuration of the RunConfig; nil when there is none. One that is asked for
-// and cannot be had is a problem: a proxy without it would let everybody in.
+// authz returns the authorization configuration of the RunConfig; nil when there is none. One that is asked for and
+// cannot be had is a problem: a proxy without it would let everybody in.
 func (r *renderer) authz() *runconfig.Authz {
 	wanted := r.server.Spec.AuthzConfig
 	if wanted == nil {

@@ -97,8 +97,8 @@ func (r *renderer) backendPod(pod *corev1ac.PodSpecApplyConfiguration) {
 	}
 }
 
-// backendServiceAccount is the ServiceAccount of the backend's pods, given those in the two fields of a pod template;
-// empty for the namespace's default one.
+// backendServiceAccount returns the ServiceAccount of the backend's pods, given those in the two fields of a pod
+// template; empty for the namespace's default one.
 func (r *renderer) backendServiceAccount(name, deprecated string) string {
 	switch named := r.server.Spec.ServiceAccount; {
 	case named == nil:
@@ -110,7 +110,7 @@ func (r *renderer) backendServiceAccount(name, deprecated string) string {
 	}
 }
 
-// backendEnv is the user's environment of the mcp container, then Secrets, then plain values sorted by name.
+// backendEnv returns the user's environment of the mcp container, then Secrets, then plain values sorted by name.
 func (r *renderer) backendEnv() []*corev1ac.EnvVarApplyConfiguration {
 	vars := slices.Clone(r.templateEnv)
 	for _, secret := range r.server.Spec.Secrets {
@@ -157,7 +157,7 @@ func declarePort(container *corev1ac.ContainerApplyConfiguration, port int32) {
 	container.WithPorts(corev1ac.ContainerPort().WithContainerPort(port).WithProtocol(corev1.ProtocolTCP))
 }
 
-// backendContainerOf is the MCP server's container in a pod; nil when it has none.
+// backendContainerOf returns the MCP server's container in a pod; nil when it has none.
 func backendContainerOf(pod *corev1ac.PodSpecApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
 	for i := range pod.Containers {
 		if c := &pod.Containers[i]; c.Name != nil && *c.Name == backendContainer {

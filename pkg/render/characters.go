@@ -81,7 +81,7 @@ func (r *renderer) validateCharacters() {
 	}
 }
 
-// whereInSpec is the first place of a character in the MCPServer's spec.
+// whereInSpec returns the first place of a character in the MCPServer's spec.
 func (r *renderer) whereInSpec(c rune) (path string, ok bool) {
 	data, err := json.Marshal(r.server.Spec)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// runConfig is the document that the proxyrunner starts from. ToolHive's operator also writes down the chain
-// of middlewares; it is left out, as the runner makes the same one from the other fields when it finds none.
+// runConfig returns the document that the proxyrunner starts from. ToolHive's operator also writes down the chain of
+// middlewares; it is left out, as the runner makes the same one from the other fields when it finds none.
 func (r *renderer) runConfig() *runconfig.RunConfig {
 	spec := &r.server.Spec
 	document := &runconfig.RunConfig{
@@ -77,7 +77,7 @@ func (r *renderer) scaling() *runconfig.Scaling {
 	return &runconfig.Scaling{SessionRedis: redis}
 }
 
-// sessionRedis is the session store: the MCPServer's, or the operator's where the MCPServer chooses none.
+// sessionRedis returns the session store: the MCPServer's, or the operator's where the MCPServer chooses none.
 func (r *renderer) sessionRedis() *runconfig.SessionRedis {
 	if storage := r.server.Spec.SessionStorage; storage != nil {
 		if storage.Provider != v1beta1.SessionStorageRedis {
@@ -93,7 +93,7 @@ func (r *renderer) sessionRedis() *runconfig.SessionRedis {
 	return nil
 }
 
-// redisTLS is how the proxy speaks TLS with the session store; nil where it does not.
+// redisTLS returns the proxy's TLS configuration for the session store; nil where it does not.
 func (r *renderer) redisTLS() *runconfig.RedisTLS {
 	tls := &runconfig.RedisTLS{}
 	switch storage, redis := r.server.Spec.SessionStorage, r.opts.DefaultRedis; {
@@ -109,8 +109,8 @@ func (r *renderer) redisTLS() *runconfig.RedisTLS {
 	return tls
 }
 
-// redisCA is the Secret, and the key in it, of the certificate authorities of the session store; empty for those of the
-// proxy's image.
+// redisCA returns the Secret, and the key in it, of the certificate authorities of the session store; empty for those
+// of the proxy's image.
 func (r *renderer) redisCA() (secret, key string) {
 	if storage := r.server.Spec.SessionStorage; storage != nil {
 		if storage.TLS != nil && storage.TLS.CACertSecretRef != nil {
@@ -124,7 +124,7 @@ func (r *renderer) redisCA() (secret, key string) {
 	return "", ""
 }
 
-// redisPassword is the Secret, and the key in it, of the session store's password; empty when it has none.
+// redisPassword returns the Secret, and the key in it, of the session store's password; empty when it has none.
 func (r *renderer) redisPassword() (secret, key string) {
 	if storage := r.server.Spec.SessionStorage; storage != nil {
 		if ref := storage.PasswordRef; ref != nil && storage.Provider == v1beta1.SessionStorageRedis {

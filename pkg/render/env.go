@@ -92,8 +92,8 @@ func (r *renderer) noteDuplicates() {
 		"Some names are given several different values: %s.", strings.Join(parts, "; "))
 }
 
-// envValue is a variable with a plain value. An empty value is not written: the API server stores it as
-// none, and a field that is applied but never stored would always look like a difference.
+// envValue returns a variable with a plain value. An empty value is not written: the API server stores it as none, and
+// a field that is applied but never stored would always look like a difference.
 func envValue(name, value string) *corev1ac.EnvVarApplyConfiguration {
 	v := corev1ac.EnvVar().WithName(name)
 	if value != "" {
@@ -102,7 +102,7 @@ func envValue(name, value string) *corev1ac.EnvVarApplyConfiguration {
 	return v
 }
 
-// envSecret is a variable with the value of a Secret's key.
+// envSecret returns a variable with the value of a Secret's key.
 func envSecret(name, secret, key string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(key)))

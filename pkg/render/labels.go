@@ -15,7 +15,7 @@ const (
 	appProxy = "mcpserver"
 )
 
-// ProxySelector are the labels that select the proxy's pods; the proxy's own objects carry them as well.
+// ProxySelector returns the labels that select the proxy's pods; the proxy's own objects carry them as well.
 func ProxySelector(name string) map[string]string {
 	return map[string]string{
 		v1beta1.LabelApp:          appProxy,
@@ -26,19 +26,19 @@ func ProxySelector(name string) map[string]string {
 	}
 }
 
-// BackendSelector are the labels that select the backend's pods.
+// BackendSelector returns the labels that select the backend's pods.
 func BackendSelector(name string) map[string]string {
 	return map[string]string{v1beta1.LabelApp: name}
 }
 
-// BackendLabels are the labels of the backend's StatefulSet, of its pods and of its Services.
+// BackendLabels returns the labels of the backend's StatefulSet, of its pods and of its Services.
 func BackendLabels(server *v1beta1.MCPServer) map[string]string {
 	labels := containerLabels(server)
 	maps.Copy(labels, BackendSelector(server.Name))
 	return labels
 }
 
-// containerLabels are the labels by which ToolHive lists its workloads.
+// containerLabels returns the labels by which ToolHive lists its workloads.
 func containerLabels(server *v1beta1.MCPServer) map[string]string {
 	s := settingsOf(server)
 	return map[string]string{
@@ -58,8 +58,8 @@ func runConfigLabels(name string) map[string]string {
 	}
 }
 
-// accessLabels are the labels of ServiceAccounts, Roles and RoleBindings. ToolHive gives them none; without one, an informer
-// would have to watch all that there are in the cluster.
+// accessLabels returns the labels of ServiceAccounts, Roles and RoleBindings. ToolHive gives them none; without one, an
+// informer would have to watch all that there are in the cluster.
 func accessLabels(name string) map[string]string {
 	return map[string]string{v1beta1.LabelToolHive: "true", v1beta1.LabelToolHiveName: name}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// URL is where clients inside the cluster reach the MCPServer.
+// URL returns where clients inside the cluster reach the MCPServer.
 func URL(server *v1beta1.MCPServer) string {
 	s := settingsOf(server)
 	base := fmt.Sprintf("http://%s.%s.svc.cluster.local:%d",

@@ -8,7 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// permissionProfile is the profile recorded in the RunConfig: always the same one, with the host paths of spec.volumes.
+// permissionProfile returns the profile recorded in the RunConfig: always the same one, with the host paths of spec.volumes.
 //
 // Since v0.53.0 ToolHive ignores spec.permissionProfile, which Kubernetes never enforced: with a crafted one a user could
 // make the operator read files of its own container.

@@ -162,7 +162,7 @@ func dropEmpty[T any](field **T) {
 	}
 }
 
-// oneLine is an error's text for a condition's message.
+// oneLine returns an error's text for a condition's message.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

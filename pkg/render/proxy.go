@@ -67,7 +67,7 @@ func (r *renderer) deployment(config proxyConfig) {
 	}
 }
 
-// workloadAnnotations are the user's, without the one that the writer of spec.replicas owns.
+// workloadAnnotations returns the user's, without the one that the writer of spec.replicas owns.
 func workloadAnnotations(user map[string]string) map[string]string {
 	if _, ok := user[v1beta1.AnnotationReplicasSource]; ok {
 		user = maps.Clone(user)
@@ -134,8 +134,8 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 	return container
 }
 
-// proxyEnv is what references ask for and the user may replace, the user's environment, then what steers the proxy and wins, then what
-// the user may replace.
+// proxyEnv returns what references ask for and the user may replace, the user's environment, then what steers the proxy and wins, then
+// what the user may replace.
 func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	vars := slices.Clone(r.proxy.firstEnv)
 	if d := r.proxyOverrides(); d != nil {
@@ -175,7 +175,7 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	return r.mergeEnv("proxy", vars)
 }
 
-// proxyOverrides are the additions to the proxy's Deployment; nil when there are none.
+// proxyOverrides returns the additions to the proxy's Deployment; nil when there are none.
 func (r *renderer) proxyOverrides() *v1beta1.ProxyDeploymentOverrides {
 	if o := r.server.Spec.ResourceOverrides; o != nil {
 		return o.ProxyDeployment

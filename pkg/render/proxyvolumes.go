@@ -29,8 +29,8 @@ const (
 	modeRedisCA = 0o400
 )
 
-// proxyVolumes are the volumes of the proxy's pod and their mounts, in the same order. The user's host paths
-// are mounted here and not into the backend: that is where ToolHive mounts them.
+// proxyVolumes returns the volumes of the proxy's pod and their mounts, in the same order. The user's host paths are
+// mounted here and not into the backend: that is where ToolHive mounts them.
 func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConfiguration, []*corev1ac.VolumeMountApplyConfiguration) {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(volumeRunConfig).
@@ -71,8 +71,7 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 	return volumes, mounts
 }
 
-// authzSource is the ConfigMap, and the key in it, of the authorization configuration; empty when there is
-// none.
+// authzSource returns the ConfigMap, and the key in it, of the authorization configuration; empty when there is none.
 func (r *renderer) authzSource(config proxyConfig) (configMap, key string) {
 	switch authz := r.server.Spec.AuthzConfig; {
 	case config.inlineAuthz != "":

@@ -126,7 +126,7 @@ type config interface {
 	metav1.Object
 }
 
-// validate is the check of a kind of which the proxy takes whatever is valid.
+// validate returns the check of a kind of which the proxy takes whatever is valid.
 func validate[T config](found T) error { return configs.Validate(found) }
 
 // usable reports whether the object that a reference names can be used, and records why not. It can if it exists, its spec passes

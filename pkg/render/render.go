@@ -127,7 +127,7 @@ func (r *renderer) linkDependencies() {
 	}
 }
 
-// owner is the reference by which the API server collects a child once its MCPServer is gone.
+// owner returns the reference by which the API server collects a child once its MCPServer is gone.
 func (r *renderer) owner() *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
 		WithAPIVersion(v1beta1.SchemeGroupVersion.String()).
@@ -138,7 +138,7 @@ func (r *renderer) owner() *metav1ac.OwnerReferenceApplyConfiguration {
 		WithBlockOwnerDeletion(true)
 }
 
-// replicas is the number of pods to ask for; nil when the number is left to others.
+// replicas returns the number of pods to ask for; nil when the number is left to others.
 func (r *renderer) replicas(field string, wanted *int32) *int32 {
 	if wanted == nil {
 		return nil
@@ -153,7 +153,7 @@ func (r *renderer) replicas(field string, wanted *int32) *int32 {
 	return &count
 }
 
-// capped is how many pods there may be of a number that is wanted.
+// capped returns how many pods there may be of a number that is wanted.
 func (r *renderer) capped(wanted int32) int32 {
 	if r.stdio() {
 		return min(wanted, 1)

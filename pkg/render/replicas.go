@@ -60,7 +60,7 @@ func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration 
 	return intents[i].Config
 }
 
-// replicasOf is the number that Replicas was given.
+// replicasOf returns the number that Replicas was given.
 func replicasOf(config runtime.ApplyConfiguration) int32 {
 	var replicas *int32
 	switch config := config.(type) {

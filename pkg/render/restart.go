@@ -24,9 +24,9 @@ func ImmediateRestart(server *v1beta1.MCPServer) (at time.Time, written string, 
 	return at, written, err == nil
 }
 
-// restartRequest is the time at which a restart of the proxy was asked for, as it was written, and whether
-// one was. The value on the pod template is the request's own and not the time of its handling: the same
-// request never restarts twice.
+// restartRequest returns the time at which a restart of the proxy was asked for, as it was written, and whether one
+// was. The value on the pod template is the request's own and not the time of its handling: the same request never
+// restarts twice.
 func restartRequest(server *v1beta1.MCPServer) (string, bool) {
 	at := server.Annotations[v1beta1.AnnotationRestartedAt]
 	if _, err := time.Parse(time.RFC3339, at); err != nil {

@@ -27,8 +27,8 @@ var (
 // owner.
 var sinceSessionOwners = version.MustParseSemantic("0.58.0")
 
-// runnerVersion is the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing, such as
-// latest, a digest or a tag of the user's own.
+// runnerVersion returns the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing,
+// such as latest, a digest or a tag of the user's own.
 func runnerVersion(image string) *version.Version {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
@@ -42,7 +42,7 @@ func runnerVersion(image string) *version.Version {
 	return found
 }
 
-// runner is the release of the proxyrunner; nil where that is not known.
+// runner returns the release of the proxyrunner; nil where that is not known.
 func (r *renderer) runner() *version.Version {
 	return runnerVersion(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage))
 }

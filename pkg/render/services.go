@@ -70,8 +70,8 @@ func (r *renderer) proxyService() {
 			WithSessionAffinity(r.sessionAffinity)))
 }
 
-// servicePort is a TCP port that leads to the same port of the pods. The protocol is part of the key by
-// which the API server merges ports, so it is always written.
+// servicePort returns a TCP port that leads to the same port of the pods. The protocol is part of the key by which the
+// API server merges ports, so it is always written.
 func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguration {
 	return corev1ac.ServicePort().
 		WithName(name).

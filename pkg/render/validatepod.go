@@ -83,7 +83,7 @@ func setsMoreThanKeys(meta *metav1.ObjectMeta) bool {
 	return !equality.Semantic.DeepEqual(rest, &metav1.ObjectMeta{})
 }
 
-// sortedTexts are the texts of errors in a stable order.
+// sortedTexts returns the texts of errors in a stable order.
 func sortedTexts(errs field.ErrorList) []string {
 	texts := make([]string, 0, len(errs))
 	for _, err := range errs {
