@@ -145,7 +145,7 @@ func (e extractor) items(from value.Value, owned *fieldpath.Set, of *smdschema.L
 	return found
 }
 
-// element is how managedFields name an item of a list; ok is false for one that they cannot name.
+// element returns the path element by which managedFields name an item of a list; ok is false for one that they cannot name.
 func (e extractor) element(item value.Value, of *smdschema.List) (at fieldpath.PathElement, ok bool) {
 	if len(of.Keys) == 0 {
 		return fieldpath.PathElement{Value: &item}, !item.IsMap() && !item.IsList() && !item.IsNull()

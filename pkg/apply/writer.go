@@ -170,7 +170,7 @@ func (a *attempt[L, A]) asked() asked {
 	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm}
 }
 
-// version is the resourceVersion of the object that was seen last; empty when there was none.
+// version returns the resourceVersion of the object that was seen last; empty when there was none.
 func (a *attempt[L, A]) version() string {
 	if a.out.Live == nil {
 		return ""

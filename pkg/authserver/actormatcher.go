@@ -82,7 +82,7 @@ func matcherError(issues *cel.Issues) string {
 		first.Location.Line(), first.Location.Column()+1, shortened(first.Message))
 }
 
-// shortened is a message of the compiler in one line.
+// shortened returns a message of the compiler in one line.
 func shortened(message string) string {
 	message = strings.Join(strings.Fields(message), " ")
 	if runes := []rune(message); len(runes) > longestMatcherError {

@@ -19,8 +19,8 @@ type Advisory struct {
 	Reason, Message string
 }
 
-// Advisories are the conditions IdentitySynthesized and DeprecatedInboundGrantConfiguration, in this order; none for nil. They
-// are the same whether the configuration is valid or not.
+// Advisories returns the conditions IdentitySynthesized and DeprecatedInboundGrantConfiguration, in this order; none for nil.
+// They are the same whether the configuration is valid or not.
 func Advisories(spec *v1beta1.EmbeddedAuthServerConfig) []Advisory {
 	if spec == nil {
 		return nil

@@ -112,7 +112,7 @@ func withReason(reason string, messages []string) []Problem {
 	return problems
 }
 
-// ConfigMaps are the names of the ConfigMaps with certificate authorities to which the configuration refers, sorted.
+// ConfigMaps returns the names of the ConfigMaps with certificate authorities to which the configuration refers, sorted.
 func ConfigMaps(spec *v1beta1.EmbeddedAuthServerConfig) []string {
 	if spec == nil {
 		return nil

@@ -36,7 +36,7 @@ func (b *bundle) key() string {
 	return cmp.Or(b.ref.ConfigMapRef.Key, fileCA)
 }
 
-// bundles are the references that name a ConfigMap: those of the upstreams, then those of the trusted issuers.
+// bundles returns the references that name a ConfigMap: those of the upstreams, then those of the trusted issuers.
 func bundles(spec *v1beta1.EmbeddedAuthServerConfig) []bundle {
 	var list []bundle
 	add := func(ref *v1beta1.CABundleSource, field, volume, base string, index int) {

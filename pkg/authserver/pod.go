@@ -62,7 +62,7 @@ const (
 func keyFile(i int) string  { return fmt.Sprintf("key-%d.pem", i) }
 func hmacFile(i int) string { return fmt.Sprintf("hmac-%d", i) }
 
-// caFile is the path of the bundle of the upstream or issuer at that position of its list; empty where it has none.
+// caFile returns the path of the bundle of the upstream or issuer at that position of its list; empty where it has none.
 func caFile(ref *v1beta1.CABundleSource, base string, index int) string {
 	if ref == nil {
 		return ""
@@ -70,8 +70,8 @@ func caFile(ref *v1beta1.CABundleSource, base string, index int) string {
 	return fmt.Sprintf("%s/%d/%s", base, index, fileCA)
 }
 
-// envSuffix is an upstream's name as part of the name of an environment variable. Names that Validate accepts have no
-// underscore, so that two of them never make one variable.
+// envSuffix returns an upstream's name as part of the name of an environment variable. Names that Validate accepts have
+// no underscore, so that two of them never make one variable.
 func envSuffix(upstream string) string {
 	return strings.ToUpper(strings.ReplaceAll(upstream, "-", "_"))
 }
@@ -82,7 +82,7 @@ func initialAccessTokenEnv(upstream string) string {
 }
 func delegateSecretEnv(i int) string { return fmt.Sprintf("%s%d", envDelegateSecret, i) }
 
-// envIf is the name of the variable, or empty where there is no reference.
+// envIf returns the name of the variable, or empty where there is no reference.
 func envIf(ref *v1beta1.SecretKeyRef, name string) string {
 	if ref == nil {
 		return ""
@@ -113,7 +113,7 @@ func (p *pod) addFile(volume string, ref *v1beta1.SecretKeyRef, directory, file 
 		WithSubPath(file).WithReadOnly(true))
 }
 
-// podParts is what the proxy's pod gets for a configuration without problems, in ToolHive's order.
+// podParts returns what the proxy's pod gets for a configuration without problems, in ToolHive's order.
 func podParts(spec *v1beta1.EmbeddedAuthServerConfig) *pod {
 	p := &pod{}
 	for i := range spec.UpstreamProviders {
@@ -156,7 +156,7 @@ func podParts(spec *v1beta1.EmbeddedAuthServerConfig) *pod {
 	return p
 }
 
-// upstreamSecrets are an upstream's client secret and initial access token, each nil for none.
+// upstreamSecrets returns an upstream's client secret and initial access token, each nil for none.
 func upstreamSecrets(u *v1beta1.UpstreamProviderConfig) (client, initialAccessToken *v1beta1.SecretKeyRef) {
 	var dcr *v1beta1.DCRUpstreamConfig
 	switch {

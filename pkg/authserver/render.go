@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// document is the block for a configuration without problems.
+// document returns the block for a configuration without problems.
 func document(in *Input) *Document {
 	spec := in.Spec
 	d := &Document{
@@ -127,8 +127,8 @@ func oauth2Upstream(name string, index int, c *v1beta1.OAuth2UpstreamConfig, res
 	return u
 }
 
-// redirectURI is where the identity provider sends the browser back to: the given URI, or the runner's callback below the
-// resource.
+// redirectURI returns the address to which the identity provider sends the browser back: the given URI, or the runner's
+// callback below the resource.
 func redirectURI(given, resourceURL string) string {
 	if given != "" {
 		return given
@@ -214,7 +214,7 @@ func usesRedis(spec *v1beta1.AuthServerStorageConfig) bool {
 	return spec != nil && spec.Type == v1beta1.AuthServerStorageTypeRedis
 }
 
-// sentinelAddrs are the given addresses, or that of the Service, which may lie in another namespace.
+// sentinelAddrs returns the given addresses, or that of the Service, which may lie in another namespace.
 func sentinelAddrs(s *v1beta1.RedisSentinelConfig, namespace string) []string {
 	if len(s.SentinelAddrs) > 0 {
 		return s.SentinelAddrs

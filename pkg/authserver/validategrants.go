@@ -42,7 +42,7 @@ type issuer struct {
 	assertionsField string
 }
 
-// delegates are the delegate clients that count, and their path.
+// delegates returns the delegate clients that count, and their path.
 func delegates(spec *v1beta1.EmbeddedAuthServerConfig) ([]v1beta1.DelegateClientConfig, string) {
 	if g := spec.InboundGrants; g != nil && g.TokenExchange != nil {
 		return g.TokenExchange.DelegateClients, root + ".inboundGrants.tokenExchange.delegateClients"
@@ -50,7 +50,7 @@ func delegates(spec *v1beta1.EmbeddedAuthServerConfig) ([]v1beta1.DelegateClient
 	return spec.DelegateClients, root + ".delegateClients"
 }
 
-// legacyExchange is the policy for token exchange that a trusted issuer holds itself.
+// legacyExchange returns the policy for token exchange that a trusted issuer holds itself.
 func legacyExchange(t *v1beta1.TrustedIssuerConfig) v1beta1.TokenExchangeIssuerPolicyConfig {
 	return v1beta1.TokenExchangeIssuerPolicyConfig{
 		ExpectedAudience: t.ExpectedAudience, ActorClaim: t.ActorClaim, AllowedActors: t.AllowedActors, ActorMatcher: t.ActorMatcher,

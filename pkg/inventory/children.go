@@ -48,7 +48,7 @@ type Child struct {
 // Selector is a label and its value.
 type Selector struct{ Key, Value string }
 
-// String is the form that the API server takes.
+// String returns the form that the API server takes.
 func (s Selector) String() string { return s.Key + "=" + s.Value }
 
 // Selects reports whether an object has the label.
@@ -161,7 +161,7 @@ func (c *Child) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: c.Kind.Group, Version: c.Version, Resource: c.Resource}
 }
 
-// APIVersion is the version that the child is written in, which is that of its writers' field paths.
+// APIVersion returns the version that the child is written in, which is that of its writers' field paths.
 func (c *Child) APIVersion() string {
 	return schema.GroupVersion{Group: c.Kind.Group, Version: c.Version}.String()
 }

@@ -174,7 +174,7 @@ func family(name string) Family {
 	return all[i]
 }
 
-// writerLabel is that of the field managers that have intents of their own.
+// writerLabel returns that of the field managers that have intents of their own.
 func writerLabel() Label {
 	names := map[string]bool{}
 	for _, writer := range managers.Registry().Writers() {

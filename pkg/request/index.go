@@ -79,7 +79,7 @@ func (f Fields) Each(path fieldpath.Path, found func(entry int)) {
 	}
 }
 
-// textsOf are the texts of a path's elements, each made when it is asked for.
+// textsOf returns the texts of a path's elements, each made when it is asked for.
 func textsOf(path fieldpath.Path) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range path {

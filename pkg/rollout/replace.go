@@ -79,7 +79,7 @@ func outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) (old []*corev1.Pod) {
 	return old
 }
 
-// unreadySince is when a pod was ready last, or was made.
+// unreadySince returns when a pod was ready last, or was made.
 func unreadySince(pod *corev1.Pod) time.Time {
 	if ready := condition(pod, corev1.PodReady); ready != nil {
 		return ready.LastTransitionTime.Time

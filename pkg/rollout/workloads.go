@@ -185,7 +185,7 @@ func observed(set *appsv1.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
 }
 
-// partitionOf is the ordinal below which pods keep their revision.
+// partitionOf returns the ordinal below which pods keep their revision.
 func partitionOf(set *appsv1.StatefulSet) int32 {
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
 		return *r.Partition
@@ -198,7 +198,7 @@ func stuck(state State, t *trouble) State {
 	return state
 }
 
-// count is a number of replicas, which the API server defaults.
+// count returns a number of replicas, which the API server defaults.
 func count(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
@@ -206,7 +206,7 @@ func count(replicas *int32) int32 {
 	return *replicas
 }
 
-// ordinalOf is the number at the end of the name of a StatefulSet's pod; -1 when there is none.
+// ordinalOf returns the number at the end of the name of a StatefulSet's pod; -1 when there is none.
 func ordinalOf(pod *corev1.Pod) int32 {
 	_, number, _ := cutLast(pod.Name)
 	ordinal, err := strconv.ParseInt(number, 10, 32)
@@ -223,7 +223,7 @@ func cutLast(name string) (before, after string, found bool) {
 	return name, "", false
 }
 
-// first is the one of two names that comes first; an empty one comes last.
+// first returns the one of two names that comes first; an empty one comes last.
 func first(a, b string) string {
 	if a == "" || b < a {
 		return b

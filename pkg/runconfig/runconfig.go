@@ -84,7 +84,7 @@ type Audit struct {
 	MaxDataSize int `json:"maxDataSize"`
 }
 
-// DefaultAudit is how audit logging is done when an MCPServer turns it on.
+// DefaultAudit returns the configuration of audit logging when an MCPServer turns it on.
 func DefaultAudit() *Audit {
 	return &Audit{DetectApplicationErrors: true, MaxDataSize: 1024}
 }

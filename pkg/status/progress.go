@@ -96,7 +96,7 @@ func (t tier) String() string {
 	return text
 }
 
-// tiers are the backend and the proxy. A proxy whose backend is not ready fails for that alone, and says nothing.
+// tiers returns the backend and the proxy. A proxy whose backend is not ready fails for that alone, and says nothing.
 func (o Observation) tiers() []tier {
 	all := []tier{{"backend", o.Backend}}
 	if o.backendReady() && !o.Recovering {

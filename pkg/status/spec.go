@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// specFindings are the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
+// specFindings returns the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
 func specFindings(o Observation) []Finding {
 	spec := &o.Server.Spec
 	findings := []Finding{

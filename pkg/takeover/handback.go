@@ -246,8 +246,8 @@ func giveTo(config map[string]any, set *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(config, references, "metadata", "ownerReferences")
 }
 
-// toolHiveRules are the rights that ToolHive's operator gives an MCPServer's proxyrunner: to attach to a pod, which comes
-// last, with transport stdio only.
+// toolHiveRules returns the rights that ToolHive's operator gives an MCPServer's proxyrunner: to attach to a pod, which
+// comes last, with transport stdio only.
 func toolHiveRules(server *unstructured.Unstructured) []any {
 	rule := func(group, resource string, verbs ...any) any {
 		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}

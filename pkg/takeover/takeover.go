@@ -133,7 +133,7 @@ func Gate(annotations map[string]string) int64 {
 // Closed reports whether a gate keeps the proxyrunners of Freehold's proxies from writing.
 func Closed(gate int64) bool { return gate > runconfig.Generation }
 
-// apiVersion is the version that the field paths of the writers of a kind are of.
+// apiVersion returns the version that the field paths of the writers of a kind are of.
 func apiVersion(kind schema.GroupKind) string {
 	if child := inventory.Of(kind); child != nil {
 		return child.APIVersion()

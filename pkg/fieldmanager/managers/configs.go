@@ -57,7 +57,7 @@ func ConfigOf(kind schema.GroupKind) *Config {
 	return nil
 }
 
-// configWriters are the writers of the objects that MCPServers refer to.
+// configWriters returns the writers of the objects that MCPServers refer to.
 func configWriters() (all []fieldmanager.Writer) {
 	for _, config := range Configs() {
 		kind := config.GroupKind()
@@ -80,7 +80,7 @@ func configWriters() (all []fieldmanager.Writer) {
 	return all
 }
 
-// statusFields is the claim of fields and conditions of a status.
+// statusFields returns the claim of fields and conditions of a status.
 func statusFields(fields, conditions []string) (claim fieldmanager.Claim) {
 	for _, field := range fields {
 		claim.Within = append(claim.Within, fieldmanager.Path("status", field))

@@ -123,7 +123,7 @@ func configMapClaim() fieldmanager.Claim {
 	return fieldmanager.Within(append(metadata(), fieldmanager.Path("data"), fieldmanager.Path("immutable"))...)
 }
 
-// metadata is the part of an object's metadata that Freehold sets.
+// metadata returns the part of an object's metadata that Freehold sets.
 func metadata() []fieldpath.Path {
 	return []fieldpath.Path{
 		fieldmanager.Path("metadata", "labels"),

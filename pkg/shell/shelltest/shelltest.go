@@ -58,7 +58,7 @@ func read(t *testing.T, record []string) (calls [][]string) {
 	return calls
 }
 
-// shells are the paths of those that are installed. There is always sh.
+// shells returns the paths of those that are installed. There is always sh.
 func shells(t *testing.T) []string {
 	t.Helper()
 	var found []string
