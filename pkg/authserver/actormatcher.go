@@ -28,9 +28,9 @@ var matchers = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(cel.Variable("claims", cel.MapType(cel.StringType, cel.DynType)))
 })
 
-// compileMatcher compiles an actorMatcher as the proxyrunner does, which exits if it cannot, up to mostCollections. It returns the type of the result: the
-// proxyrunner takes any, and refuses each token unless the result is a bool. wrong goes on from the path of the field; it is empty
-// if the expression compiles.
+// compileMatcher compiles an actorMatcher as the proxyrunner does, which exits if it cannot, up to mostCollections. It returns
+// the type of the result: the proxyrunner takes any, and refuses each token unless the result is a bool. wrong goes on from the
+// path of the field; it is empty if the expression compiles.
 func compileMatcher(expression string) (result *cel.Type, wrong string) {
 	if len(expression) > longestMatcher {
 		return nil, fmt.Sprintf("is longer than %d bytes. Shorten it.", longestMatcher)
