@@ -106,7 +106,7 @@ func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
 
 // capping returns the finding about a number of replicas that another field manager set and that does not stay.
 func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) status.Finding {
-	who := "somebody"
+	who := "another client"
 	if len(by) > 0 {
 		who = "field manager " + by[0].String()
 	}

@@ -139,7 +139,7 @@ func whatOthersHold(definitions []cluster.Definition) (found []string) {
 		names[by] = append(names[by], d.Name)
 		if len(d.Missing) > 0 {
 			missing = append(missing, fmt.Sprintf("the CustomResourceDefinition %s in the cluster lacks what Freehold's has: %s. "+
-				"No %s can have these fields before the definition is upgraded by whoever installed it", d.Name, strings.Join(d.Missing, ", "), d.Kind))
+				"No %s can have these fields before its installer upgrades the definition", d.Name, strings.Join(d.Missing, ", "), d.Kind))
 		}
 	}
 	for _, by := range order {

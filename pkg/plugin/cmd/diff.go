@@ -164,7 +164,7 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 		}
 	}
 	if unset := intent.Moved(apply.CauseUnset); len(unset) > 0 {
-		o.warn("%s loses %s, which nobody owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
+		o.warn("%s loses %s, which no field manager owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
 			intent.Object, strings.Join(unset, ", "), intent.Writer)
 		return intent.After, nil
 	}

@@ -17,7 +17,7 @@ const (
 	ExitFound = 1
 	// ExitFailed means that it could not be done, or not all of it: wrong usage, no access, an answer with an error.
 	ExitFailed = 2
-	// ExitDeclined means that the user has said no, or was not there to be asked. Nothing was changed.
+	// ExitDeclined means that the user has said no, or that there was no terminal to ask on. Nothing was changed.
 	ExitDeclined = 3
 	// ExitTimeout means that the change was written and that the operator has not answered in time.
 	ExitTimeout = 4
@@ -28,7 +28,7 @@ const exitCodesHelp = `Exit codes:
   1  diff or conflicts have found something, something blocks a takeover, a handback or the definitions, status or
      doctor have found something wrong, or the operator has refused what was asked
   2  it could not be done, or not all of it: wrong usage, no access, an error of the API server
-  3  the answer was no, or nobody was there to answer; nothing was changed
+  3  you answered no, or there was no terminal to ask on; nothing was changed
   4  written, but the operator has not answered in time`
 
 // exit is an error that ends the run with a code.

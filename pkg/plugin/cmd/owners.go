@@ -39,9 +39,9 @@ func (p *plugin) owners() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "owners (KIND/NAME... | KIND NAME... | KIND [-l SELECTOR])",
 		Short: "Show an object with the owners of its fields in the margin",
-		Long: `Show an object as YAML, and beside each line who owns it: the field manager, how it writes (Apply or Update, and through
-which subresource), and how long ago its claim last changed. A line that several own has a row for each. A field that
-somebody could own and nobody does is marked "nobody": the API server filled it in, or its owner gave it up.
+		Long: `Show an object as YAML, and beside each line its owner: the field manager, how it writes (Apply or Update, and through
+which subresource), and how long ago its claim last changed. A line that several own has a row for each. A field that a
+manager could own but none does is marked "nobody": the API server filled it in, or its owner gave it up.
 
 On a terminal the writers of Freehold are green, those of users and their tools yellow, and Kubernetes' own blue.
 

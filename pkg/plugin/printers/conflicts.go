@@ -113,7 +113,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	separator := ""
 	head := func(object, namespace string, told *Told, untold string) {
 		if told != nil {
-			untold = ": told " + Age(told.Since, now) + " ago"
+			untold = ": reported " + Age(told.Since, now) + " ago"
 		}
 		fmt.Fprint(to, separator)
 		fmt.Fprintln(to, palette.Bold(fmt.Sprintf("%s (namespace %s)", object, namespace))+untold)
