@@ -165,6 +165,7 @@ func (c *Cluster) defineProcesses() {
 			name:       component,
 			path:       c.programs[c.options.program(component)],
 			args:       arguments[component],
+			env:        c.options.environment(),
 			logPath:    c.state.file("log", string(component)+".log"),
 			spawner:    c.spawner,
 			unexpected: c.failure.set,

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -61,11 +62,22 @@ func TestMakesServiceAccounts(t *testing.T) {
 	}
 }
 
+func TestGCPercent(t *testing.T) {
+	t.Setenv("GOGC", "50")
+	if got := (Options{}).environment(); !slices.Equal(got, os.Environ()) {
+		t.Errorf("the environment is %q", got)
+	}
+	// Of a name that is set twice, the last value counts.
+	if got := (Options{GCPercent: 400}).environment(); got[len(got)-1] != "GOGC=400" {
+		t.Errorf("the environment ends in %q", got[len(got)-1])
+	}
+}
+
 func TestValidate(t *testing.T) {
 	if err := (Options{}).withDefaults().validate(); err != nil {
 		t.Errorf("the defaults are not valid: %v", err)
 	}
-	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}, {APIServerOnly: true, RealNodes: true}, {APIServerOnly: true, EarlierControllers: true}} {
+	for _, options := range []Options{{FakeNodes: -1}, {PodReadyDelay: -time.Second}, {GCPercent: -1}, {APIServerOnly: true, RealNodes: true}, {APIServerOnly: true, EarlierControllers: true}} {
 		if err := options.withDefaults().validate(); err == nil {
 			t.Errorf("valid: %+v", options)
 		}

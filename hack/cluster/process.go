@@ -24,9 +24,11 @@ var errNotRunning = errors.New("not running")
 
 // process is a component that can be started again with the same arguments.
 type process struct {
-	name    Component
-	path    string
-	args    []string
+	name Component
+	path string
+	args []string
+	// env is the environment; nil for that of this process.
+	env     []string
 	logPath string
 	spawner *spawner
 	// unexpected takes the error when the process ends without having been stopped.
@@ -50,7 +52,7 @@ func (p *process) start() error {
 		return fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it runs until stop, also when the context of the start ends
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, p.env
 	cmd.SysProcAttr = childAttributes()
 	err = p.spawner.run(cmd.Start)
 	// The child has its own copy of the descriptor.

@@ -41,6 +41,13 @@ func newShell(t *testing.T, script string) (*process, chan error) {
 	return p, unexpected
 }
 
+func TestEnvironment(t *testing.T) {
+	p, _ := newShell(t, `echo "GOGC is $GOGC"; sleep 60`)
+	p.env = append(os.Environ(), "GOGC=321")
+	mustStart(t, p)
+	waitLog(t, p, "GOGC is 321")
+}
+
 func mustStart(t *testing.T, p *process) {
 	t.Helper()
 	if err := p.start(); err != nil {

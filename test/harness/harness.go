@@ -6,6 +6,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -53,6 +54,9 @@ type Env struct {
 	records    records
 }
 
+// gcPercent lets the control planes of the suites collect garbage less often. They have memory to spare, but share few processors.
+const gcPercent = 400
+
 // New starts a cluster, builds the operator and installs Freehold.
 func New(ctx context.Context, options cluster.Options) (*Env, error) {
 	env, err := NewBare(ctx, options)
@@ -70,6 +74,7 @@ func New(ctx context.Context, options cluster.Options) (*Env, error) {
 
 // NewBare starts a cluster and builds the operator. Freehold is not installed: who does so calls Installed then.
 func NewBare(ctx context.Context, options cluster.Options) (env *Env, err error) {
+	options.GCPercent = cmp.Or(options.GCPercent, gcPercent)
 	env = &Env{options: options}
 	defer func() {
 		if err != nil {
