@@ -1197,7 +1197,7 @@ func schema_freehold_apis_toolhive_v1beta1_AuthzConfigRef(ref common.ReferenceCa
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type tells where the policy is.",
+							Description: "type is where the policy is stored.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3169,7 +3169,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfigSpec(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type tells where tokens come from.",
+							Description: "type is the source of the tokens.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4765,7 +4765,7 @@ func schema_freehold_apis_toolhive_v1beta1_PermissionProfileRef(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type tells where the profile is.",
+							Description: "type is where the permission profile is stored.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

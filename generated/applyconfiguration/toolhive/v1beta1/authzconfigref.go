@@ -10,7 +10,7 @@ package v1beta1
 //
 // AuthzConfigRef is an authorization policy in Cedar's language.
 type AuthzConfigRefApplyConfiguration struct {
-	// type tells where the policy is.
+	// type is where the policy is stored.
 	Type *string `json:"type,omitempty"`
 	// configMap holds the policy when type is configMap.
 	ConfigMap *ConfigMapAuthzRefApplyConfiguration `json:"configMap,omitempty"`

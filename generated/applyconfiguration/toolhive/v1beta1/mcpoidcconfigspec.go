@@ -14,7 +14,7 @@ import (
 //
 // MCPOIDCConfigSpec is how clients are authenticated.
 type MCPOIDCConfigSpecApplyConfiguration struct {
-	// type tells where tokens come from.
+	// type is the source of the tokens.
 	Type *toolhivev1beta1.MCPOIDCConfigSourceType `json:"type,omitempty"`
 	// kubernetesServiceAccount accepts tokens of ServiceAccounts when type is kubernetesServiceAccount.
 	KubernetesServiceAccount *KubernetesServiceAccountOIDCConfigApplyConfiguration `json:"kubernetesServiceAccount,omitempty"`

@@ -10,7 +10,7 @@ package v1beta1
 //
 // PermissionProfileRef names a permission profile.
 type PermissionProfileRefApplyConfiguration struct {
-	// type tells where the profile is.
+	// type is where the permission profile is stored.
 	Type *string `json:"type,omitempty"`
 	// name of the built-in profile (none, network, stdio) or of the ConfigMap.
 	Name *string `json:"name,omitempty"`
