@@ -174,7 +174,7 @@ func enforced(v *view) string {
 	return writers.Enforced(nil, false)
 }
 
-// hashReferences adds the objects that an MCPServer refers to to the hash of a situation.
+// hashReferences adds the referenced objects of an MCPServer to the hash of a situation.
 func hashReferences(h *maphash.Hash, in *render.References) {
 	for _, named := range in.Objects() {
 		maphash.WriteComparable(h, struct {
