@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Configmap-controller makes a ConfigMap of each Greeting, a kind of its own (crd.yaml), with Freehold's packages as a
-// library. It owns one key and the owner reference and never forces: if another field manager owns the key, the status
-// names it.
+// library. It owns one key and the owner reference and never forces: the status names another manager that owns the key.
 package main
 
 import (
