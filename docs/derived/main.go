@@ -15,8 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
+	"github.com/freehold-dev/freehold/internal/markers"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
@@ -54,7 +54,7 @@ func run(files []string) error {
 		if err != nil {
 			return err
 		}
-		renewed, err := replace(string(old), texts)
+		renewed, err := markers.Replace(string(old), texts)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -66,51 +66,4 @@ func run(files []string) error {
 		}
 	}
 	return nil
-}
-
-// replace puts the texts between their markers. A document has at least one of them, and none twice.
-func replace(document string, texts map[string]string) (string, error) {
-	var out strings.Builder
-	done, open := map[string]bool{}, ""
-	for line := range strings.Lines(document) {
-		begins, isBegin := marker(line, "BEGIN ")
-		ends, isEnd := marker(line, "END ")
-		text, known := texts[begins]
-		switch {
-		case isBegin && (open != "" || !known || done[begins]):
-			return "", fmt.Errorf("%s is inside of another text, unknown, or there twice", strings.TrimSpace(line))
-		case isEnd && ends != open:
-			return "", fmt.Errorf("%s is not where %q ends", strings.TrimSpace(line), open)
-		case isBegin:
-			open, done[begins] = begins, true
-			out.WriteString(line)
-			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-			for added := range strings.Lines(text) {
-				out.WriteString(indent + added)
-			}
-		case isEnd:
-			open = ""
-			out.WriteString(line)
-		case open == "":
-			out.WriteString(line)
-		}
-	}
-	if open != "" || len(done) == 0 {
-		return "", fmt.Errorf("there is nothing to replace, or %q does not end", open)
-	}
-	return out.String(), nil
-}
-
-// marker returns the name of the text that a line begins or ends; ok is false for any other line.
-func marker(line, word string) (name string, ok bool) {
-	line = strings.TrimSpace(line)
-	if inner, found := strings.CutPrefix(line, "<!-- "); found {
-		if line, found = strings.CutSuffix(inner, " -->"); !found {
-			return "", false
-		}
-	} else if line, found = strings.CutPrefix(line, "# "); !found {
-		return "", false
-	}
-	name, ok = strings.CutPrefix(line, word)
-	return name, ok && !strings.Contains(name, " ")
 }

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/internal/markers"
 )
 
 var (
@@ -158,15 +160,13 @@ func commit(ctx context.Context) string {
 
 // renew puts a table between the two markers of a document.
 func renew(document, table string) error {
-	const begin, end = "<!-- BEGIN simulation -->\n", "<!-- END simulation -->"
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return fmt.Errorf("%s has no place for the table", document)
+	renewed, err := markers.Replace(string(text), map[string]string{"simulation": table})
+	if err != nil {
+		return fmt.Errorf("%s has no place for the table: %w", document, err)
 	}
-	return os.WriteFile(document, []byte(before+begin+table+end+after), 0o644) //nolint:gosec // a document, for everyone
+	return os.WriteFile(document, []byte(renewed), 0o644) //nolint:gosec // a document, for everyone
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/freehold-dev/freehold/internal/markers"
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
@@ -59,19 +60,11 @@ func run(recorded, document, dir string) error {
 	return nil
 }
 
-// replace puts each text between its markers, which the document has once.
+// replace puts each text between its markers, which the document has once, and no others.
 func replace(document string, texts map[string]string) (string, error) {
-	for name, text := range texts {
-		begin, end := "<!-- BEGIN "+name+" -->\n", "<!-- END "+name+" -->\n"
-		before, rest, found := strings.Cut(document, begin)
-		_, after, ended := strings.Cut(rest, end)
-		if !found || !ended || strings.Contains(after, begin) {
-			return "", fmt.Errorf("%q and its end are not there once", strings.TrimSpace(begin))
-		}
-		document = before + begin + text + end + after
+	renewed, err := markers.Replace(document, texts)
+	if err == nil && strings.Count(renewed, "<!-- BEGIN ") != len(texts) {
+		err = errors.New("there is a text without markers")
 	}
-	if strings.Count(document, "<!-- BEGIN ") != len(texts) {
-		return "", errors.New("there are markers for which there is no text")
-	}
-	return document, nil
+	return renewed, err
 }
