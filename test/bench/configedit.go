@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,16 +51,11 @@ func (s *site) referAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	group, editing := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
 	patch := fmt.Appendf(nil, `{"spec":{"oidcConfigRef":{"name":%q,"audience":"mcp"}}}`, issuer)
-	for i := range list.Items {
-		group.Go(func() error {
-			_, err := servers.Patch(editing, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
-			return err
-		})
-	}
-	return group.Wait()
+	return each(ctx, len(list.Items), func(ctx context.Context, i int) error {
+		_, err := servers.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
+		return err
+	})
 }
 
 // rollOut does something that makes the operator replace all proxies. It takes until the last Deployment has a new template and the
@@ -112,14 +106,11 @@ func (s *site) watchRollOut(ctx context.Context, n int) (_ *goal, end func(), er
 		cancel()
 		core.Shutdown()
 	}
-	see := func(obj any) {
+	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(onSight(func(obj any) {
 		if d, ok := obj.(*appsv1.Deployment); ok && d.Generation > before[d.Name] && isRolledOut(d) {
 			rolled.met(d.Name)
 		}
-	}
-	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) },
-	})
+	}))
 	if err != nil {
 		end()
 		return nil, nil, err

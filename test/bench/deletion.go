@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,23 +16,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // deletedResources are those of everything that goes with an MCPServer.
 func deletedResources() []schema.GroupVersionResource {
-	resources := []schema.GroupVersionResource{
-		v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
-		appsv1.SchemeGroupVersion.WithResource("replicasets"), corev1.SchemeGroupVersion.WithResource("pods"),
-	}
-	known := map[schema.GroupVersionResource]bool{}
-	for _, child := range inventory.Children() {
-		if resource := child.GroupVersionResource(); !known[resource] {
-			known[resource] = true
-			resources = append(resources, resource)
-		}
-	}
-	return resources
+	return append(childGVRs(), v1beta1.SchemeGroupVersion.WithResource("mcpservers"),
+		appsv1.SchemeGroupVersion.WithResource("replicasets"), corev1.SchemeGroupVersion.WithResource("pods"))
 }
 
 // deleteAll deletes all MCPServers. It takes until they and all objects that have an owner are gone; CPU time and writes are counted
@@ -52,15 +40,11 @@ func (o *subject) deleteAll(ctx context.Context) (stage, error) {
 			return err
 		}
 		began := time.Now()
-		group, deleting := errgroup.WithContext(ctx)
-		group.SetLimit(creators)
 		background := metav1.DeletePropagationBackground
-		for i := range list.Items {
-			group.Go(func() error {
-				return servers.Delete(deleting, list.Items[i].Name, metav1.DeleteOptions{PropagationPolicy: &background})
-			})
-		}
-		if err := group.Wait(); err != nil {
+		err = each(ctx, len(list.Items), func(ctx context.Context, i int) error {
+			return servers.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{PropagationPolicy: &background})
+		})
+		if err != nil {
 			return fmt.Errorf("cannot delete the MCPServers: %w", err)
 		}
 		at, err := gone.wait(ctx)

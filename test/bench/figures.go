@@ -37,7 +37,7 @@ func (r *report) speed() []figure {
 		if !r.ToolHive.measured() {
 			return ""
 		}
-		return decimal(r.median(func(round round) float64 { return round.ToolHive[m].Seconds() / round.Raw[m].Seconds() }))
+		return decimal(medianOf(r.Rounds, func(round round) float64 { return round.ToolHive[m].Seconds() / round.Raw[m].Seconds() }))
 	}
 	return []figure{
 		{
@@ -204,11 +204,11 @@ func peakOf(s stage) float64 { return s.Use.PeakMiB }
 
 func writesOf(s stage) float64 { return float64(s.Writes.writes()) }
 
-// medianOf is the median of something of the stages.
-func medianOf(stages []stage, of func(stage) float64) float64 {
+// medianOf is the median of a number of each thing, such as a stage or a round. There is at least one.
+func medianOf[T any](things []T, of func(T) float64) float64 {
 	var numbers []float64
-	for _, s := range stages {
-		numbers = append(numbers, of(s))
+	for _, thing := range things {
+		numbers = append(numbers, of(thing))
 	}
 	return median(numbers)
 }
@@ -222,16 +222,7 @@ func highest(stages []stage) (peak float64) {
 }
 
 func (r *report) medianRatio(m milestone) float64 {
-	return r.median(func(round round) float64 { return round.ratio(m) })
-}
-
-// median is that of something of the rounds.
-func (r *report) median(of func(round) float64) float64 {
-	var numbers []float64
-	for _, round := range r.Rounds {
-		numbers = append(numbers, of(round))
-	}
-	return median(numbers)
+	return medianOf(r.Rounds, func(round round) float64 { return round.ratio(m) })
 }
 
 // median of at least one number.

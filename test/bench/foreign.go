@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,16 +46,13 @@ func (s *site) makeForeign(ctx context.Context, count int) error {
 	if err := s.makeNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	group, making := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
-	for i := range count {
-		meta := metav1.ObjectMeta{
+	err := each(ctx, count, func(ctx context.Context, i int) error {
+		return foreignMaker(i)(ctx, s, metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("foreign-%06d", i),
 			Labels: map[string]string{"app.kubernetes.io/name": "foreign", "app.kubernetes.io/managed-by": "bench"},
-		}
-		group.Go(func() error { return foreignMaker(i)(making, s, meta) })
-	}
-	if err := group.Wait(); err != nil {
+		})
+	})
+	if err != nil {
 		return fmt.Errorf("cannot make foreign objects: %w", err)
 	}
 	// Deployments get ReplicaSets and a status. The other kinds are left alone.

@@ -170,10 +170,7 @@ func (s *site) watchReplies(ctx context.Context, edit handEdit, r *replies) (end
 		core.Shutdown()
 		toolhive.Shutdown()
 	}
-	onChange := func(see func(obj any)) cache.ResourceEventHandler {
-		return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
-	}
-	deployments, err := core.Apps().V1().Deployments().Informer().AddEventHandler(onChange(func(obj any) {
+	deployments, err := core.Apps().V1().Deployments().Informer().AddEventHandler(onSight(func(obj any) {
 		if d, ok := obj.(*appsv1.Deployment); ok {
 			r.showDeployment(d.Name, edit.is(d))
 		}
@@ -182,7 +179,7 @@ func (s *site) watchReplies(ctx context.Context, edit handEdit, r *replies) (end
 		end()
 		return nil, err
 	}
-	servers, err := toolhive.Toolhive().V1beta1().MCPServers().Informer().AddEventHandler(onChange(func(obj any) {
+	servers, err := toolhive.Toolhive().V1beta1().MCPServers().Informer().AddEventHandler(onSight(func(obj any) {
 		if server, ok := obj.(*v1beta1.MCPServer); ok {
 			r.showServer(server.Name, namesConflict(server))
 		}

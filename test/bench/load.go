@@ -179,18 +179,14 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 	defer w.end()
 
 	begin := time.Now()
-	group, creating := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
-	for _, server := range servers {
-		group.Go(func() error {
-			made, err := s.servers.ToolhiveV1beta1().MCPServers(l.namespace).Create(creating, server, metav1.CreateOptions{})
-			if err == nil && l.handOn != nil {
-				l.handOn(made)
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = each(ctx, len(servers), func(ctx context.Context, i int) error {
+		made, err := s.servers.ToolhiveV1beta1().MCPServers(l.namespace).Create(ctx, servers[i], metav1.CreateOptions{})
+		if err == nil && l.handOn != nil {
+			l.handOn(made)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("cannot make MCPServers: %w", err)
 	}
 	times := arrival{}
@@ -202,4 +198,14 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 		times[m] = at.Sub(begin)
 	}
 	return times, nil
+}
+
+// each calls do with the numbers below n, creators of them at a time, and ends at the first error.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
 }

@@ -111,7 +111,7 @@ func (r *report) recorded() recording.Run {
 func (r *report) milestones(of func(round) arrival) map[string]float64 {
 	found := map[string]float64{}
 	for m := range of(r.Rounds[0]) {
-		found[string(m)] = r.median(func(round round) float64 { return of(round)[m].Seconds() })
+		found[string(m)] = medianOf(r.Rounds, func(round round) float64 { return of(round)[m].Seconds() })
 	}
 	return found
 }

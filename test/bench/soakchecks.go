@@ -130,7 +130,7 @@ func (r *soakResult) memory() []check {
 	}
 	first, last := r.windows[:third], r.windows[len(r.windows)-third:]
 	compare := func(what string, of func(window) float64, growth, slack float64) check {
-		before, after := medianOfWindows(first, of), medianOfWindows(last, of)
+		before, after := medianOf(first, of), medianOf(last, of)
 		most := before*(1+growth) + slack
 		return check{
 			what, fmt.Sprintf("%.1f in the first third of the churn, %.1f in the last; at most %.1f", before, after, most),
@@ -142,14 +142,6 @@ func (r *soakResult) memory() []check {
 		compare("resident memory, MiB", func(w window) float64 { return w.residentMiB }, residentGrowth, residentSlack),
 		compare("goroutines", func(w window) float64 { return w.goroutines }, 0, goroutineSlack),
 	}
-}
-
-func medianOfWindows(windows []window, of func(window) float64) float64 {
-	var numbers []float64
-	for _, w := range windows {
-		numbers = append(numbers, of(w))
-	}
-	return median(numbers)
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -148,7 +148,7 @@ func (c *churn) carryOut(ctx context.Context, name string, next draw) (expected 
 		patch := fmt.Sprintf(`{"spec":{"resourceOverrides":{"proxyService":{"annotations":{"bench.freehold.dev/soak":"%d"}}}}}`, c.count())
 		return true, c.edit(ctx, name, "services", patch)
 	case editBackend:
-		if c.isContested(name) {
+		if c.is(c.contested, name) {
 			return false, errNotNow // The Deployment would not follow, nor would Ready come back.
 		}
 		patch := fmt.Sprintf(`{"spec":{"env":[{"name":"TRANSPORT","value":"streamable-http"},{"name":"SOAK","value":"%d"}]}}`, c.count())
@@ -206,14 +206,23 @@ func (c *churn) toggleImage(ctx context.Context, name string) error {
 	return err
 }
 
+// choose returns a resource and a child of that resource of an MCPServer, and of how many it is chosen; nil if there is none.
+func (c *churn) choose(name string, choice uint64) (resource string, child metav1.Object, of int) {
+	resources := uint64(len(childrenToDelete))
+	resource = childrenToDelete[choice%resources]
+	children := c.observer.childrenOf(name, resource)
+	if len(children) == 0 {
+		return resource, nil, 0
+	}
+	return resource, children[choice/resources%uint64(len(children))], len(children)
+}
+
 // deleteOne deletes a child by hand, and waits for the next of that name.
 func (c *churn) deleteOne(ctx context.Context, name string, choice uint64) error {
-	resource := childrenToDelete[choice%uint64(len(childrenToDelete))]
-	children := c.observer.childrenOf(name, resource)
-	if len(children) == 0 || resource == "configmaps" && len(children) > 1 || c.isContested(name) || c.isScaled(name) {
+	resource, child, of := c.choose(name, choice)
+	if child == nil || resource == "configmaps" && of > 1 || c.is(c.contested, name) || c.is(c.scaled, name) {
 		return errNotNow // A ConfigMap of an earlier spec would not come back, nor would what was done by hand.
 	}
-	child := children[choice/uint64(len(childrenToDelete))%uint64(len(children))]
 	uid, childName := child.GetUID(), child.GetName()
 	c.waits.expect(&expectation{what: resource + " " + childName + " is made again", server: name, met: func(seen sighting) bool {
 		return seen.resource == resource && seen.name == childName && seen.uid != uid
@@ -233,14 +242,12 @@ func (c *churn) deleteOne(ctx context.Context, name string, choice uint64) error
 
 // labelOne puts a foreign label on a child.
 func (c *churn) labelOne(ctx context.Context, name string, choice uint64) error {
-	resource := childrenToDelete[choice%uint64(len(childrenToDelete))]
-	children := c.observer.childrenOf(name, resource)
-	if len(children) == 0 {
+	resource, child, _ := c.choose(name, choice)
+	if child == nil {
 		return errNotNow
 	}
-	child := children[choice/uint64(len(childrenToDelete))%uint64(len(children))].GetName()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"bench.freehold.dev/soak":"%d"}}}`, c.count())
-	_, err := c.site.metadata.Resource(gvrOf(resource)).Namespace(c.namespace).Patch(ctx, child, types.MergePatchType, patch,
+	_, err := c.site.metadata.Resource(gvrOf(resource)).Namespace(c.namespace).Patch(ctx, child.GetName(), types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: "bench-foreign"})
 	if apierrors.IsNotFound(err) {
 		return errNotNow // A ConfigMap of an earlier spec goes some time.
@@ -270,16 +277,11 @@ func gvrOf(resource string) schema.GroupVersionResource {
 	panic("no child is of resource " + resource)
 }
 
-func (c *churn) isContested(name string) bool {
+// is reports whether an MCPServer is contested, or scaled.
+func (c *churn) is(which map[string]bool, name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.contested[name]
-}
-
-func (c *churn) isScaled(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.scaled[name]
+	return which[name]
 }
 
 // count returns a number that no edit has had before.
@@ -342,36 +344,30 @@ func (c *churn) settleDown(ctx context.Context, patience time.Duration) error {
 
 // undoHands takes back what still differs by hand: images and numbers of proxies.
 func (c *churn) undoHands(ctx context.Context) error {
-	c.mu.Lock()
-	var contested, scaled []string
-	for name, is := range c.contested {
-		if is {
-			contested = append(contested, name)
-		}
-	}
-	for name, is := range c.scaled {
-		if is {
-			scaled = append(scaled, name)
-		}
-	}
-	for _, name := range contested {
-		c.due[name] += writesDue(editImage)
-	}
-	for _, name := range scaled {
-		c.due[name] += writesDue(scaleProxy)
-	}
-	c.mu.Unlock()
-	for _, name := range contested {
+	for _, name := range c.undo(c.contested, editImage) {
 		if c.waits.reserve(name) {
 			if err := c.toggleImage(ctx, name); err != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range scaled {
+	for _, name := range c.undo(c.scaled, scaleProxy) {
 		if err := c.toggleScale(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// undo returns the MCPServers that are contested, or scaled, and counts the writes that taking that back may cause.
+func (c *churn) undo(which map[string]bool, by operation) (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, is := range which {
+		if is {
+			names = append(names, name)
+			c.due[name] += writesDue(by)
+		}
+	}
+	return names
 }

@@ -104,10 +104,6 @@ func indexByServer(obj any) ([]string, error) {
 	return []string{serverNames.FindString(child.GetName())}, nil
 }
 
-func onSight(see func(obj any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
-}
-
 func sightingOf(resource string, child metav1.Object) sighting {
 	seen := sighting{resource: resource, name: child.GetName(), uid: child.GetUID()}
 	if source, ok := apply.ParseSource(child.GetAnnotations()[v1beta1.AnnotationSource]); ok {

@@ -119,14 +119,13 @@ func isRemade(i int) bool { return i%5 == 0 }
 
 func (k *soak) remakeFifth(ctx context.Context) error {
 	began := time.Now()
-	group, making := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
-	for i := range k.settings.servers {
-		if isRemade(i) {
-			group.Go(func() error { return k.churn.remake(making, i) })
+	err := each(ctx, k.settings.servers, func(ctx context.Context, i int) error {
+		if !isRemade(i) {
+			return nil
 		}
-	}
-	if err := group.Wait(); err != nil {
+		return k.churn.remake(ctx, i)
+	})
+	if err != nil {
 		return err
 	}
 	k.say("all that were deleted are created again after %.1f s", time.Since(began).Seconds())

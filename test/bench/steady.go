@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,17 +47,13 @@ func (o *subject) label(ctx context.Context, n int) (done stage, left int, err e
 			if err != nil {
 				return err
 			}
-			group, labelling := errgroup.WithContext(ctx)
-			group.SetLimit(creators)
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"here"}}}`, key)
-			for i := range list.Items {
-				group.Go(func() error {
-					_, err := deployments.Patch(labelling, list.Items[i].Name, types.MergePatchType, patch,
-						metav1.PatchOptions{FieldManager: "bench-foreign"})
-					return err
-				})
-			}
-			if err := group.Wait(); err != nil {
+			err = each(ctx, len(list.Items), func(ctx context.Context, i int) error {
+				_, err := deployments.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch,
+					metav1.PatchOptions{FieldManager: "bench-foreign"})
+				return err
+			})
+			if err != nil {
 				return fmt.Errorf("cannot label the Deployments: %w", err)
 			}
 			return nil

@@ -115,9 +115,7 @@ func (s *site) watch(ctx context.Context, namespace string, servers, children []
 
 	var synced []cache.InformerSynced
 	observe := func(informer cache.SharedIndexInformer, see func(obj any)) error {
-		handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) },
-		})
+		handle, err := informer.AddEventHandler(onSight(see))
 		if err == nil {
 			synced = append(synced, handle.HasSynced)
 		}
@@ -161,6 +159,11 @@ func (s *site) watch(ctx context.Context, namespace string, servers, children []
 		return nil, fmt.Errorf("the watches of namespace %s did not start: %w", namespace, context.Cause(ctx))
 	}
 	return w, nil
+}
+
+// onSight is a handler that shows each version of an object to see.
+func onSight(see func(obj any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
 }
 
 func child(kind, name string) string { return kind + "/" + name }
