@@ -21,6 +21,7 @@ func TestTheInspectorFindsWritesThatShouldNotBe(t *testing.T) {
 			Verb: "patch", Resource: "services", Name: "mcp-server-00001-proxy", Force: &no, FieldManager: "freehold-service", Code: 200,
 		}
 		change(e)
+		e.UserAgent = "freehold/v0 " + e.FieldManager
 		return e
 	}
 	for name, c := range map[string]struct {
@@ -33,7 +34,8 @@ func TestTheInspectorFindsWritesThatShouldNotBe(t *testing.T) {
 		"invalid":           {apply(func(e *audit.Event) { e.Code = 422 }), "never be accepted"},
 		"forbidden":         {apply(func(e *audit.Event) { e.Code = 403 }), "never be accepted"},
 		"another manager":   {apply(func(e *audit.Event) { e.FieldManager = "freehold-proxy" }), "not registered"},
-		"another kind":      {apply(func(e *audit.Event) { e.Resource = "secrets" }), "not registered"},
+		"another kind":      {apply(func(e *audit.Event) { e.Group, e.Resource = "apps", "deployments" }), "not registered"},
+		"a foreign kind":    {apply(func(e *audit.Event) { e.Resource = "secrets" }), "does not own"},
 		"edit of managers":  {apply(func(e *audit.Event) { e.Force, e.FieldManager = nil, "freehold-ownership" }), ""},
 		"another patch":     {apply(func(e *audit.Event) { e.Force = nil }), "neither an apply nor an edit of managedFields"},
 		"update":            {apply(func(e *audit.Event) { e.Verb = "update" }), "neither an apply nor a guarded delete"},
@@ -42,6 +44,7 @@ func TestTheInspectorFindsWritesThatShouldNotBe(t *testing.T) {
 		"event":             {&audit.Event{Verb: "create", Group: "events.k8s.io", Resource: "events", Code: 201}, ""},
 		"status": {&audit.Event{
 			Verb: "patch", Group: "toolhive.stacklok.dev", Resource: "mcpservers", Subresource: "status", Force: &no, FieldManager: "freehold-status", Code: 200,
+			UserAgent: "freehold/v0 freehold-status",
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

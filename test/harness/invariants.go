@@ -156,6 +156,18 @@ func unread(e *audit.Event) bool {
 }
 
 func (i Invariants) judgeWrite(e *audit.Event) string {
+	if why := i.JudgeWithoutBody(e); why != "" || e.Verb != "patch" || e.Group == "events.k8s.io" {
+		return why
+	}
+	if e.IsApply() {
+		return judgeApplied(e)
+	}
+	return judgeOwnershipEdit(e)
+}
+
+// JudgeWithoutBody returns why a write of the operator should not have been, as far as its request without the body shows; "" when it
+// is all right. It needs the bodies of deletions, which every audit log has.
+func (i Invariants) JudgeWithoutBody(e *audit.Event) string {
 	switch {
 	case e.Group == "events.k8s.io" && e.Resource == "events" && (e.Verb == "create" || e.Verb == "patch"):
 		return ""
@@ -184,9 +196,10 @@ func (i Invariants) judgeWrite(e *audit.Event) string {
 		return "a forced apply"
 	case e.IsApply():
 		return i.judgeApply(e, kind)
-	default:
-		return judgeOwnershipEdit(e)
+	case e.FieldManager != managers.Ownership:
+		return "a patch that is neither an apply nor an edit of managedFields by " + managers.Ownership
 	}
+	return ""
 }
 
 func isReview(e *audit.Event) bool {
@@ -215,6 +228,11 @@ func (i Invariants) judgeApply(e *audit.Event, kind schema.GroupKind) string {
 	if !strings.HasSuffix(e.UserAgent, " "+e.FieldManager) {
 		return "the User-Agent does not name the field manager"
 	}
+	return ""
+}
+
+// judgeApplied judges the body of an apply.
+func judgeApplied(e *audit.Event) string {
 	var body struct {
 		Metadata struct{ UID, ResourceVersion string }
 	}
@@ -230,12 +248,9 @@ func (i Invariants) judgeApply(e *audit.Event, kind schema.GroupKind) string {
 	return ""
 }
 
-// judgeOwnershipEdit judges a patch that is no apply: a JSON patch of managedFields that says which resourceVersion
+// judgeOwnershipEdit judges the body of a patch that is no apply: a JSON patch of managedFields that says which resourceVersion
 // it was made for. A resourceVersion is never given to a second object, so it stands for the UID as well.
 func judgeOwnershipEdit(e *audit.Event) string {
-	if e.FieldManager != managers.Ownership {
-		return "a patch that is neither an apply nor an edit of managedFields by " + managers.Ownership
-	}
 	var operations []struct {
 		Op, Path string
 		Value    any
