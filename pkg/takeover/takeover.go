@@ -43,7 +43,7 @@ func Held(object metav1.Object, subresource string) bool {
 	})
 }
 
-// FromToolHive reports whether one of ToolHive's managers owns the fields.
+// FromToolHive reports whether a ToolHive manager owns the fields.
 func FromToolHive(owner ownership.Owner) bool { return managers.IsToolHive(owner.Manager) }
 
 // FromPlugin reports whether the plugin owns the fields, as an interrupted handback leaves them.
@@ -81,7 +81,7 @@ func Begun(server *v1beta1.MCPServer) bool {
 	return UnderWay(server) || managers.Owns(server, managers.Finalizer, "")
 }
 
-// Heirs returns the writers to which the claims of ToolHive's managers on an object pass. replicas are those of them that
+// Heirs returns the writers that inherit the claims of ToolHive's managers on an object. replicas are those of them that
 // have a number of replicas to write.
 //
 // A field that ToolHive has set and Freehold does not want is removed, since it passes to a writer that does not apply it.

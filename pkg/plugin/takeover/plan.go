@@ -191,7 +191,7 @@ func owned(object *unstructured.Unstructured, path string) bool {
 	return len(ownership.Owners(object, path)) > 0
 }
 
-// heirs returns the heirs of ToolHive's claims. The writer of replicas is one where it has a number to write; else the
+// heirs returns the writers that inherit ToolHive's claims. The writer of replicas is one where it has a number to write; else the
 // number stays, without an owner.
 func heirs(ref apply.ObjectRef, replicas string, result *render.Result) []ownership.Heir {
 	if render.WantedReplicas(result.Intents, replicas) == nil {
