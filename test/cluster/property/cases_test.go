@@ -124,6 +124,15 @@ var scenarioCases = map[string]scenarioCase{
 			{Do: actDelete, Field: "document", Wait: true},
 		},
 	},
+	// The Service that only the proxy before the change used is deleted when the conflict that holds up the new proxy is given up.
+	"an object goes when the others give up their claims": {
+		transport: v1beta1.TransportStreamableHTTP,
+		steps: []scenarioStep{
+			{Do: actForce, Field: "proxy grace", By: harness.Team, Which: 0, Wait: true},
+			{Do: actTransport, Which: 1, Wait: true},
+		},
+		conflicts: 2,
+	},
 	"what is atomic is taken as a whole": {
 		transport: v1beta1.TransportStreamableHTTP,
 		steps: []scenarioStep{

@@ -69,7 +69,9 @@ func (s *scenario) reconcile(ctx context.Context) error {
 
 // giveUp takes back what others did to an object. What they applied they give up by an empty apply, where the API server
 // lets them: a container must have an image. Fields of their own go otherwise, and last their claims, without the values:
-// these are the operator's to put right. It returns how many writes that took.
+// these are the operator's to put right. It returns how many writes that took. An object that the operator deletes meanwhile,
+// because nothing keeps it from it any more, has nothing left to give up: a Service that only the proxy before a change of
+// transport used goes when the claims that held up the new one have gone.
 func (s *scenario) giveUp(ctx context.Context, component harness.Component, object *unstructured.Unstructured) (writes int, err error) {
 	for _, by := range scenarioAppliers {
 		if ownership.ApplyEntry(object, by, "") == nil {
@@ -82,6 +84,9 @@ func (s *scenario) giveUp(ctx context.Context, component harness.Component, obje
 	}
 	for {
 		object, err := s.ns.Object(ctx, component, s.name)
+		if apierrors.IsNotFound(err) {
+			return writes, nil
+		}
 		if err != nil {
 			return writes, err
 		}
@@ -95,7 +100,8 @@ func (s *scenario) giveUp(ctx context.Context, component harness.Component, obje
 		}
 		operations = append(operations, harness.Replace("/metadata/resourceVersion", object.GetResourceVersion()))
 		writes++
-		if _, err := s.ns.Patch(ctx, harness.Hand, component, s.name, operations...); err != nil && !apierrors.IsConflict(err) {
+		if _, err := s.ns.Patch(ctx, harness.Hand, component, s.name, operations...); err != nil &&
+			!apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return writes, err
 		}
 	}
