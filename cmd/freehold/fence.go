@@ -4,13 +4,15 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // errFenced is the answer to a write that comes too late.
@@ -23,10 +25,16 @@ var errFenced = errors.New("not sent: the lease has run out, and another replica
 // The zero fence lets everything through, as without leader election.
 type fence struct {
 	elector atomic.Pointer[leaderelection.LeaderElector]
+	// lock and lasts are set before the elector. The lease lasts that long.
+	lock  *datedLock
+	lasts time.Duration
 }
 
-// guard begins to hold back writes without the elector's lease.
-func (f *fence) guard(elector *leaderelection.LeaderElector) { f.elector.Store(elector) }
+// guard begins to hold back writes without the elector's lease, which it takes and renews by way of the lock.
+func (f *fence) guard(elector *leaderelection.LeaderElector, lock *datedLock, lasts time.Duration) {
+	f.lock, f.lasts = lock, lasts
+	f.elector.Store(elector)
+}
 
 func (f *fence) check() error {
 	elector := f.elector.Load()
@@ -36,10 +44,38 @@ func (f *fence) check() error {
 	if !elector.IsLeader() {
 		return errFenced
 	}
-	if err := elector.Check(0); err != nil {
-		return fmt.Errorf("%w: %w", errFenced, err)
+	if renewed := f.lock.renewed.Load(); renewed == nil || time.Since(*renewed) > f.lasts {
+		return errFenced
 	}
 	return nil
+}
+
+// datedLock notes when the last request was sent that has taken or renewed the lease. The elector counts from the answer
+// instead. A process that was stopped between both finds an answer that may be older than the lease, which another replica has
+// taken since.
+type datedLock struct {
+	resourcelock.Interface
+
+	renewed atomic.Pointer[time.Time]
+}
+
+// Create implements resourcelock.Interface.
+func (l *datedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+	return l.date(sent, l.Interface.Create(ctx, record))
+}
+
+// Update implements resourcelock.Interface.
+func (l *datedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+	return l.date(sent, l.Interface.Update(ctx, record))
+}
+
+func (l *datedLock) date(sent time.Time, err error) error {
+	if err == nil {
+		l.renewed.Store(&sent)
+	}
+	return err
 }
 
 // wrap returns a transport with the fence before it.

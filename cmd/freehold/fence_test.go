@@ -46,6 +46,44 @@ func TestWithoutLeaderElectionNothingIsFenced(t *testing.T) {
 	}
 }
 
+// A process may stand still between a request that renews the lease and its answer, and the elector takes the lease to begin with
+// the answer. By then another replica may have it: nothing is written until the lease is renewed again.
+func TestFenceAfterALateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, writes, o := kubefake.NewClientset(), &fence{}, leading()
+		late := o.leaseDuration + o.retryPeriod
+		var still atomic.Bool
+		core.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if still.CompareAndSwap(true, false) {
+				<-time.After(late)
+			}
+			return false, nil, nil // The lease is renewed.
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		health := leaderelection.NewLeaderHealthzAdaptor(time.Second)
+		err := lead(ctx, o, core, health, writes, func(working context.Context) error {
+			defer stop()
+			<-time.After(time.Minute)
+			still.Store(true)
+			for still.Load() {
+				<-time.After(o.retryPeriod / 10)
+			}
+			<-time.After(late + o.retryPeriod/4)
+			if err := through(t, writes, "PATCH", somePod); !errors.Is(err, errFenced) {
+				t.Errorf("after the late answer a write gets %v", err)
+			}
+			<-time.After(2 * o.retryPeriod)
+			if err := through(t, writes, "PATCH", somePod); err != nil {
+				t.Errorf("when the lease is renewed again, a write gets %v", err)
+			}
+			return working.Err()
+		})
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
 // An elector that hangs does not end the work when the lease has run out. Then nothing is written any more; reading goes on,
 // and the lease may be renewed.
 func TestFence(t *testing.T) {

@@ -33,13 +33,14 @@ func lead(
 	electing, stopElecting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopElecting()
 	ended := make(chan error, 1)
+	lock := &datedLock{Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: o.leaseNamespace, Name: o.leaseName},
+		Client:     core.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
+	}}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: o.leaseName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.leaseNamespace, Name: o.leaseName},
-			Client:     core.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
-		},
+		Name:            o.leaseName,
+		Lock:            lock,
 		LeaseDuration:   o.leaseDuration,
 		RenewDeadline:   o.renewDeadline,
 		RetryPeriod:     o.retryPeriod,
@@ -60,7 +61,7 @@ func lead(
 		return fmt.Errorf("leader election: %w", err)
 	}
 	health.SetLeaderElection(elector)
-	writes.guard(elector)
+	writes.guard(elector, lock, o.leaseDuration)
 	defer context.AfterFunc(ctx, func() {
 		if !elector.IsLeader() {
 			stopElecting()
