@@ -18,13 +18,19 @@ var differences = []struct {
 	// leaf matches leaves as leavesOf has them.
 	leaf *regexp.Regexp
 	why  string
+	// rare tells that it is there in some runs only.
+	rare bool
 }{
-	{regexp.MustCompile(`^(ConfigMap/kube-root-ca.crt|ServiceAccount/default) `), "controllers that are not simulated put them into every namespace"},
-	{regexp.MustCompile(`^Service/\S+ \.spec\.clusterIPs?(\[0\])?=\d`), "the simulation has no range of addresses"},
-	{regexp.MustCompile(`^StatefulSet/\S+ \.status\.(current|update)Revision=`), "the simulation has no ControllerRevisions, and another hash"},
+	{leaf: regexp.MustCompile(`^(ConfigMap/kube-root-ca.crt|ServiceAccount/default) `), why: "controllers that are not simulated put them into every namespace"},
+	{leaf: regexp.MustCompile(`^Service/\S+ \.spec\.clusterIPs?(\[0\])?=\d`), why: "the simulation has no range of addresses"},
+	{leaf: regexp.MustCompile(`^StatefulSet/\S+ \.status\.(current|update)Revision=`), why: "the simulation has no ControllerRevisions, and another hash"},
 	{
-		regexp.MustCompile(`^(Deployment|StatefulSet)/\S+ kube-controller-manager Update status owns \.status\.`),
-		"once managedFields are stripped, it owns what it has changed since, and what it writes on the way is a matter of the moment",
+		leaf: regexp.MustCompile(`^(Deployment|StatefulSet)/\S+ kube-controller-manager Update status owns \.status\.`),
+		why:  "once managedFields are stripped, it owns what it has changed since, and what it writes on the way is a matter of the moment",
+	},
+	{
+		leaf: regexp.MustCompile(`^Deployment/\S+ (\S+ Update status owns )?\.status\.collisionCount`), rare: true,
+		why: "where a Deployment is made again before the ReplicaSet of the one before is gone, both would have the same name",
 	},
 }
 
@@ -43,11 +49,11 @@ func (d *differencesSeen) note(i int) {
 	d.seen[i] = true
 }
 
-// check fails the test for differences that there were none of.
+// check fails the test for differences that there were none of, but for rare ones.
 func (d *differencesSeen) check(t *testing.T) {
 	t.Helper()
 	for i, difference := range differences {
-		if !d.seen[i] {
+		if !d.seen[i] && !difference.rare {
 			t.Errorf("nothing matches %s any more", difference.leaf)
 		}
 	}
