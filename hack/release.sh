@@ -53,6 +53,7 @@ env -u GOOS -u GOARCH go -C "${ROOT}/hack/tools/release" build -o "${TOOL}" .
 read -r -a platforms <<<"${PLUGIN_PLATFORMS}"
 "${TOOL}" -root="${ROOT}" -binaries="${BINARIES}" -out="${NEW}" -version="${VERSION}" -build-version="${BUILD_VERSION}" \
 	-commit="${COMMIT}" -image="${IMAGE}" -created="${SOURCE_EPOCH}" ${platforms[@]+"${platforms[@]}"}
+"${ROOT}/hack/try-krew.sh" "${NEW}"
 
 mkdir -p "${OUT}"
 rm -rf "${OUT}"

@@ -60,6 +60,14 @@ else
 	echo "skipped: what the programs call themselves, as these do not run on ${HOST}"
 fi
 
+# krew has accepted the manifest: see hack/release.sh. It has to refuse one with another checksum.
+cp -R "${WORK}/first" "${WORK}/tampered"
+sed 's/^    sha256: ....../    sha256: 000000/' "${WORK}/first/freehold.yaml" >"${WORK}/tampered/freehold.yaml"
+if "${ROOT}/hack/try-krew.sh" "${WORK}/tampered" 2>/dev/null; then
+	echo "krew installs an archive that is not the manifest's." >&2
+	status=1
+fi
+
 # What is already there is not a release: it is not to be taken away.
 mkdir "${WORK}/mine"
 touch "${WORK}/mine/work"

@@ -7,7 +7,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -316,5 +318,28 @@ func TestRefusesOtherInput(t *testing.T) {
 	}
 	if err := run(arguments(t, newOutput(t, versionOf(t)))[:8]); err == nil || !strings.Contains(err.Error(), "no platform") {
 		t.Errorf("without platforms: %v", err)
+	}
+}
+
+// unpack reads the files of a compressed archive.
+func unpack(data []byte) ([]file, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for archive := tar.NewReader(compressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{header.Name, header.Mode, content})
 	}
 }
