@@ -128,12 +128,30 @@ func (b *bench) rawRound(ctx context.Context, i int, last bool, r *report) (time
 	}
 	b.say("round %d: raw applier: %s", i+1, times)
 	if last {
+		if r.NoOperator, err = b.idlePlane(ctx, s); err != nil {
+			return times, fmt.Errorf("idle: %w", err)
+		}
 		if r.Raw, err = raw.answer(ctx, s, someNames(b.settings.servers)); err != nil {
 			return times, fmt.Errorf("edits by hand: %w", err)
 		}
 		b.sayAnswers("raw applier", r.Raw)
 	}
 	return times, nil
+}
+
+// idlePlane watches a control plane whose cluster has no operator while nothing happens.
+func (b *bench) idlePlane(ctx context.Context, s *site) (stage, error) {
+	plane, err := s.plane()
+	if err != nil {
+		return stage{}, err
+	}
+	b.say("no operator: idle for %v", b.settings.idle)
+	if err := pass(ctx, b.settings.idle); err != nil {
+		return stage{}, err
+	}
+	done := stage{Took: b.settings.idle}
+	done.Plane, err = plane()
+	return done, err
 }
 
 func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) (times arrival, err error) {

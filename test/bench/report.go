@@ -19,8 +19,10 @@ type report struct {
 
 	Rounds []round
 	// Raw are the answers of the raw applier to edits by hand.
-	Raw      answers
-	Freehold measurements
+	Raw answers
+	// NoOperator is an idle time after the raw applier has ended: what the same objects cost without an operator.
+	NoOperator stage
+	Freehold   measurements
 	// Foreign is empty when it is left out, and so is Outage.
 	Foreign foreign
 	Outage  outage

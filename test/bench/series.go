@@ -95,6 +95,7 @@ func (r *report) recorded() recording.Run {
 		Raw: recording.Subject{
 			Children: r.Children, Milestones: r.milestones(func(round round) arrival { return round.Raw }),
 			Answers: map[string]recording.Answers{recording.Image: r.Raw.recorded()},
+			Stages:  map[string]recording.Stage{recording.Idle: recordedStage(r.NoOperator)},
 		},
 		Freehold: r.Freehold.recorded(),
 	}

@@ -16,6 +16,7 @@ import (
 
 func TestWhatIsRecorded(t *testing.T) {
 	r := good()
+	r.NoOperator = stage{Took: time.Minute, Plane: map[cluster.Component]time.Duration{cluster.APIServer: 1500 * time.Millisecond}}
 	r.Freehold.Config.Took = 1500 * time.Millisecond
 	r.Freehold.Delete.Writes = tally{All: map[string]int{"apply mcpservers": 200}, Refused: 3}
 	r.Freehold.Create = append(r.Freehold.Create, stage{
@@ -43,6 +44,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		"writes":                    cmp.Equal(run.Freehold.Stages[recording.Delete].Writes, map[string]int{"apply mcpservers": 200}),
 		"refused":                   run.Freehold.Stages[recording.Delete].Refused == 3,
 		"answers":                   run.Raw.Answers[recording.Image] == recording.Answers{Edits: 50, Named: 50, P50: 0.025, P99: 0.05, Max: 0.05},
+		"idle without an operator":  run.Raw.Stages[recording.Idle].CPU[recording.APIServer] == 1.5,
 		"foreign labels":            run.Freehold.LabelsLeft == 200,
 		"undone":                    run.ToolHive.Answers[recording.Image].Undone == 50,
 	} {

@@ -66,7 +66,7 @@ type Run struct {
 	LoadBefore, LoadAfter float64
 	// Took is how long the run lasted.
 	Took float64
-	// Raw is the program that only sends the writes; it has milestones and answers alone.
+	// Raw is the program that only sends the writes; it has milestones and answers, and an idle time after its end.
 	Raw, Freehold Subject
 	// ToolHive is nil if the run left its operator out.
 	ToolHive *Subject `json:",omitempty"`

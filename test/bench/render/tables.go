@@ -65,6 +65,18 @@ func cpu(process string) func(recording.Run, recording.Stage) float64 {
 	return func(_ recording.Run, s recording.Stage) float64 { return found(s.CPU, process) }
 }
 
+// perMinute is the CPU time of a process in a minute of a stage.
+func perMinute(process string) func(recording.Run, recording.Stage) float64 {
+	return func(_ recording.Run, s recording.Stage) float64 { return found(s.CPU, process) / s.Took * 60 }
+}
+
+// perThousand is the CPU time of a process for each 1,000 MCPServers.
+func perThousand(process string) func(recording.Run, recording.Stage) float64 {
+	return func(run recording.Run, s recording.Stage) float64 {
+		return found(s.CPU, process) / float64(run.Servers) * 1000
+	}
+}
+
 // planeCPU is the CPU time of the control plane.
 func planeCPU(_ recording.Run, s recording.Stage) float64 {
 	return found(s.CPU, recording.APIServer) + found(s.CPU, recording.Etcd) + found(s.CPU, recording.ControllerManager)
@@ -238,6 +250,11 @@ func tables(r *recording.Recording) map[string]string {
 			each("the edit of the MCPOIDCConfig, for each MCPServer", stage(recording.Config, perServer), 1, operators...),
 			each("deletion, for each MCPServer", stage(recording.Delete, perServer), 1, operators...)),
 		"kinds": kinds(r.Runs[len(r.Runs)-1]),
+		"requests": table(r,
+			each("CPU seconds of kube-apiserver in an idle minute", stage(recording.Idle, perMinute(recording.APIServer)), 2, raw, freehold, toolHive),
+			each("CPU seconds of etcd in an idle minute", stage(recording.Idle, perMinute(recording.Etcd)), 2, raw, freehold, toolHive),
+			compared("CPU seconds of kube-apiserver for a restart of the operator", stage(recording.Restart, cpu(recording.APIServer)), 2, operators...),
+			compared("the same for each 1,000 MCPServers", stage(recording.Restart, perThousand(recording.APIServer)), 2, operators...)),
 		"edits": table(r,
 			each("images edited at once", answer(recording.Image, func(a recording.Answers) float64 { return float64(a.Edits) }), 0, freehold),
 			each("reported as a conflict", answer(recording.Image, func(a recording.Answers) float64 { return float64(a.Named) }), 0, raw, freehold, toolHive),
