@@ -31,7 +31,7 @@ func References(child *inventory.Child, all []render.Reference) apply.References
 // exists reports whether there is one.
 func Enforced(annotations map[string]string, exists bool) string {
 	if !exists {
-		return "No proxy is made before that is mended."
+		return "No proxy is made until that is fixed."
 	}
 	text := "The proxy keeps the configuration that it has"
 	if source := annotations[v1beta1.AnnotationSource]; source != "" {

@@ -68,7 +68,7 @@ type Plan struct {
 	// Unwanted are children that exist and that the MCPServer does not ask for any more. They are deleted.
 	Unwanted []apply.ObjectRef
 	// Held are the problems with references that keep the proxy's Deployment, and the ConfigMaps that it reads, out of Intents: the
-	// operator does not write them before all of these are mended. Unread is set when some of these problems exist only because the
+	// operator does not write them before all of these are fixed. Unread is set when some of these problems exist only because the
 	// user may not read the referenced objects; then it is not known what the operator does.
 	Held   []render.Problem
 	Unread bool

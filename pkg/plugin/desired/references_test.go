@@ -110,7 +110,7 @@ func TestHeldReferences(t *testing.T) {
 	if intent := intentOf(plan, managers.Backend, backend); intent.Same() || intent.Waits != "" {
 		t.Errorf("the backend: same %v, waits %q", intent.Same(), intent.Waits)
 	}
-	if made := (world{}).planFrom(t, s, references); made.Enforced != "No proxy is made before that is mended." {
+	if made := (world{}).planFrom(t, s, references); made.Enforced != "No proxy is made until that is fixed." {
 		t.Errorf("without a proxy: %s", made.Enforced)
 	}
 
