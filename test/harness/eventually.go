@@ -15,10 +15,10 @@ func Eventually(t *testing.T, what string, check func(ctx context.Context) error
 	EventuallyWithin(t, Timeout, what, check)
 }
 
-// EventuallyWithin is Eventually with another limit than Timeout.
+// EventuallyWithin is Eventually with another limit than Timeout, of the time of a machine at its best: see AtPace.
 func EventuallyWithin(t *testing.T, limit time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := WithinPace(t.Context(), limit)
 	defer cancel()
 	eventually(ctx, t, what, Poll, check)
 }
@@ -39,7 +39,8 @@ func eventually(ctx context.Context, t *testing.T, what string, poll time.Durati
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %v: %v", what, time.Since(began).Round(time.Second), last)
+			took := time.Since(began)
+			t.Fatalf("%s: not within %v, %v of them at pace: %v", what, took.Round(time.Second), AtPace(began, took).Round(time.Second), last)
 		case <-ticker.C:
 		}
 	}

@@ -221,7 +221,7 @@ func some(events []*audit.Event) bool { return len(events) > 0 }
 // AwaitWrites waits until operators have made writes in the namespace, since the mark, that are as wanted.
 func (ns *Namespace) AwaitWrites(t *testing.T, since audit.Mark, what string, wanted func([]*audit.Event) bool) []*audit.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	ctx, cancel := WithinPace(t.Context(), Timeout)
 	defer cancel()
 	found, _, err := ns.Audit.WaitFor(ctx, since, wanted, audit.Writes(), ns.ByOperator())
 	if err != nil {

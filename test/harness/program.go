@@ -70,7 +70,9 @@ func (p *Program) Said() string {
 // Await waits until the program has said something, and fails the test when it ends before, or has not by then.
 func (p *Program) Await(t *testing.T, text string, patience time.Duration) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), Poll, patience, true, func(context.Context) (bool, error) {
+	ctx, cancel := WithinPace(t.Context(), patience)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, Poll, true, func(context.Context) (bool, error) {
 		select {
 		case <-p.Ended:
 			if !strings.Contains(p.Said(), text) {

@@ -116,7 +116,7 @@ func (ns *Namespace) attached(ctx context.Context, deployment *appsv1.Deployment
 // AwaitAllSettled waits for a number of MCPServers, which may take its time.
 func (ns *Namespace) AwaitAllSettled(t *testing.T, count int, timeout time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := WithinPace(t.Context(), timeout)
 	defer cancel()
 	eventually(ctx, t, fmt.Sprintf("%d MCPServers have settled", count), fleetPoll, func(ctx context.Context) error {
 		servers, err := ns.Servers.List(ctx, metav1.ListOptions{ResourceVersion: "0"})

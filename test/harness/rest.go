@@ -95,7 +95,7 @@ func (ns *Namespace) AwaitOperatorRest(t *testing.T) {
 // awaitRest waits until there are no writes any more that all filters select.
 func (ns *Namespace) awaitRest(t *testing.T, filters ...audit.Filter) {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), CrowdTimeout)
+	limit, cancel := WithinPace(t.Context(), CrowdTimeout)
 	defer cancel()
 	for mark := ns.Mark(t); ; {
 		ctx, cancel := context.WithTimeout(limit, Rest)

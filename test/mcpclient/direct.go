@@ -140,7 +140,7 @@ func (d *Direct) Echo(ctx context.Context, text string) Outcome {
 
 func (d *Direct) step(ctx context.Context, tool string, do func(context.Context, *Outcome) error) (o Outcome) {
 	o.Tool, o.Began = tool, time.Now()
-	ctx, cancel := context.WithTimeout(ctx, directTimeout)
+	ctx, cancel := harness.WithinPace(ctx, directTimeout)
 	defer cancel()
 	d.answered(0)
 	if o.Err = d.connect(ctx); o.Err == nil {

@@ -38,6 +38,9 @@ type Step struct {
 	Text         string    `json:"text"`
 }
 
+// Took is how long the step took.
+func (s *Step) Took() time.Duration { return time.Duration(s.Milliseconds) * time.Millisecond }
+
 // Front is the transport that the proxy of an MCPServer speaks to clients.
 func Front(server *v1beta1.MCPServer) v1beta1.Transport {
 	switch {

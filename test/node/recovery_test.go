@@ -111,7 +111,7 @@ func checkOutage(t *testing.T, began time.Time, limit time.Duration, steps []ste
 		}
 		if told.Error != "" {
 			failures++
-			last = told.Time.Add(time.Duration(told.Milliseconds) * time.Millisecond)
+			last = told.Time.Add(told.Took())
 		}
 	}
 	identified(t, steps, want)
@@ -121,7 +121,7 @@ func checkOutage(t *testing.T, began time.Time, limit time.Duration, steps []ste
 	}
 	outage := last.Sub(began).Round(10 * time.Millisecond)
 	t.Logf("%d calls, %d failed steps, the last of them %v after the disturbance", calls, failures, outage)
-	if outage > limit {
+	if harness.AtPace(began, outage) > limit {
 		t.Errorf("it took %v until calls were answered again, want at most %v", outage, limit)
 	}
 }

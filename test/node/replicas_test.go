@@ -135,7 +135,7 @@ func TestRollingImageChange(t *testing.T) {
 // The affinity of the backend's Service keeps a proxy with one backend, also for the moment in which it ends.
 const longestRollingOutage = 10 * time.Second
 
-// longestOutage is the longest time between two answered calls in which others failed.
+// longestOutage is the longest time, at pace, between two answered calls in which others failed.
 func longestOutage(steps []step) (longest time.Duration) {
 	var failing time.Time
 	for _, told := range steps {
@@ -143,11 +143,11 @@ func longestOutage(steps []step) (longest time.Duration) {
 		case told.Error != "" && failing.IsZero():
 			failing = told.Time
 		case told.Error == "" && told.Step == "tools/call" && !failing.IsZero():
-			longest, failing = max(longest, told.Time.Sub(failing)), time.Time{}
+			longest, failing = max(longest, harness.AtPace(failing, told.Time.Sub(failing))), time.Time{}
 		}
 	}
 	if !failing.IsZero() {
-		longest = max(longest, time.Since(failing))
+		longest = max(longest, harness.AtPace(failing, time.Since(failing)))
 	}
 	return longest
 }

@@ -66,7 +66,7 @@ func TestBothOperators(t *testing.T) {
 		t.Logf("%s tells of ToolHive's operator after %v", m.server.Name, time.Since(began).Round(time.Millisecond))
 		w.awaitEvent(t, m.server.Name, corev1.EventTypeWarning, managers.ToolHiveOperator)
 	}
-	if took := time.Since(began); took > told {
+	if took := harness.AtPace(began, time.Since(began)); took > told {
 		t.Errorf("it took %v until all told of ToolHive's operator", took)
 	}
 	checkGauge(t, ours, true)
@@ -189,7 +189,7 @@ func (w *world) checkListed(t *testing.T, since audit.Mark) {
 // awaitPeace waits until neither operator has written anything for a while, and counts what they wrote until then.
 func (w *world) awaitPeace(t *testing.T, since audit.Mark, servers int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), quarrel)
+	ctx, cancel := harness.WithinPace(t.Context(), quarrel)
 	defer cancel()
 	var events []*audit.Event
 	for mark := since; ; {

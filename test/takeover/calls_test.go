@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/freehold-dev/freehold/test/harness"
 	"github.com/freehold-dev/freehold/test/mcpclient"
@@ -19,6 +20,10 @@ type caller struct {
 	member *member
 	pod    string
 }
+
+// answered is how long a step of a call may take at most, at pace: see harness.AtPace. The client itself has more patience,
+// as it cannot tell a machine that is short of processors from a server that does not answer.
+const answered = 5 * time.Second
 
 // callers call the MCPServers of a fleet, each with a new session every time.
 //
@@ -38,7 +43,7 @@ func (w *world) callAll(t *testing.T, members []*member) (all callers) {
 		if m.unanswered {
 			continue
 		}
-		args := append(mcpclient.To(m.server), "-fresh", "-reconnect", "-patience=1s", "-timeout=5s", "-interval=400ms", "-repeat=0")
+		args := append(mcpclient.To(m.server), "-fresh", "-reconnect", "-patience=20s", "-timeout=1m", "-interval=400ms", "-repeat=0")
 		all = append(all, caller{w, m, mcpclient.Start(t, w.Namespace, args...)})
 	}
 	for _, c := range all {
@@ -53,7 +58,7 @@ func (w *world) callAll(t *testing.T, members []*member) (all callers) {
 	return all
 }
 
-// check tells which steps have failed. Where there are several pods of both, none may have.
+// check tells which steps have failed, or took too long. Where there are several pods of both, none may have.
 func (all callers) check(t *testing.T, before map[string]components) {
 	t.Helper()
 	for _, c := range all {
@@ -68,11 +73,13 @@ func (all callers) check(t *testing.T, before map[string]components) {
 			if told.Again != "" {
 				again++
 			}
-			if told.Error == "" {
+			took := harness.AtPace(told.Time, told.Took())
+			if told.Error == "" && took <= answered {
 				continue
 			}
 			if failed++; failed == 1 {
-				first = fmt.Sprintf(", first at %s: %s: %s", told.Time.Format("15:04:05.000"), told.Step, told.Error)
+				first = fmt.Sprintf(", first at %s: %s took %v, %v at pace: %s",
+					told.Time.Format("15:04:05.000"), told.Step, told.Took(), took.Round(time.Millisecond), told.Error)
 			}
 		}
 		t.Logf("calls of %s: %d steps, %d failed, %d refused connections and %d requests were tried again, %d sessions were lost%s",

@@ -77,7 +77,7 @@ func TestStdioAgainstAutoscaler(t *testing.T) {
 	mark := s.Mark(t)
 	autoscales(3)(t, s)
 	const pushes = 2
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
 	defer cancel()
 	_, _, err := s.Audit.WaitFor(ctx, mark, func(events []*audit.Event) bool { return len(events) >= pushes },
 		audit.Writes(), audit.Succeeded(), audit.User(autoscalerUser), audit.Namespace(s.Name), isScale)

@@ -58,7 +58,7 @@ func TestDeletedChildren(t *testing.T) {
 				}
 				return err
 			})
-			if took := time.Since(began); took > soon {
+			if took := harness.AtPace(began, time.Since(began)); took > soon {
 				t.Errorf("it took %v", took)
 			}
 			ns.AwaitSettled(t, server)

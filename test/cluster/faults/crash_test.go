@@ -4,7 +4,6 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"syscall"
@@ -103,7 +102,7 @@ func (s *stage) creations(t *testing.T, since audit.Mark) map[string]int {
 // awaitCreations waits until operators have created so many objects since the mark.
 func (s *stage) awaitCreations(t *testing.T, since audit.Mark, count int) audit.Mark {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
 	defer cancel()
 	_, end, err := s.Audit.WaitFor(ctx, since, func(events []*audit.Event) bool { return len(events) >= count },
 		s.ByOperator(), audit.Applies(), func(e *audit.Event) bool { return e.Code == http.StatusCreated })
@@ -117,6 +116,8 @@ func (s *stage) awaitCreations(t *testing.T, since audit.Mark, count int) audit.
 func checkEnds(t *testing.T, p *operator.Process, want error) {
 	t.Helper()
 	began := time.Now()
+	ctx, cancel := harness.WithinPace(t.Context(), endsWithin)
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- p.Stop() }()
 	select {
@@ -125,7 +126,7 @@ func checkEnds(t *testing.T, p *operator.Process, want error) {
 			t.Errorf("the operator ended with %v, not %v", err, want)
 		}
 		t.Logf("the operator ended in %v", time.Since(began).Round(time.Millisecond))
-	case <-time.After(endsWithin):
+	case <-ctx.Done():
 		// What it does instead of ending is in the traces.
 		_ = syscall.Kill(p.PID(), syscall.SIGQUIT)
 		t.Fatalf("the operator did not end within %v", endsWithin)

@@ -90,9 +90,11 @@ func (s *stage) awaitHolder(t *testing.T, not string) (holder string) {
 // awaitEnd waits until an operator has ended by itself.
 func awaitEnd(t *testing.T, r *replica, within time.Duration) {
 	t.Helper()
+	ctx, cancel := harness.WithinPace(t.Context(), within)
+	defer cancel()
 	select {
 	case <-r.Done():
-	case <-time.After(within):
+	case <-ctx.Done():
 		t.Fatalf("the operator has not ended within %v", within)
 	}
 }
@@ -118,7 +120,7 @@ func TestLeaderCrash(t *testing.T) {
 	s.AwaitStatus(t, "web", harness.Fine...)
 	s.AwaitImage(t, "web", harness.OtherImage)
 	t.Logf("another replica had done the work %v after the crash", time.Since(began).Round(time.Millisecond))
-	if took := s.firstWrite(t, second, mark).Sub(began); took > shortLease+takeover {
+	if took := harness.AtPace(began, s.firstWrite(t, second, mark).Sub(began)); took > shortLease+takeover {
 		t.Errorf("another replica wrote %v after the crash, with a lease of %v", took, shortLease)
 	}
 }
@@ -153,7 +155,7 @@ func TestLeaderStops(t *testing.T) {
 	s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = harness.OtherImage })
 	s.awaitHolder(t, leader)
 	s.AwaitImage(t, "web", harness.OtherImage)
-	took := s.firstWrite(t, second, mark).Sub(began)
+	took := harness.AtPace(began, s.firstWrite(t, second, mark).Sub(began))
 	t.Logf("another replica wrote after %v", took.Round(time.Millisecond))
 	if took > takeover {
 		t.Errorf("another replica wrote %v after the leader was asked to end", took)
@@ -197,7 +199,7 @@ func TestPausedLeader(t *testing.T) {
 	}
 	froze := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+		ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
 		defer cancel()
 		_, _, err := s.Audit.WaitFor(ctx, edited, func(events []*audit.Event) bool { return len(events) > 2 },
 			first.account.childWrites())

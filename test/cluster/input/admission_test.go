@@ -133,7 +133,7 @@ func TestLimitRange(t *testing.T) {
 		return e.Verb == "create" && e.Resource == "pods" && e.Code == http.StatusForbidden
 	}
 	some := func(events []*audit.Event) bool { return len(events) > 0 }
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
 	defer cancel()
 	if _, _, err := s.Audit.WaitFor(ctx, begun, some, audit.Namespace(s.Name), refused); err != nil {
 		t.Fatalf("the backend's pod is not refused: %v", err)

@@ -87,7 +87,7 @@ func (h *history) awaitPresent(ctx context.Context, s *scenario) error {
 		return err
 	}
 	for component, object := range objects {
-		for deadline := time.Now().Add(scenarioPatience); ; {
+		for began := time.Now(); ; {
 			versions, err := h.of(harness.FormOf(component).Resource.GroupResource(), object.GetName())
 			if err != nil {
 				return err
@@ -97,7 +97,7 @@ func (h *history) awaitPresent(ctx context.Context, s *scenario) error {
 			}) {
 				break
 			}
-			if time.Now().After(deadline) || ctx.Err() != nil {
+			if harness.AtPace(began, time.Since(began)) > scenarioPatience || ctx.Err() != nil {
 				return fmt.Errorf("the watch does not show version %s of %s %s", object.GetResourceVersion(), component, object.GetName())
 			}
 			lapse(ctx, harness.Poll)

@@ -110,7 +110,7 @@ func (s *scenario) play(ctx context.Context, server *v1beta1.MCPServer, steps []
 
 // rest waits until the operator has answered to a number of steps, and judges what it did.
 func (s *scenario) rest(ctx context.Context, steps int) error {
-	ctx, cancel := context.WithTimeout(ctx, harness.Timeout)
+	ctx, cancel := harness.WithinPace(ctx, harness.Timeout)
 	defer cancel()
 	began := time.Now()
 	for {
@@ -126,7 +126,7 @@ func (s *scenario) rest(ctx context.Context, steps int) error {
 			s.conflicts, s.slowest = s.conflicts+standing, max(s.slowest, time.Since(began))
 			break
 		}
-		if time.Since(began) > scenarioPatience {
+		if harness.AtPace(began, time.Since(began)) > scenarioPatience {
 			return fmt.Errorf("for %v: %w", scenarioPatience, errors.New(strings.Join(wrong, "\n")))
 		}
 	}

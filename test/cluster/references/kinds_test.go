@@ -69,7 +69,7 @@ func TestKindInstalledLater(t *testing.T) {
 		for _, name := range []string{"filtered", web} {
 			s.AwaitStatus(t, name, usable, tools(metav1.ConditionTrue, v1beta1.ReasonToolConfigRefValid))
 		}
-		took := harness.Since(began)
+		took := harness.AtPace(began, harness.Since(began))
 		t.Logf("usable %v after it was made", took)
 		if took > prompt {
 			t.Errorf("usable %v after it was made, want at most %v", took, prompt)
