@@ -5,6 +5,7 @@ package harness
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func (p *pace) run() {
 
 func (p *pace) measure() {
 	began := time.Now()
-	toil(paceWork)
+	runtime.KeepAlive(toil(paceWork)) // So that the compiler does not leave the work out.
 	p.add(measurement{at: began, took: time.Since(began)})
 }
 
@@ -66,18 +67,15 @@ func (p *pace) add(m measurement) {
 	p.measured = append(p.measured, m)
 }
 
-// toiled keeps the compiler from leaving the work out.
-var toiled uint64
-
 // toil makes steps of a random number generator (xorshift64), each of which needs the one before.
-func toil(steps int) {
-	x := uint64(88172645463325252)
+func toil(steps int) (x uint64) {
+	x = 88172645463325252
 	for range steps {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	toiled = x
+	return x
 }
 
 // slowdown is how many times slower than at its best the machine was between two times, on average: at least 1.
