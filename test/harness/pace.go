@@ -17,7 +17,7 @@ import (
 const (
 	// paceEvery is how often the machine is measured.
 	paceEvery = time.Second
-	// paceWork is the size of the piece of work, in steps of a random number generator: some 20 ms. That is more than a process
+	// paceWork is the size of the piece of work, in steps of a random number generator: some 15 ms. That is more than a process
 	// gets of a busy processor at once, so that it has to wait for the processor as others do.
 	paceWork = 1 << 23
 )
