@@ -28,6 +28,9 @@ failed=()
 
 go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 
+# The suites link large programs, always anew: without tables for debuggers, and without vet, which make verify runs.
+LEAN=(-ldflags=-w -vet=off)
+
 # The race detector needs a C compiler.
 RACE=()
 if [[ "$(go env CGO_ENABLED)" == 1 ]] && command -v "$(go env CC)" >/dev/null; then
@@ -111,7 +114,7 @@ for part in "$@"; do
 		# The slowest waits for four fifths of its time: begun last, it would leave the processors idle at the end.
 		packages=(./documents ${packages[@]+"${packages[@]}"})
 		# Each has a control plane of its own and waits part of the time.
-		run test "${TAGS}" -count=1 -p=3 -timeout=45m
+		run test "${TAGS}" "${LEAN[@]}" -count=1 -p=3 -timeout=45m
 		packages=(./...)
 		;;
 	node)
@@ -122,7 +125,7 @@ for part in "$@"; do
 		run hack -count=1
 		# One after the other: each has a node of its own.
 		packages=(./node ./takeover)
-		run test "${TAGS}" -count=1 -p=1 -timeout=30m
+		run test "${TAGS}" "${LEAN[@]}" -count=1 -p=1 -timeout=30m
 		packages=(./...)
 		;;
 	toolhive)

@@ -57,7 +57,7 @@ func build(ctx context.Context, path, program string, args []string) error {
 // buildIn compiles a program of the checkout with this top directory.
 func buildIn(ctx context.Context, root, path, program, version string, args []string) error {
 	args = append([]string{
-		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", versionFlag + version, "-o", path,
+		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", "-s -w " + versionFlag + version, "-o", path,
 	}, append(args, program)...)
 	command := exec.CommandContext(ctx, "go", args...)
 	if output, err := command.CombinedOutput(); err != nil {

@@ -115,7 +115,7 @@ func InstallPlugin(ctx context.Context) (remove func(), err error) {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-o", dir, "./cmd/kubectl-freehold")
+	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-ldflags=-s -w", "-o", dir, "./cmd/kubectl-freehold")
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {
 		return remove, fmt.Errorf("%w\n%s", err, output)

@@ -6,6 +6,7 @@ package references
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,9 @@ func TestForgedReferences(t *testing.T) {
 			if got := s.deployment(t, web).Annotations[v1beta1.AnnotationReferences]; got != before.GetAnnotations()[v1beta1.AnnotationReferences] {
 				t.Errorf("the references are %s", got)
 			}
-			s.expectConfirmations(t, mark)
+			// A write that loses a race, against the hand's second patch for example, is made again, after another look.
+			lost := harness.CountWrites(web, s.Writes(t, mark)).Lost()[harness.Proxy]
+			s.expectConfirmations(t, mark, 1+lost)
 			replaced := s.warnings(t, "SourceReplaced")
 			if len(replaced) != 1 || replaced[0].Series != nil || !strings.Contains(replaced[0].Note, "freehold-proxy") {
 				t.Errorf("the events are %+v", replaced)
@@ -97,7 +100,7 @@ func TestContestedReferences(t *testing.T) {
 	if diff := cmp.Diff(harness.Once("proxy (409)", "event"), count.Without("status")); diff != "" {
 		t.Errorf("it should cost one request and one event (-want +got):\n%s", diff)
 	}
-	s.expectConfirmations(t, mark)
+	s.expectConfirmations(t, mark, 1)
 
 	s.Annotate(t, web, v1beta1.AnnotationTake, "deployment.apps/"+web+":.metadata.annotations."+v1beta1.AnnotationReferences)
 	s.AwaitNoConflict(t, web)
@@ -114,17 +117,18 @@ func TestContestedReferences(t *testing.T) {
 	s.Quiet(t, s.Mark(t), harness.Calm)
 }
 
-// expectConfirmations fails the test unless operators have read just once what MCPServers refer to since the mark: the issuer. The
-// Deployment is read where a conflict is explained.
-func (s scene) expectConfirmations(t *testing.T, since audit.Mark) {
+// expectConfirmations fails the test unless operators have read what MCPServers refer to since the mark, the issuer, and at most so
+// often. The Deployment is read where a conflict is explained.
+func (s scene) expectConfirmations(t *testing.T, since audit.Mark, most int) {
 	t.Helper()
 	s.Mark(t)
 	events, _, err := s.Audit.Since(since, s.ByOperator(), audit.Verb("get"), audit.Not(audit.Resource("apps", "deployments")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(events) != 1 || events[0].Group != toolhive.GroupName || events[0].Resource != "mcpoidcconfigs" {
-		t.Errorf("the reads are %v, want one of the issuer", events)
+	other := func(e *audit.Event) bool { return e.Group != toolhive.GroupName || e.Resource != "mcpoidcconfigs" }
+	if len(events) == 0 || len(events) > most || slices.ContainsFunc(events, other) {
+		t.Errorf("the reads are %v, want up to %d of the issuer", events, most)
 	}
 }
 
