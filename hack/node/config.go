@@ -150,7 +150,7 @@ maxOpenFiles: 20000
 makeIPTablesUtilChains: false
 # A full disk of a developer is no reason to evict pods or to forget images that cannot be pulled.
 imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 50Mi, nodefs.available: 1%%, nodefs.inodesFree: 1%%, imagefs.available: 1%%}
+evictionHard: {memory.available: 50Mi, nodefs.available: 200Mi, nodefs.inodesFree: 1%%, imagefs.available: 200Mi}
 nodeStatusUpdateFrequency: 2s
 serializeImagePulls: false
 maxPods: 200
