@@ -19,7 +19,8 @@ func TestKrewManifest(t *testing.T) {
 	}
 	var manifest struct {
 		Spec struct {
-			Version   string
+			Version, Homepage, ShortDescription, Description, Caveats string
+
 			Platforms []struct {
 				Selector struct {
 					MatchLabels map[string]string
@@ -34,6 +35,18 @@ func TestKrewManifest(t *testing.T) {
 	version := versionOf(t)
 	if manifest.Spec.Version != version || len(manifest.Spec.Platforms) != len(opts.platforms) {
 		t.Errorf("version %s for %d platforms, want %s for %d", manifest.Spec.Version, len(manifest.Spec.Platforms), version, len(opts.platforms))
+	}
+	// krew search cuts what is longer; krew's own index asks for the rest.
+	if short := manifest.Spec.ShortDescription; short == "" || len(short) > 50 || strings.ContainsAny(short, "\r\n") {
+		t.Errorf("the short description is %q, want one line of at most 50 bytes", short)
+	}
+	if manifest.Spec.Description == "" || manifest.Spec.Homepage == "" {
+		t.Error("a description and a homepage are needed")
+	}
+	for line := range strings.SplitSeq(manifest.Spec.Description+"\n"+manifest.Spec.Caveats, "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of more than 80 bytes: %q", line)
+		}
 	}
 	for _, p := range manifest.Spec.Platforms {
 		on := p.Selector.MatchLabels
