@@ -28,8 +28,9 @@ failed=()
 
 go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 
-# The suites link large programs, always anew: without tables for debuggers, and without vet, which make verify runs.
-LEAN=(-ldflags=-w -vet=off)
+# The suites are never taken from Go's cache: what they test is outside of their binaries. They link large programs, so they do without
+# tables for debuggers, and without vet, which make verify runs.
+SUITE=("${TAGS}" -count=1 -ldflags=-w -vet=off)
 
 # The race detector needs a C compiler.
 RACE=()
@@ -109,12 +110,11 @@ for part in "$@"; do
 	cluster)
 		# With the controllers of two versions of Kubernetes, as rollouts are told the same for both.
 		build_control_plane fake --earlier-controllers
-		# Never from Go's cache: what is tested is outside of the test's binary.
 		packages_of test
 		# The slowest waits for four fifths of its time: begun last, it would leave the processors idle at the end.
 		packages=(./documents ${packages[@]+"${packages[@]}"})
 		# Each has a control plane of its own and waits part of the time.
-		run test "${TAGS}" "${LEAN[@]}" -count=1 -p=3 -timeout=45m
+		run test "${SUITE[@]}" -p=3 -timeout=45m
 		packages=(./...)
 		;;
 	node)
@@ -125,7 +125,7 @@ for part in "$@"; do
 		run hack -count=1
 		# One after the other: each has a node of its own.
 		packages=(./node ./takeover)
-		run test "${TAGS}" "${LEAN[@]}" -count=1 -p=1 -timeout=30m
+		run test "${SUITE[@]}" -p=1 -timeout=30m
 		packages=(./...)
 		;;
 	toolhive)
@@ -135,7 +135,7 @@ for part in "$@"; do
 		# What depends on ToolHive's programs: they serve, they are kept from writing, they attach again, they do what an
 		# MCPServer refers to, they are succeeded.
 		packages=(./node ./takeover)
-		run test "${TAGS}" -count=1 -p=1 -timeout=45m \
+		run test "${SUITE[@]}" -p=1 -timeout=45m \
 			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTokens$|^TestPolicyEdit$|^TestToolConfig$|^TestTokenExchange$|^TestTelemetry$|^TestWebhooks$|^TestTakeover$|^TestHandback$|^TestBothOperators$|^TestVirtualMCPServer$'
 		packages=(./...)
 		;;
@@ -144,7 +144,7 @@ for part in "$@"; do
 		build_control_plane fake
 		# What an API server decides: defaults, ownership, conflicts, validation, policies, and what its controllers do.
 		packages=(./cluster/lifecycle ./cluster/conflicts ./cluster/drift ./cluster/input ./cluster/policy ./cluster/replicas ./cluster/takeover)
-		run test "${TAGS}" -count=1 -p=1 -timeout=45m
+		run test "${SUITE[@]}" -p=1 -timeout=45m
 		packages=(./...)
 		;;
 	*)
