@@ -76,13 +76,14 @@ type moved struct {
 
 func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 	t.Helper()
+	killed := m.killed(t)
 	deployment := w.MustObject(t, harness.Proxy, server).GetUID()
 	for _, set := range historiesOf(t, m.replicaSets, deployment) {
 		if !set.there() {
 			found.proxyRolls++
 		}
 		pods := historiesOf(t, m.pods, set.last().GetUID())
-		made, ended, restarts := m.count(t, pods)
+		made, ended, restarts := count(t, pods, killed)
 		found.proxiesMade, found.proxiesEnded = found.proxiesMade+made, found.proxiesEnded+ended
 		found.proxyRestarts += restarts
 		for _, pod := range pods {
@@ -97,31 +98,24 @@ func (m *movements) of(t *testing.T, w *world, server string) (found moved) {
 			found.backendRolls++
 		}
 	}
-	found.backendsMade, found.backendsEnded, found.backendRestarts = m.count(t, historiesOf(t, m.pods, statefulSet))
+	found.backendsMade, found.backendsEnded, found.backendRestarts = count(t, historiesOf(t, m.pods, statefulSet), killed)
 	return found
 }
 
-// killed is how often the kubelet restarted containers of a pod because a probe had no answer in time. It tells so by
+// killed is how often the kubelet restarted containers because a probe had no answer in time, by pods. It tells so by
 // events, each with a count.
-func (m *movements) killed(t *testing.T, pod objectHistory) (times int64) {
+func (m *movements) killed(t *testing.T) map[types.UID]int64 {
 	t.Helper()
-	before, after := map[types.UID]int64{}, map[types.UID]int64{}
+	counted, times := map[types.UID]int64{}, map[types.UID]int64{}
 	for _, v := range m.events.Complete(t) {
 		event := typed[corev1.Event](t, v.Unstructured)
-		if v.Deleted || event.InvolvedObject.UID != pod.last().GetUID() || event.Reason != "Killing" ||
-			!strings.HasSuffix(event.Message, " probe, will be restarted") {
+		if v.Deleted || event.Reason != "Killing" || !strings.HasSuffix(event.Message, " probe, will be restarted") {
 			continue
 		}
-		if v.Listed {
-			before[event.UID] = int64(event.Count)
+		if !v.Listed {
+			times[event.InvolvedObject.UID] += int64(event.Count) - counted[event.UID]
 		}
-		after[event.UID] = int64(event.Count)
-	}
-	for event, count := range after {
-		times += count - before[event]
-	}
-	if times > 0 {
-		t.Logf("the kubelet killed containers of %s %d times because a probe had no answer in time", pod.last().GetName(), times)
+		counted[event.UID] = int64(event.Count)
 	}
 	return times
 }
@@ -134,7 +128,7 @@ func (m *movements) isDeleted(t *testing.T, w *world, pod string) bool {
 	})
 }
 
-func (m *movements) count(t *testing.T, pods []objectHistory) (made, ended int, restarts int64) {
+func count(t *testing.T, pods []objectHistory, killed map[types.UID]int64) (made, ended int, restarts int64) {
 	t.Helper()
 	for _, pod := range pods {
 		if !pod.there() {
@@ -143,7 +137,11 @@ func (m *movements) count(t *testing.T, pods []objectHistory) (made, ended int, 
 		if pod.last().Deleted || pod.last().GetDeletionTimestamp() != nil {
 			ended++
 		}
-		restarts += max(0, restartsIn(t, pod.last())-restartsBefore(t, pod)-m.killed(t, pod))
+		late := killed[pod.last().GetUID()]
+		if late > 0 {
+			t.Logf("the kubelet killed containers of %s %d times because a probe had no answer in time", pod.last().GetName(), late)
+		}
+		restarts += max(0, restartsIn(t, pod.last())-restartsBefore(t, pod)-late)
 	}
 	return made, ended, restarts
 }
