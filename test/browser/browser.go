@@ -20,6 +20,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // Programs are browsers that work without a screen.
@@ -63,7 +65,7 @@ func Open(t *testing.T, page string) *Tab {
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := harness.WithinPace(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	// As root there is no sandbox, and the page is ours.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -136,11 +135,7 @@ func TestGeneratedClientsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, ns, binary, "--name="+name)
-	select {
-	case <-p.Ended:
-	case <-time.After(harness.Timeout):
-		t.Fatal("the program does not end")
-	}
+	harness.Await(t, "the program ends", p.Ended)
 	if p.Err == nil || !strings.Contains(p.Said(), "somebody else has a say in this") || !strings.Contains(p.Said(), other) {
 		t.Errorf("the program has ended with %v", p.Err)
 	}

@@ -93,7 +93,7 @@ func (r *reader) types(t *testing.T, c Command) (output string) {
 
 func (r *reader) attempt(t *testing.T, line string) (output string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := harness.WithinPace(t.Context(), patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir, command.Env = Root, r.environment()

@@ -23,6 +23,18 @@ func EventuallyWithin(t *testing.T, limit time.Duration, what string, check func
 	eventually(ctx, t, what, Poll, check)
 }
 
+// Await waits until a channel is closed, or has something, and fails the test when that takes longer than Timeout.
+func Await[T any](t *testing.T, what string, happens <-chan T) {
+	t.Helper()
+	ctx, cancel := WithinPace(t.Context(), Timeout)
+	defer cancel()
+	select {
+	case <-happens:
+	case <-ctx.Done():
+		t.Fatalf("%s: not within %v at pace", what, Timeout)
+	}
+}
+
 func eventually(ctx context.Context, t *testing.T, what string, poll time.Duration, check func(ctx context.Context) error) {
 	t.Helper()
 	began := time.Now()

@@ -93,10 +93,6 @@ func (p *Program) Interrupt(t *testing.T, signal syscall.Signal) error {
 	if err := syscall.Kill(-p.command.Process.Pid, signal); err != nil {
 		return fmt.Errorf("no signal can be sent: %w", err)
 	}
-	select {
-	case <-p.Ended:
-	case <-time.After(Timeout):
-		t.Fatal("the program does not end")
-	}
+	Await(t, "the program ends", p.Ended)
 	return p.Err
 }

@@ -74,7 +74,9 @@ func (s *scene) vanish(ctx context.Context) error {
 			}
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, harness.Poll, harness.Timeout, true, func(ctx context.Context) (bool, error) {
+	ctx, cancel := harness.WithinPace(ctx, harness.Timeout)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, harness.Poll, true, func(ctx context.Context) (bool, error) {
 		_, err := s.Core.CoreV1().Namespaces().Get(ctx, s.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})

@@ -160,7 +160,9 @@ func (c *coauthors) write(ctx context.Context, seed uint64) error {
 // awaitOperator waits until the operator has seen what there was when it began to wait.
 func (c *coauthors) awaitOperator(ctx context.Context) error {
 	var want int64
-	return wait.PollUntilContextTimeout(ctx, harness.Poll, harness.Timeout, true, func(ctx context.Context) (bool, error) {
+	ctx, cancel := harness.WithinPace(ctx, harness.Timeout)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, harness.Poll, true, func(ctx context.Context) (bool, error) {
 		server, err := c.ns.Servers.Get(ctx, c.name, metav1.GetOptions{})
 		if err != nil {
 			return false, err

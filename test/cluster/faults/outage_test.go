@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,13 +175,8 @@ func (e *edits) one(ctx context.Context, name string) error {
 // await waits until so many more edits have been accepted.
 func (e *edits) await(t *testing.T, count int) {
 	t.Helper()
-	limit := time.After(harness.Timeout)
-	for range count {
-		select {
-		case <-e.accepted:
-		case <-limit:
-			t.Fatalf("fewer than %d edits were accepted within %v", count, harness.Timeout)
-		}
+	for n := range count {
+		harness.Await(t, fmt.Sprintf("edit %d of %d is accepted", n+1, count), e.accepted)
 	}
 }
 

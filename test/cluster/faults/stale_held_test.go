@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,11 +61,7 @@ func holdBack(t *testing.T, component harness.Component, creation bool) {
 		hold = proxy.Hold(faultproxy.Patches(resource.Group, resource.Resource))
 		edit(heldBackImage)
 	}
-	select {
-	case <-hold.Caught():
-	case <-time.After(harness.Timeout):
-		t.Fatal("the operator does not write")
-	}
+	harness.Await(t, "the operator writes", hold.Caught())
 	newer := edit(harness.OtherImage)
 	ns.Operate(t)
 	harness.Eventually(t, "the other operator carries the later edit out", func(ctx context.Context) error {

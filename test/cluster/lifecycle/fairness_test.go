@@ -4,11 +4,9 @@
 package lifecycle
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
@@ -44,7 +42,7 @@ func TestEditOvertakesCrowd(t *testing.T) {
 			}
 			return names
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
 		defer cancel()
 		found, _, err := ns.Audit.WaitFor(ctx, since, func(events []*audit.Event) bool { return done(names(events)) },
 			ns.ByOperator(), audit.Applies(), audit.Succeeded(), audit.Resource("apps", "statefulsets"))

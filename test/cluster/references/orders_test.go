@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -85,11 +84,7 @@ func TestSlowConfigMap(t *testing.T) {
 	hold := proxy.Hold(asksForBundle)
 	mark := s.Mark(t)
 	p := s.OperateThrough(t, proxy, ours)
-	select {
-	case <-hold.Caught():
-	case <-time.After(harness.Timeout):
-		t.Fatal("the operator does not ask for the ConfigMap")
-	}
+	harness.Await(t, "the operator asks for the ConfigMap", hold.Caught())
 	s.AwaitLook(t, p)
 	if tried := s.Writes(t, mark); len(tried) > 0 {
 		t.Errorf("an operator that does not know the ConfigMap writes: %v", tried)

@@ -139,12 +139,14 @@ func (s *installation) writesTwice(t *testing.T) bool {
 			t.Error(err)
 		}
 	}()
-	for deadline := time.After(harness.Timeout); ; {
+	ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
+	defer cancel()
+	for {
 		select {
 		case <-answered.last:
 			return true
 		case <-time.After(harness.Calm):
-		case <-deadline:
+		case <-ctx.Done():
 			server := s.MustObject(t, harness.ServerItself, takenName)
 			t.Fatalf("the takeover does not go on: %v", server.Object["status"])
 		}
