@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/freehold-dev/freehold/hack/cluster/internal/filelock"
+	"github.com/freehold-dev/freehold/hack/internal/filelock"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
-	"github.com/freehold-dev/freehold/hack/cluster/internal/filelock"
+	"github.com/freehold-dev/freehold/hack/internal/filelock"
 )
 
 // ErrRunning is returned by Start when another process runs a cluster in the same directory.

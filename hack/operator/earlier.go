@@ -109,7 +109,7 @@ func buildCommit(ctx context.Context, root, commit, kept string) (err error) {
 	if output, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", checkout).CombinedOutput(); err != nil {
 		return fmt.Errorf("tar: %w\n%s", err, output)
 	}
-	if err := buildIn(ctx, checkout, filepath.Join(made, "freehold"), "./cmd/freehold", EarlierVersion, nil); err != nil {
+	if err := buildIn(ctx, checkout, filepath.Join(made, "freehold"), "freehold", EarlierVersion, nil); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(checkout, "deploy"), filepath.Join(made, "deploy")); err != nil {

@@ -19,52 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/hack/freeport"
-	"github.com/freehold-dev/freehold/hack/source"
 )
 
 // stopGrace is how long an operator may take to come to rest before it is killed.
 const stopGrace = 30 * time.Second
-
-// Versions that cannot be taken for a release: that of a build of the checkout, and that of an earlier commit. An operator's requests
-// name it in their User-Agent.
-const (
-	Version        = "v0.0.0-local"
-	EarlierVersion = "v0.0.0-earlier"
-)
-
-// versionFlag is the linker's flag that sets the version.
-const versionFlag = "-X k8s.io/component-base/version.gitVersion="
-
-// Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
-// to the path. Further arguments are passed to go build.
-func Build(ctx context.Context, path string, args ...string) error {
-	return build(ctx, path, "./cmd/freehold", args)
-}
-
-// BuildPlugin does the same for kubectl freehold.
-func BuildPlugin(ctx context.Context, path string) error {
-	return build(ctx, path, "./cmd/kubectl-freehold", nil)
-}
-
-func build(ctx context.Context, path, program string, args []string) error {
-	root, err := source.Root(ctx)
-	if err != nil {
-		return err
-	}
-	return buildIn(ctx, root, path, program, Version, args)
-}
-
-// buildIn compiles a program of the checkout with this top directory.
-func buildIn(ctx context.Context, root, path, program, version string, args []string) error {
-	args = append([]string{
-		"build", "-C", root, "-trimpath", "-tags", "fieldsv1string,grpcnotrace", "-ldflags", "-s -w " + versionFlag + version, "-o", path,
-	}, append(args, program)...)
-	command := exec.CommandContext(ctx, "go", args...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build %s: %w\n%s", program, err, output)
-	}
-	return nil
-}
 
 // Options say how an operator is run.
 type Options struct {

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/hack/operator"
 )
 
 // Kubectl is the real kubectl, with all rights, in a Namespace.
@@ -115,10 +117,8 @@ func InstallPlugin(ctx context.Context) (remove func(), err error) {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	build := exec.CommandContext(ctx, "go", "build", "-tags=fieldsv1string", "-ldflags=-s -w", "-o", dir, "./cmd/kubectl-freehold")
-	build.Dir = filepath.Join("..", "..")
-	if output, err := build.CombinedOutput(); err != nil {
-		return remove, fmt.Errorf("%w\n%s", err, output)
+	if err := operator.BuildPlugin(ctx, filepath.Join(dir, "kubectl-freehold")); err != nil {
+		return remove, err
 	}
 	return remove, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
