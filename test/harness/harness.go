@@ -57,6 +57,10 @@ type Env struct {
 // gcPercent lets the control planes of the suites collect garbage less often. They have memory to spare, but share few processors.
 const gcPercent = 400
 
+// unreached are the controllers of a cluster with fake pods: all but those that write where the pods of a Service are, which nobody
+// connects to. A sixth of all writes is theirs.
+const unreached = "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
+
 // New starts a cluster, builds the operator and installs Freehold.
 func New(ctx context.Context, options cluster.Options) (*Env, error) {
 	env, err := NewBare(ctx, options)
@@ -72,9 +76,13 @@ func New(ctx context.Context, options cluster.Options) (*Env, error) {
 	return env, err
 }
 
-// NewBare starts a cluster and builds the operator. Freehold is not installed: who does so calls Installed then.
+// NewBare starts a cluster and builds the operator. Freehold is not installed: who does so calls Installed then. Without real nodes,
+// Services get no endpoints, unless the options say which controllers run.
 func NewBare(ctx context.Context, options cluster.Options) (env *Env, err error) {
 	options.GCPercent = cmp.Or(options.GCPercent, gcPercent)
+	if !options.RealNodes {
+		options.Controllers = cmp.Or(options.Controllers, unreached)
+	}
 	env = &Env{options: options}
 	defer func() {
 		if err != nil {

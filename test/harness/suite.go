@@ -46,10 +46,15 @@ const testsPerProcessor = 3
 // API server for is held against the invariants, see Invariants. With the flag -update-numbers, what the tests counted is
 // written into docs/ownership.md.
 func Main(m *testing.M, env **Env) (code int) {
+	return MainWith(m, env, cluster.Options{AuditBodies: true})
+}
+
+// MainWith is Main with a control plane that has these options.
+func MainWith(m *testing.M, env **Env, options cluster.Options) (code int) {
 	updateNumbers := flag.Bool("update-numbers", false, "write the numbers of this run into docs/ownership.md")
 	flag.Parse()
 	AtOnce(testsPerProcessor * runtime.GOMAXPROCS(0))
-	code = Suite{Env: env, Options: cluster.Options{AuditBodies: true}}.Run(m)
+	code = Suite{Env: env, Options: options}.Run(m)
 	if *updateNumbers && code == 0 {
 		if err := (*env).Numbers.Publish(filepath.Join("..", "..", "..", "docs", "ownership.md")); err != nil {
 			fmt.Fprintln(os.Stderr, "the numbers are not written:", err)

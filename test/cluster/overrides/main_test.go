@@ -9,10 +9,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // env is the control plane of all tests of this package.
 var env *harness.Env
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m, &env)) }
+// TestMain runs all controllers: those that write the endpoints of Services read labels that users may set.
+func TestMain(m *testing.M) {
+	os.Exit(harness.MainWith(m, &env, cluster.Options{AuditBodies: true, Controllers: "*"}))
+}
