@@ -25,12 +25,13 @@ read -r -a EXTRA <<<"${GOTESTFLAGS:-}"
 WORK="$(mktemp -d)"
 trap 'rm -rf "${WORK}"' EXIT
 failed=()
+# One build of the operator and of the plugin serves all suites.
+export FREEHOLD_PROGRAMS="${FREEHOLD_PROGRAMS:-${WORK}/programs}"
 
 go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 
-# The suites are never taken from Go's cache: what they test is outside of their binaries. They link large programs, so they do without
-# tables for debuggers, and without vet, which make verify runs.
-SUITE=("${TAGS}" -count=1 -ldflags=-w -vet=off)
+# The suites are never taken from Go's cache: what they test is outside of their binaries.
+SUITE=("${TAGS}" -count=1)
 
 # The race detector needs a C compiler.
 RACE=()
@@ -38,13 +39,14 @@ if [[ "$(go env CGO_ENABLED)" == 1 ]] && command -v "$(go env CC)" >/dev/null; t
 	RACE=(-race)
 fi
 
-# run MODULE FLAGS...: tests the packages of a module, all or those in packages.
+# run MODULE FLAGS...: tests the packages of a module, all or those in packages. The binaries are large, and there are some hundred:
+# they are linked without tables for debuggers, and without vet, which make verify runs.
 packages=(./...)
 run() {
 	local module="$1" begin="${SECONDS}"
 	shift
 	printf '\n==> go test in %s\n' "${module}" | tee -a "${WORK}/summary"
-	go -C "${ROOT}/${module}" test -json "$@" ${EXTRA[@]+"${EXTRA[@]}"} ${packages[@]+"${packages[@]}"} 2>&1 |
+	go -C "${ROOT}/${module}" test -json -ldflags=-w -vet=off "$@" ${EXTRA[@]+"${EXTRA[@]}"} ${packages[@]+"${packages[@]}"} 2>&1 |
 		"${WORK}/testreport" -summary="${WORK}/summary" || failed+=("${module}")
 	took "go test in ${module}" "${begin}"
 }
@@ -90,7 +92,7 @@ for part in "$@"; do
 	simulation)
 		seed="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
 		echo "The simulation begins with seed ${seed}."
-		run test/simulation "${TAGS}" -count=1 -short -timeout=45m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
+		run test/simulation "${SUITE[@]}" -short -timeout=45m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
 		;;
 	tools)
 		build_control_plane fake
@@ -123,9 +125,9 @@ for part in "$@"; do
 		build_control_plane real
 		packages=(./node)
 		run hack -count=1
-		# One after the other: each has a node of its own.
+		# Side by side: each has a node of its own, and leaves a third of the processors' time.
 		packages=(./node ./takeover)
-		run test "${SUITE[@]}" -p=1 -timeout=30m
+		run test "${SUITE[@]}" -p=2 -timeout=30m
 		packages=(./...)
 		;;
 	toolhive)
