@@ -79,6 +79,7 @@ func (b *bench) say(format string, args ...any) {
 
 // measure does all rounds. The operators of the last one stay for what is measured once.
 func (b *bench) measure(ctx context.Context) (*report, error) {
+	began := time.Now()
 	r := &report{
 		Servers: b.settings.servers, Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
 	}
@@ -108,7 +109,7 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 		r.Rounds = append(r.Rounds, round)
 	}
 	r.LoadAfter = loadAverage()
-	r.Took = time.Since(b.began)
+	r.Took = time.Since(began)
 	return r, nil
 }
 
