@@ -81,6 +81,7 @@ const (
 
 var (
 	deployment = on("apps", "deployments", "a")
+	role       = on("rbac.authorization.k8s.io", "roles", "a-proxy-runner")
 	server     = on("toolhive.stacklok.dev", "mcpservers", "a")
 	configMap  = on("", "configmaps", "a")
 )
@@ -137,6 +138,12 @@ func TestInvariants(t *testing.T) {
 				request(deployment, code(409), applies(managers.Proxy, create)), request(deployment, asks("get", "")),
 				request(deployment, after(3), asks("get", "")), request(deployment, after(7), asks("get", "")),
 				request(deployment, after(15), asks("get", "")), request(deployment, after(31), asks("get", "")),
+			},
+		},
+		"a child of ToolHive's that no informer shows, on a busy machine": {
+			events: []*audit.Event{
+				request(role, asks("get", "")), request(role, after(4), asks("get", "")), request(role, after(8), asks("get", "")),
+				request(role, after(16), asks("get", "")),
 			},
 		},
 		"a child that is polled": {

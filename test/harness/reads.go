@@ -184,7 +184,8 @@ func watchesDefinition(e *audit.Event) bool {
 // wrote tells of a write of a child by the operator.
 func (r *reads) wrote(e *audit.Event) { r.writes[childOf(e)]++ }
 
-// shortestLook is how long the operator waits before it reads again what no informer shows, and each wait is twice the last.
+// shortestLook is how long the operator waits at least before it reads again what no informer shows, and each wait is twice the last. A
+// busy machine makes waits longer.
 const shortestLook = 2 * time.Second
 
 // access are the resources of a proxyrunner's rights.
@@ -192,16 +193,13 @@ var access = map[string]bool{"serviceaccounts": true, "roles": true, "rolebindin
 
 // prompt returns the reads of a child but for those that come after waits that grow: no informer shows the child then.
 func prompt(read []*audit.Event) (counted []*audit.Event) {
-	var before time.Duration
+	next := shortestLook
 	for i, e := range read {
-		if i > 0 {
-			wait := e.Received.Sub(read[i-1].Received)
-			if wait >= shortestLook*9/10 && wait >= before*3/2 {
-				before = wait
-				continue
-			}
-			before = 0
+		if i > 0 && e.Received.Sub(read[i-1].Received) >= next*9/10 {
+			next *= 2
+			continue
 		}
+		next = shortestLook
 		counted = append(counted, e)
 	}
 	return counted
