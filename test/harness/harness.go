@@ -47,11 +47,12 @@ type Env struct {
 	// Numbers are what the suites count.
 	Numbers Numbers
 
-	options    cluster.Options
-	dir        string
-	binary     string
-	kubeconfig string
-	records    records
+	options        cluster.Options
+	keepNamespaces bool
+	dir            string
+	binary         string
+	kubeconfig     string
+	records        records
 }
 
 // gcPercent lets the control planes of the suites collect garbage less often. They have memory to spare, but share few processors.
@@ -154,12 +155,16 @@ func (e *Env) Close() error {
 	return err
 }
 
-// createNamespace creates a namespace, and deletes it when the test ends. The API server completes a generateName.
+// createNamespace creates a namespace, and deletes it when the test ends, unless they are kept. The API server completes a generateName;
+// who gave another name may need that again.
 func (e *Env) createNamespace(t *testing.T, meta metav1.ObjectMeta) string {
 	t.Helper()
 	namespace, err := e.Core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if e.keepNamespaces && meta.GenerateName != "" {
+		return namespace.Name
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended.

@@ -53,7 +53,7 @@ type Namespace struct {
 	dynamic dynamic.Interface
 }
 
-// Namespace creates a namespace, and deletes it when the test ends.
+// Namespace creates a namespace, and deletes it when the test ends, see Suite.KeepNamespaces.
 func (e *Env) Namespace(t *testing.T) *Namespace {
 	t.Helper()
 	return e.namespace(t, metav1.ObjectMeta{GenerateName: "test-"})

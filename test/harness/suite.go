@@ -32,6 +32,9 @@ type Suite struct {
 	Bare bool
 	// Env is where the tests find the cluster.
 	Env **Env
+	// KeepNamespaces leaves the namespaces of tests as they are. They end with the cluster, and to empty them before costs as much as
+	// a fifth of all that the API server does: controllers go on to make pods in a namespace that is being deleted.
+	KeepNamespaces bool
 	// Node is where they find its real node, with the images of MCP servers. Without it there is none.
 	Node **node.Node
 	// Check looks at the whole after the last test; nil looks at nothing more.
@@ -54,7 +57,7 @@ func MainWith(m *testing.M, env **Env, options cluster.Options) (code int) {
 	updateNumbers := flag.Bool("update-numbers", false, "write the numbers of this run into docs/ownership.md")
 	flag.Parse()
 	AtOnce(testsPerProcessor * runtime.GOMAXPROCS(0))
-	code = Suite{Env: env, Options: options}.Run(m)
+	code = Suite{Env: env, Options: options, KeepNamespaces: true}.Run(m)
 	if *updateNumbers && code == 0 {
 		if err := (*env).Numbers.Publish(filepath.Join("..", "..", "..", "docs", "ownership.md")); err != nil {
 			fmt.Fprintln(os.Stderr, "the numbers are not written:", err)
@@ -103,6 +106,7 @@ func (s Suite) start(ctx context.Context) (err error) {
 	if *s.Env, err = begin(ctx, s.Options); err != nil {
 		return err
 	}
+	(*s.Env).keepNamespaces = s.KeepNamespaces
 	fmt.Printf("The control plane was ready after %v\n", Since(began))
 	if s.Node == nil {
 		return nil
