@@ -31,7 +31,7 @@ const (
 const versionFlag = "-X k8s.io/component-base/version.gitVersion="
 
 // Build compiles the operator from the checkout that this module belongs to, as its image is built, and writes it
-// to the path, or a link to it, see ProgramsEnv. Further arguments are passed to go build.
+// to the path, or a link to it, see ProgramsEnv. Nothing may be at the path. Further arguments are passed to go build.
 func Build(ctx context.Context, path string, args ...string) error {
 	return build(ctx, path, "freehold", args)
 }
@@ -55,6 +55,9 @@ func build(ctx context.Context, path, program string, args []string) error {
 
 // buildOnce compiles a program unless that has been done already, and makes path a link to it.
 func buildOnce(ctx context.Context, root, path, program, kept string) (err error) {
+	if kept, err = filepath.Abs(kept); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(kept, 0o755); err != nil {
 		return err
 	}
