@@ -113,7 +113,7 @@ func (s *scene) witness(since string) {
 
 // servesJust tells whether pods of the image are ready in both tiers, and none of another image is there.
 func (s *scene) servesJust(ctx context.Context, server *v1beta1.MCPServer) (problem error) {
-	for deadline := time.Now().Add(patience); ; {
+	for began := time.Now(); ; {
 		wrong, missing, err := s.servingPods(ctx, server.Spec.Image)
 		if err != nil || wrong == nil && missing == nil {
 			return err
@@ -124,7 +124,7 @@ func (s *scene) servesJust(ctx context.Context, server *v1beta1.MCPServer) (prob
 			return err
 		}
 		// A pod of an earlier image cannot come back. One that is ready can go, and the status tells a moment later.
-		if wrong != nil || time.Now().After(deadline) {
+		if wrong != nil || harness.AtPace(began, time.Since(began)) > patience {
 			return errors.Join(wrong, missing)
 		}
 		if !kubectlWaits(now) {

@@ -83,10 +83,13 @@ func (s *stage) countAttempts(t *testing.T, start audit.Mark, name string, compo
 		}
 		return count
 	}
+	refusal := func(e *audit.Event) bool {
+		return slices.ContainsFunc(components, func(component harness.Component) bool { return refusals([]*audit.Event{e}, component) > 0 })
+	}
 	events := s.AwaitWrites(t, start, "attempts at children that are forbidden", func(events []*audit.Event) bool {
 		return !slices.ContainsFunc(components, func(component harness.Component) bool { return refusals(events, component) < attemptsAtLeast })
 	})
-	until := events[0].Received.Add(counting)
+	until := events[slices.IndexFunc(events, refusal)].Received.Add(counting)
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
 	never := func([]*audit.Event) bool { return false }
