@@ -6,8 +6,7 @@ SHELL := bash
 # The make of macOS, 3.81, does not know this: a recipe that depends on it says so itself.
 .SHELLFLAGS := -euo pipefail -c
 
-# The path of the checkout stays out of what Go compiles, so that all clones share the cache, and tests share what they depend on with
-# the programs that are released and with those of the control plane, which are built like that anyway.
+# The path of the checkout stays out of what Go compiles, so that all clones share its cache.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
 # Where make build, make image and make release write to; git ignores it.
