@@ -26,8 +26,8 @@ var (
 	machine *node.Node
 )
 
-// atOnce is how many tests run at a time: most of them wait most of the time.
-const atOnce = 16
+// atOnce is how many tests run, and how many MCPServers of a fleet are made, at a time.
+const atOnce = 4
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -25,7 +25,8 @@ type world struct {
 }
 
 // settle makes the members and lets ToolHive, whose operator runs, and the others write their histories. All answer
-// afterwards.
+// afterwards. Only as many are made at a time as tests run: pods that start take all of a small machine's processors, and
+// the kubelet's probes, which give up after seconds, would restart what starts too slowly, again and again.
 func settle(t *testing.T, ns *harness.Namespace, members []*member) *world {
 	t.Helper()
 	w := &world{Namespace: ns, kubectl: ns.Kubectl(t)}
@@ -37,12 +38,12 @@ func settle(t *testing.T, ns *harness.Namespace, members []*member) *world {
 		if err := operator.Apply(t.Context(), ns.Config, ns.Name, objects); err != nil {
 			t.Fatal(err)
 		}
-		ns.Create(t, m.server)
 	}
 	t.Run("made", func(t *testing.T) {
 		for _, m := range members {
 			t.Run(m.server.Name, func(t *testing.T) {
 				t.Parallel()
+				ns.Create(t, m.server)
 				w.awaitRest(t, m)
 				for _, d := range m.history {
 					t.Log(d.what)
