@@ -127,7 +127,7 @@ for part in "$@"; do
 		run hack -count=1
 		# Side by side: each has a node of its own, and leaves a third of the processors' time.
 		packages=(./node ./takeover)
-		run test "${SUITE[@]}" -p=2 -timeout=30m
+		run test "${SUITE[@]}" -p=2 -timeout=45m
 		packages=(./...)
 		;;
 	toolhive)

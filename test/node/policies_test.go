@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,6 +233,14 @@ func TestBrokenPolicy(t *testing.T) {
 	if err := ns.Core.CoreV1().Pods(ns.Name).Delete(t.Context(), first.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// Until it is gone, the Deployment may not say yet that a pod is missing, and calls may still be sent to that pod.
+	harness.Eventually(t, "the first proxy is gone", func(ctx context.Context) error {
+		_, err := ns.Core.CoreV1().Pods(ns.Name).Get(ctx, first.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("it is still there"))
+	})
 	ns.AwaitWorkloads(t, served)
 	routed(t, ns, served)
 	permits(t, ns, "after a restart with a broken policy", "echo", "identity")

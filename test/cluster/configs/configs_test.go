@@ -199,12 +199,14 @@ func TestTwoOperators(t *testing.T) {
 			awaitOwner(t, p, "freehold", 1)
 			s.AwaitOperatorRest(t)
 			mark := s.Mark(t)
+			ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
+			defer cancel()
 			for written := 0; written < puts; time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // It is the rate of the writes.
-				live, err := s.of("mcpoidcconfigs").Get(t.Context(), "idp", metav1.GetOptions{})
+				live, err := s.of("mcpoidcconfigs").Get(ctx, "idp", metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s.putStatus(t.Context(), "mcpoidcconfigs", live, fmt.Sprintf(`{"configHash": "theirs%d", "conditions": []}`, written)) == nil {
+				if s.putStatus(ctx, "mcpoidcconfigs", live, fmt.Sprintf(`{"configHash": "theirs%d", "conditions": []}`, written)) == nil {
 					written++
 				}
 			}
