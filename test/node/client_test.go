@@ -24,3 +24,16 @@ func client(t *testing.T, ns *harness.Namespace, args ...string) []step {
 	t.Helper()
 	return mcpclient.Call(t, ns, args...)
 }
+
+// clientUntil runs clients, one after the other, until the last step of one is as wanted. While pods are replaced, a busy
+// machine may take longer than the calls of one client.
+func clientUntil(t *testing.T, ns *harness.Namespace, wanted func(last step) bool, args ...string) []step {
+	t.Helper()
+	within, cancel := harness.WithinPace(t.Context(), harness.Timeout)
+	defer cancel()
+	steps := client(t, ns, args...)
+	for !wanted(steps[len(steps)-1]) && within.Err() == nil {
+		steps = append(steps, client(t, ns, args...)...)
+	}
+	return steps
+}

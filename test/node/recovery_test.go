@@ -88,11 +88,12 @@ func TestRecovery(t *testing.T) {
 
 				began := time.Now()
 				d.disturb(t, ns)
-				steps := client(t, ns, append(call, "-repeat=60")...)
+				want := served + "-0 " + d.image
+				steps := clientUntil(t, ns, func(last step) bool { return last.Error == "" && last.Text == want }, append(call, "-repeat=60")...)
 				if ready := backendReadySince(t, ns); ready.After(began) {
 					began = ready
 				}
-				checkOutage(t, began, limit, steps, served+"-0 "+d.image)
+				checkOutage(t, began, limit, steps, want)
 				ns.AwaitSettled(t, served)
 				runnersWroteNothing(t, ns, mark)
 			})

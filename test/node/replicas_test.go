@@ -115,11 +115,11 @@ func TestRollingImageChange(t *testing.T) {
 			serve(t, ns, transport, harness.Replicas(2, 2))
 			began := time.Now()
 			ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
-			steps := client(t, ns, callOf(transport, "-fresh", "-timeout=3s", "-interval=250ms", "-repeat=100")...)
+			isNew := func(last step) bool { return last.Error == "" && strings.HasSuffix(last.Text, " 2") }
+			steps := clientUntil(t, ns, isNew, callOf(transport, "-fresh", "-timeout=3s", "-interval=250ms", "-repeat=100")...)
 			ns.AwaitSettled(t, served)
 
-			last := steps[len(steps)-1]
-			if last.Error != "" || !strings.HasSuffix(last.Text, " 2") {
+			if last := steps[len(steps)-1]; !isNew(last) {
 				t.Errorf("at last %q answers (%s)", last.Text, last.Error)
 			}
 			tell(t, steps)
