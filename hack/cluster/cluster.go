@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/cluster/internal/pki"
 	"github.com/freehold-dev/freehold/hack/freeport"
+	"github.com/freehold-dev/freehold/hack/internal/child"
 )
 
 const (
@@ -45,7 +46,7 @@ type Cluster struct {
 	authority *pki.Authority
 	programs  map[binaries.Tool]string
 	ports     ports
-	spawner   *spawner
+	parent    *child.Parent
 	processes map[Component]*process
 	// podTerminator is nil without fake nodes.
 	podTerminator *podTerminator
@@ -76,7 +77,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{state: state, options: options, programs: programs, spawner: newSpawner()}
+	c := &Cluster{state: state, options: options, programs: programs, parent: child.NewParent()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -167,7 +168,7 @@ func (c *Cluster) defineProcesses() {
 			args:       arguments[component],
 			env:        c.options.environment(),
 			logPath:    c.state.file("log", string(component)+".log"),
-			spawner:    c.spawner,
+			parent:     c.parent,
 			unexpected: c.failure.set,
 		}
 	}
@@ -193,8 +194,8 @@ func (c *Cluster) Stop() error {
 			c.podTerminator.end()
 		}
 		c.stopErr = errors.Join(c.withdraw(), c.stopProcesses())
-		if c.spawner != nil {
-			c.spawner.close()
+		if c.parent != nil {
+			c.parent.Close()
 		}
 		c.stopErr = errors.Join(c.stopErr, c.state.close())
 	})

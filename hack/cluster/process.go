@@ -10,10 +10,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/freehold-dev/freehold/hack/internal/child"
 )
 
 // shownLogBytes is how much of a component's log an error about it shows.
@@ -30,7 +31,7 @@ type process struct {
 	// env is the environment; nil for that of this process.
 	env     []string
 	logPath string
-	spawner *spawner
+	parent  *child.Parent
 	// unexpected takes the error when the process ends without having been stopped.
 	unexpected func(error)
 
@@ -53,8 +54,7 @@ func (p *process) start() error {
 	}
 	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it runs until stop, also when the context of the start ends
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, p.env
-	cmd.SysProcAttr = childAttributes()
-	err = p.spawner.run(cmd.Start)
+	err = p.parent.Start(cmd)
 	// The child has its own copy of the descriptor.
 	if err = errors.Join(err, log.Close()); err != nil {
 		return fmt.Errorf("starting %s: %w", p.name, err)
@@ -215,30 +215,3 @@ func readEnd(path string) (content []byte, start int64, err error) {
 	content, err = io.ReadAll(io.NewSectionReader(file, start, shownLogBytes))
 	return content, start, err
 }
-
-// spawner starts all children from one operating system thread that lives as long as it. The kernel's "signal on
-// death of the parent" means the death of the thread that made the child, and Go ends threads as it likes.
-type spawner struct {
-	calls chan func()
-}
-
-func newSpawner() *spawner {
-	s := &spawner{calls: make(chan func())}
-	go func() {
-		// Never unlocked: the thread ends with the goroutine.
-		runtime.LockOSThread()
-		for call := range s.calls {
-			call()
-		}
-	}()
-	return s
-}
-
-func (s *spawner) run(start func() error) error {
-	result := make(chan error)
-	s.calls <- func() { result <- start() }
-	return <-result
-}
-
-// close ends the thread, and with it every child that still runs.
-func (s *spawner) close() { close(s.calls) }

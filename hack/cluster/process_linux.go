@@ -6,16 +6,9 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// childAttributes puts a child in its own process group, so that Ctrl-C in a terminal reaches it only through the
-// ordered stop, and has the kernel kill it when the process that started it is gone.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
 
 // awaitFrozen returns when all threads of a child that was sent SIGSTOP have stopped. Until then they may go on for a
 // moment.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/freehold-dev/freehold/hack/internal/child"
 )
 
 // patience is how long tests wait for what should happen at once.
@@ -23,14 +25,14 @@ const patience = 30 * time.Second
 func newShell(t *testing.T, script string) (*process, chan error) {
 	t.Helper()
 	unexpected := make(chan error, 1)
-	spawner := newSpawner()
-	t.Cleanup(spawner.close)
+	parent := child.NewParent()
+	t.Cleanup(parent.Close)
 	p := &process{
 		name:       "shell",
 		path:       "/bin/sh",
 		args:       []string{"-c", script},
 		logPath:    filepath.Join(t.TempDir(), "log"),
-		spawner:    spawner,
+		parent:     parent,
 		unexpected: func(err error) { unexpected <- err },
 	}
 	t.Cleanup(func() {

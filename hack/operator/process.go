@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/hack/freeport"
+	"github.com/freehold-dev/freehold/hack/internal/child"
 )
 
 // stopGrace is how long an operator may take to come to rest before it is killed.
@@ -64,9 +65,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{cmd: cmd, health: health, metrics: metrics, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = o.Log, o.Log
 	p.cmd.Env = append(os.Environ(), o.Env...)
-	// Ctrl-C in a terminal goes to the whole group; the code that started the operator stops it in order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
+	if err := child.Start(p.cmd); err != nil {
 		return nil, fmt.Errorf("cannot start the operator: %w", err)
 	}
 	go func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/freeport"
 	"github.com/freehold-dev/freehold/hack/images"
+	"github.com/freehold-dev/freehold/hack/internal/child"
 )
 
 const (
@@ -81,9 +82,7 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 		"--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address="+addresses[0])
 	cmd.Env = append(environment(o), o.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, log, log
-	// Ctrl-C in a terminal goes to the whole group; the code that started the operator stops it in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	if err := child.Start(cmd); err != nil {
 		return nil, fmt.Errorf("cannot start ToolHive's operator: %w", err)
 	}
 	p := &Operator{cmd: cmd, log: log.Name(), done: make(chan struct{})}
