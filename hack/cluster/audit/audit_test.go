@@ -175,6 +175,7 @@ func users(events []*Event) string {
 
 func TestReaderGoesOnFromItsMark(t *testing.T) {
 	reader, write := growingLog(t)
+	keeping := NewKeepingReader(reader.path)
 	expect := func(from Mark, want string, filters ...Filter) Mark {
 		t.Helper()
 		events, end, err := reader.Since(from, filters...)
@@ -183,6 +184,10 @@ func TestReaderGoesOnFromItsMark(t *testing.T) {
 		}
 		if got := users(events); got != want {
 			t.Errorf("events are of %q, want %q", got, want)
+		}
+		kept, endOfKept, err := keeping.Since(from, filters...)
+		if err != nil || users(kept) != want || endOfKept != end {
+			t.Errorf("a reader that keeps them: events are of %q, %v, to %v, want %q to %v", users(kept), err, endOfKept, want, end)
 		}
 		return end
 	}
@@ -203,6 +208,9 @@ func TestReaderGoesOnFromItsMark(t *testing.T) {
 	}
 	write(third[10:])
 	expect(end, "c")
+	expect(Mark{offset: int64(len(line("a", "get", "/", 200)))}, "b c")
+	expect(Mark{}, "a b c")
+	expect(Mark{}, "b", Writes())
 	if mark, err = reader.Mark(); err != nil || mark.offset != end.offset+int64(len(third)) {
 		t.Errorf("Mark() = %v, %v", mark, err)
 	}
@@ -219,9 +227,14 @@ func TestMarkWithinAnEventThatIsLongerThanABlock(t *testing.T) {
 
 func TestReaderRefusesWhatIsNoEvent(t *testing.T) {
 	reader, write := growingLog(t)
-	write("{]\n")
-	if _, _, err := reader.Since(Mark{}); err == nil {
-		t.Error("a damaged log is no error")
+	write(line("a", "get", "/", 200) + "{]\n")
+	keeping := NewKeepingReader(reader.path)
+	for range 2 {
+		for name, r := range map[string]*Reader{"keeping nothing": reader, "keeping": keeping} {
+			if events, _, err := r.Since(Mark{}); err == nil || len(events) > 0 {
+				t.Errorf("%s: a damaged log is no error, but %d events", name, len(events))
+			}
+		}
 	}
 	if _, _, err := NewReader(filepath.Join(t.TempDir(), "none")).Since(Mark{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("reading no log: %v", err)

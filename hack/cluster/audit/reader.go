@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -25,14 +27,29 @@ type Mark struct {
 	offset int64
 }
 
-// Reader reads an audit log that is being written. It keeps nothing between calls, so it may be used from several
-// goroutines.
+// Reader reads an audit log that is being written. It may be used from several goroutines.
 type Reader struct {
 	path string
+	// kept is nil for a reader that keeps nothing between calls.
+	kept *kept
 }
 
-// NewReader returns a reader of the file path, see Cluster.AuditLog.
+// kept is what has been read of the log.
+type kept struct {
+	mu     sync.Mutex
+	events []*Event
+	// ends has, for each of the events, the place in the log behind it.
+	ends []int64
+	end  Mark
+}
+
+// NewReader returns a reader of the file path, see Cluster.AuditLog. It keeps nothing between calls, so it reads logs of any
+// length.
 func NewReader(path string) *Reader { return &Reader{path: path} }
+
+// NewKeepingReader returns a reader that keeps all events, to read each once however often it is asked for. Callers share
+// them and must not change them.
+func NewKeepingReader(path string) *Reader { return &Reader{path: path, kept: &kept{}} }
 
 // Mark returns the present end of the log. A request that was answered a moment ago may come to lie behind it; see
 // Cluster.AuditMark for a mark that has all of the caller's own requests before it.
@@ -64,39 +81,69 @@ func (r *Reader) Mark() (_ Mark, err error) {
 
 // Since returns the events after mark that all filters want, in the order in which the requests were answered, and
 // the mark of the end.
-func (r *Reader) Since(mark Mark, filters ...Filter) (_ []*Event, end Mark, err error) {
+func (r *Reader) Since(mark Mark, filters ...Filter) (events []*Event, end Mark, err error) {
+	wanted := all(filters)
+	choose := func(event *Event) {
+		if wanted(event) {
+			events = append(events, event)
+		}
+	}
+	if r.kept == nil {
+		end, err = r.read(mark, func(event *Event, _ int64) { choose(event) })
+	} else {
+		var since []*Event
+		since, end, err = r.keptSince(mark)
+		for _, event := range since {
+			choose(event)
+		}
+	}
+	if err != nil {
+		return nil, end, err
+	}
+	return events, end, nil
+}
+
+// keptSince keeps what is new in the log, and returns what there is behind the mark.
+func (r *Reader) keptSince(mark Mark) (_ []*Event, end Mark, err error) {
+	k := r.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.end, err = r.read(k.end, func(event *Event, end int64) {
+		k.events, k.ends = append(k.events, event), append(k.ends, end)
+	})
+	behind, _ := slices.BinarySearch(k.ends, mark.offset+1)
+	return k.events[behind:], k.end, err
+}
+
+// read calls each with the events after mark and with the places behind them, and returns the mark of the end.
+func (r *Reader) read(mark Mark, each func(event *Event, end int64)) (end Mark, err error) {
 	file, err := os.Open(r.path)
 	if err != nil {
-		return nil, mark, fmt.Errorf("opening the audit log: %w", err)
+		return mark, fmt.Errorf("opening the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if _, err := file.Seek(mark.offset, io.SeekStart); err != nil {
-		return nil, mark, fmt.Errorf("finding the place in the audit log: %w", err)
+		return mark, fmt.Errorf("finding the place in the audit log: %w", err)
 	}
-
-	wanted := all(filters)
-	var events []*Event
 	lines := bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			// What has no end yet is still being written, and is for the next call.
-			return events, mark, nil
+			return mark, nil
 		}
 		if err != nil {
-			return nil, mark, fmt.Errorf("reading the audit log: %w", err)
+			return mark, fmt.Errorf("reading the audit log: %w", err)
 		}
-		mark.offset += int64(len(line))
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
+		end := mark.offset + int64(len(line))
+		if len(bytes.TrimSpace(line)) > 0 {
+			event, err := parse(line)
+			if err != nil {
+				return mark, err
+			}
+			each(event, end)
 		}
-		event, err := parse(line)
-		if err != nil {
-			return nil, mark, err
-		}
-		if wanted(event) {
-			events = append(events, event)
-		}
+		mark.offset = end
 	}
 }
 
