@@ -8,6 +8,8 @@ SHELL := bash
 
 # The path of the checkout stays out of what Go compiles, so that all clones share its cache.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
+# As the release is built, so that it shares what is compiled with the tests.
+export CGO_ENABLED ?= 0
 
 # Where make build, make image and make release write to; git ignores it.
 OUTPUT ?= _output

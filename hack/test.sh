@@ -33,11 +33,8 @@ go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 # The suites are never taken from Go's cache: what they test is outside of their binaries.
 SUITE=("${TAGS}" -count=1)
 
-# The race detector needs a C compiler.
-RACE=()
-if [[ "$(go env CGO_ENABLED)" == 1 ]] && command -v "$(go env CC)" >/dev/null; then
-	RACE=(-race)
-fi
+# As the release is built. What the race detector compiles is apart in any case.
+export CGO_ENABLED="${CGO_ENABLED:-0}"
 
 # run MODULE FLAGS...: tests the packages of a module, all or those in packages. The binaries are large, and there are some hundred:
 # they are linked without tables for debuggers, and without vet, which make verify runs.
@@ -84,10 +81,12 @@ fi
 for part in "$@"; do
 	case "${part}" in
 	unit)
-		if ((${#RACE[@]} == 0)); then
-			echo "No C compiler, or CGO_ENABLED=0: the unit tests run without the race detector."
+		if command -v "$(go env CC)" >/dev/null; then
+			CGO_ENABLED=1 run . "${TAGS}" -race
+		else
+			echo "No C compiler, which the race detector needs: the unit tests run without it."
+			run . "${TAGS}"
 		fi
-		run . "${TAGS}" ${RACE[@]+"${RACE[@]}"}
 		;;
 	simulation)
 		seed="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
