@@ -29,12 +29,12 @@ import (
 const (
 	staleServers = 20
 	// staleEdits is how many edits they race for, unless the environment variable says otherwise.
-	staleEdits = 500
+	staleEdits = 200
 	// longestLag is how far behind one of the operators is at most. An MCPServer is edited many times in it. It is
 	// shorter than what counts as rest.
 	longestLag = harness.Rest * 8 / 10
 	// longestBurst is how many edits come at most without a wait.
-	longestBurst = 150
+	longestBurst = 60
 )
 
 // TestStaleRace lets two operators with the same field managers work in one namespace, without a lease, one of which

@@ -161,10 +161,10 @@ func (s scene) configMapVersion(t *testing.T) string {
 const (
 	racers = 6
 	// raceEdits is how many edits they race for, unless the environment variable says otherwise.
-	raceEdits = 150
+	raceEdits = 80
 	// longestLag is how far behind one of the operators is at most, and longestBurst how many edits come at most without a wait.
 	longestLag   = 800 * time.Millisecond
-	longestBurst = 40
+	longestBurst = 20
 )
 
 // race is what two operators are up against that work in one namespace without a lease.
