@@ -42,7 +42,7 @@ type Suite struct {
 }
 
 // testsPerProcessor is how many tests run at a time for each processor: they wait part of the time.
-const testsPerProcessor = 3
+const testsPerProcessor = 2
 
 // Main runs a package of test/cluster: its tests share one control plane, which they find in env. Each test has a namespace
 // of its own, and operators that watch that namespace alone. After the last test, everything that the operators asked the

@@ -27,7 +27,7 @@ var (
 )
 
 // atOnce is how many tests run, and how many MCPServers of a fleet are made, at a time.
-const atOnce = 4
+const atOnce = 3
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -23,7 +23,7 @@ import (
 )
 
 // takenAtOnce is how many MCPServers of the fleet are taken over at a time.
-const takenAtOnce = 5
+const takenAtOnce = 3
 
 // byFreehold are flags of Freehold's operator.
 func byFreehold(more ...string) []string {
