@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -63,6 +64,9 @@ func proxyReady(s *apiServer, name string) {
 	s.t.Helper()
 	change(s, name, func(d *appsv1.Deployment) {
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1}
+		if revisionOf(d) == 0 {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationRevision, "1")
+		}
 	})
 }
 

@@ -25,11 +25,11 @@ func controlled(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
 }
 
-// proxySet is the ReplicaSet of a proxy.
+// proxySet is the first ReplicaSet of a proxy.
 func proxySet(server string, deployment types.UID) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Name: server + "-5d8f9", Namespace: "shop", UID: types.UID("set-of-" + server), Labels: render.ProxySelector(server),
-		OwnerReferences: controlled("Deployment", server, deployment),
+		OwnerReferences: controlled("Deployment", server, deployment), Annotations: map[string]string{annotationRevision: "1"},
 	}}
 }
 

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,7 +38,7 @@ func controllerUID(obj any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// replicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, and the other objects that its template names. The
+// replicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, its revision, and the other objects that its template names. The
 // parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
 type replicaSet string
 
@@ -49,9 +50,24 @@ const (
 	setVersion
 	setDeployment
 	setDeploymentName
+	setRevision
 	setServiceAccount
 	setConfigMaps
 )
+
+// annotationRevision is where Kubernetes' Deployment controller numbers the ReplicaSets of a Deployment, from 1. The Deployment has
+// the number of its present one, which is the highest: one that it comes back to gets a new number.
+const annotationRevision = "deployment.kubernetes.io/revision"
+
+// revisionOf returns the number of a ReplicaSet, or of the present one of a Deployment; 0 when it has none, or something else
+// than a number.
+func revisionOf(object metav1.Object) int {
+	revision, err := strconv.Atoi(object.GetAnnotations()[annotationRevision])
+	if err != nil {
+		return 0
+	}
+	return revision
+}
 
 func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 	parts := make([]string, setConfigMaps)
@@ -59,6 +75,9 @@ func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 	parts[setUID], parts[setVersion] = string(set.UID), set.ResourceVersion
 	if controller := metav1.GetControllerOfNoCopy(set); controller != nil {
 		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
+	}
+	if revision := revisionOf(set); revision > 0 {
+		parts[setRevision] = strconv.Itoa(revision)
 	}
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
 	return replicaSet(strings.Join(slices.Concat(parts, configMapsOf(&set.Spec.Template.Spec)), "/"))
@@ -99,6 +118,12 @@ func (r replicaSet) part(i int) string {
 
 // deployment returns the UID of the Deployment that controls the ReplicaSet; it is empty when none does.
 func (r replicaSet) deployment() types.UID { return types.UID(r.part(setDeployment)) }
+
+// revision returns the number of the ReplicaSet, see revisionOf.
+func (r replicaSet) revision() int {
+	revision, _ := strconv.Atoi(r.part(setRevision))
+	return revision
+}
 
 // serviceAccount returns the name of the ServiceAccount of the ReplicaSet's pods.
 func (r replicaSet) serviceAccount() string { return r.part(setServiceAccount) }

@@ -102,11 +102,21 @@ func (in *pruning) allProxyPods() []*corev1.Pod {
 // configInUse reports whether a pod of any revision of the proxy reads a ConfigMap, or would.
 func (in *pruning) configInUse(name string) bool {
 	deployment := in.observedProxy()
-	return deployment == nil || slices.Contains(configMapsOf(&deployment.Spec.Template.Spec), name) ||
-		slices.ContainsFunc(in.around.replicaSets(deployment.Namespace, deployment.UID), func(set replicaSet) bool {
-			return slices.Contains(set.configMaps(), name)
-		}) ||
+	if deployment == nil {
+		return true
+	}
+	sets := in.around.replicaSets(deployment.Namespace, deployment.UID)
+	return !knowsRevisions(deployment, sets) || slices.Contains(configMapsOf(&deployment.Spec.Template.Spec), name) ||
+		slices.ContainsFunc(sets, func(set replicaSet) bool { return slices.Contains(set.configMaps(), name) }) ||
 		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return slices.Contains(configMapsOf(&pod.Spec), name) })
+}
+
+// knowsRevisions reports whether the ReplicaSets are all of those that a Deployment had when it was seen. Its cache may be ahead of
+// theirs. The events of ReplicaSets come in the order of their writes, and the present one of a Deployment was written after all
+// others had been created, so where that is known, all are.
+func knowsRevisions(deployment *appsv1.Deployment, sets []replicaSet) bool {
+	present := revisionOf(deployment)
+	return present > 0 && slices.ContainsFunc(sets, func(set replicaSet) bool { return set.revision() >= present })
 }
 
 // earlierProxies reports whether a proxy with another RunConfig than the wanted one is there or to come. It is the RunConfig

@@ -56,10 +56,15 @@ func TestPruningIsDecided(t *testing.T) {
 		"there is no proxy":         {change: func(in *pruning) { delete(in.children, webDeployment) }, want: []string{account}},
 		"a revision to return to":   {change: inRevision(earlierConfig), want: []string{service, account}},
 		"another revision":          {change: inRevision("other"), want: []string{service, account, config}},
+		"a revision is not seen":    {proxy: ofRevision("2"), want: []string{service, account}},
+		"no revision is seen":       {change: func(in *pruning) { in.around = &outskirts{} }, want: []string{service, account}},
+		"it has no revision":        {proxy: func(d *appsv1.Deployment) { d.Annotations = nil }, want: []string{service, account}},
+		"it is back at an earlier":  {proxy: ofRevision("2"), change: inRevisionOf("2", "other"), want: []string{service, account, config}},
+		"its revision is no number": {proxy: ofRevision("1/2"), want: []string{service, account}},
 		"a pod reads it":            {change: inPod(reads(wantedConfig, earlierConfig)), want: []string{service, account}},
 		"a pod of an earlier proxy": {change: inPod(reads("other")), want: []string{account, config}},
 		"a pod that may be one": {change: func(in *pruning) {
-			in.around = &outskirts{unplaced: []*corev1.Pod{{Spec: reads(earlierConfig)}}}
+			in.around = &outskirts{sets: []replicaSet{presentSet()}, unplaced: []*corev1.Pod{{Spec: reads(earlierConfig)}}}
 		}, want: []string{account}},
 		"a pod has the account": {change: func(in *pruning) {
 			pod := backendPod(in.server, "uid")
@@ -77,6 +82,7 @@ func TestPruningIsDecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
 			proxy, set := webProxy(server, func(d *appsv1.Deployment) { d.Spec.Template.Spec = reads(wantedConfig) }), webBackend(server)
+			ofRevision("1")(proxy)
 			if c.proxy != nil {
 				c.proxy(proxy)
 			}
@@ -104,6 +110,7 @@ func TestPruningIsDecided(t *testing.T) {
 					},
 				},
 			}
+			in.around = &outskirts{sets: []replicaSet{presentSet()}}
 			if c.change != nil {
 				c.change(&in)
 			}
@@ -118,11 +125,27 @@ func TestPruningIsDecided(t *testing.T) {
 	}
 }
 
-func inRevision(config string) func(*pruning) {
+// presentSet is the ReplicaSet of the first revision.
+func presentSet() replicaSet { return setOfRevision("1", wantedConfig) }
+
+func setOfRevision(revision, config string) replicaSet {
+	set := proxySet("web", "deployment-web")
+	set.Annotations = map[string]string{annotationRevision: revision}
+	set.Spec.Template.Spec = reads(config)
+	return trimReplicaSet(set)
+}
+
+// ofRevision says which one the Deployment is at.
+func ofRevision(revision string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationRevision, revision) }
+}
+
+func inRevision(config string) func(*pruning) { return inRevisionOf("", config) }
+
+// inRevisionOf adds a ReplicaSet of another revision that reads a ConfigMap.
+func inRevisionOf(revision, config string) func(*pruning) {
 	return func(in *pruning) {
-		set := proxySet("web", "deployment-web")
-		set.Spec.Template.Spec = reads(config)
-		in.around = &outskirts{sets: []replicaSet{trimReplicaSet(set)}}
+		in.around = &outskirts{sets: []replicaSet{presentSet(), setOfRevision(revision, config)}}
 	}
 }
 
