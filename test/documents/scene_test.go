@@ -97,7 +97,7 @@ func (r *reader) attempt(t *testing.T, line string) (output string, err error) {
 	defer cancel()
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir, command.Env = Root, r.environment()
-	command.WaitDelay = harness.Poll // What the shell has called may hold on to its output.
+	command.WaitDelay = lastWords
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
 	text, err := command.Output()
@@ -120,6 +120,10 @@ func (r *reader) await(t *testing.T, condition string, status metav1.ConditionSt
 
 // patience is how long a command line may take. A program may have to be compiled first.
 const patience = 10 * time.Minute
+
+// lastWords is how long the output of a shell that has ended may take to be read on a busy machine. What a killed one has called may hold
+// on to it for longer.
+const lastWords = 10 * time.Second
 
 // start runs a command line in the root of the repository, in an environment, until it is interrupted or the test ends.
 func start(t *testing.T, line string, environment []string) *harness.Program {
