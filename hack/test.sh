@@ -28,13 +28,13 @@ failed=()
 # One build of the operator and of the plugin serves all suites.
 export FREEHOLD_PROGRAMS="${FREEHOLD_PROGRAMS:-${WORK}/programs}"
 
+# As the release is built. What the race detector compiles is apart in any case.
+export CGO_ENABLED="${CGO_ENABLED:-0}"
+
 go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 
 # The suites are never taken from Go's cache: what they test is outside of their binaries.
 SUITE=("${TAGS}" -count=1)
-
-# As the release is built. What the race detector compiles is apart in any case.
-export CGO_ENABLED="${CGO_ENABLED:-0}"
 
 # run MODULE FLAGS...: tests the packages of a module, all or those in packages. The binaries are large, and there are some hundred:
 # they are linked without tables for debuggers, and without vet, which make verify runs.

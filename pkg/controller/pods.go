@@ -76,9 +76,7 @@ func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 	if controller := metav1.GetControllerOfNoCopy(set); controller != nil {
 		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
 	}
-	if revision := revisionOf(set); revision > 0 {
-		parts[setRevision] = strconv.Itoa(revision)
-	}
+	parts[setRevision] = strconv.Itoa(revisionOf(set))
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
 	return replicaSet(strings.Join(slices.Concat(parts, configMapsOf(&set.Spec.Template.Spec)), "/"))
 }

@@ -64,7 +64,7 @@ func (s *Simulation) restoreObject(recorded *unstructured.Unstructured) (uid str
 	s.t.Helper()
 	live := recorded.DeepCopy()
 	live.SetNamespace("shop")
-	entries, at := recorded.GetManagedFields(), metav1.NewTime(time.Now())
+	entries, at := live.GetManagedFields(), metav1.NewTime(time.Now())
 	live.SetCreationTimestamp(at)
 	for i := range entries {
 		entries[i].Time, entries[i].FieldsType = &at, "FieldsV1"
@@ -73,10 +73,9 @@ func (s *Simulation) restoreObject(recorded *unstructured.Unstructured) (uid str
 	if recorded.GroupVersionKind().Group == appsv1.GroupName && live.GetGeneration() == 0 {
 		live.SetGeneration(1) // The recordings leave it out.
 	}
-	k := s.Server.KindOf(recorded.GroupVersionKind().Group, recorded.GetKind())
-	s.Server.Put(k, s.decoded(live))
-	made, _ := s.Server.Get(k, "shop", recorded.GetName())
-	return string(access(made).GetUID())
+	obj := s.decoded(live)
+	s.Server.Put(s.Server.KindOf(recorded.GroupVersionKind().Group, recorded.GetKind()), obj)
+	return string(access(obj).GetUID())
 }
 
 // decoded is an object of the type that the server keeps.
