@@ -206,7 +206,10 @@ func allocate(obj, old runtime.Object) {
 	if before, ok := old.(*corev1.Service); ok {
 		spec := &after.Spec
 		if spec.ClusterIP == "" {
-			spec.ClusterIP, spec.ClusterIPs = before.Spec.ClusterIP, before.Spec.ClusterIPs
+			spec.ClusterIP = before.Spec.ClusterIP
+		}
+		if len(spec.ClusterIPs) == 0 && spec.ClusterIP == before.Spec.ClusterIP {
+			spec.ClusterIPs = before.Spec.ClusterIPs // A client that knows but one of the two fields has not cleared the other.
 		}
 		if spec.IPFamilies == nil {
 			spec.IPFamilies, spec.IPFamilyPolicy = before.Spec.IPFamilies, before.Spec.IPFamilyPolicy

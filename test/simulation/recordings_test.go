@@ -74,6 +74,7 @@ func (s *Simulation) restoreObject(recorded *unstructured.Unstructured) (uid str
 		live.SetGeneration(1) // The recordings leave it out.
 	}
 	obj := s.decoded(live)
+	allocate(obj, nil) // Addresses, too.
 	s.Server.Put(s.Server.KindOf(recorded.GroupVersionKind().Group, recorded.GetKind()), obj)
 	return string(access(obj).GetUID())
 }
