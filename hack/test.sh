@@ -157,6 +157,9 @@ done
 
 printf '\n==> Summary\n'
 cat "${WORK}/summary"
+if [[ -n "${FREEHOLD_SUMMARY:-}" ]]; then
+	cat "${WORK}/summary" >>"${FREEHOLD_SUMMARY}" # For who runs several of these and tells at the end what failed.
+fi
 printf '\n==> Time taken\n'
 cat "${WORK}/times"
 if ((${#failed[@]} > 0)); then
