@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,13 @@ func ready(server *v1beta1.MCPServer) error {
 			server.Name, server.Generation, server.Status.ObservedGeneration)
 	}
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
-		return fmt.Errorf("MCPServer %s is %s: %s", server.Name, server.Status.Phase, server.Status.Message)
+		said := ""
+		for _, c := range server.Status.Conditions {
+			if slices.Contains([]string{v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled}, c.Type) {
+				said += fmt.Sprintf("; %s %s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+			}
+		}
+		return fmt.Errorf("MCPServer %s is %s: %s%s", server.Name, server.Status.Phase, server.Status.Message, said)
 	}
 	return nil
 }
