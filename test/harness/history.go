@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	toolswatch "k8s.io/client-go/tools/watch"
 )
 
 // Revision is a resourceVersion. Those of all objects come from one sequence here, as one etcd has them all: what has a
@@ -67,30 +66,11 @@ func (ns *Namespace) Record(t *testing.T, resource schema.GroupVersionResource) 
 	for i := range list.Items {
 		h.versions = append(h.versions, Version{Unstructured: &list.Items[i], Revision: revisionOf(t, &list.Items[i]), Listed: true})
 	}
-	watcher, err := toolswatch.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for event := range watcher.ResultChan() {
-			h.add(t, event)
-		}
-	})
-	t.Cleanup(func() {
-		watcher.Stop()
-		done.Wait()
-	})
+	Follow(t, list.GetResourceVersion(), h.objects.Watch, h.add)
 	return h
 }
 
-// WatchWithContext implements cache.WatcherWithContext.
-func (h *History) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return h.objects.Watch(ctx, options)
-}
-
-func (h *History) add(t *testing.T, event watch.Event) {
-	t.Helper()
+func (h *History) add(event watch.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	object, ok := event.Object.(*unstructured.Unstructured)

@@ -47,7 +47,6 @@ type scene struct {
 
 	mu      sync.Mutex
 	history []*v1beta1.MCPServer
-	ended   bool
 }
 
 // newScene makes an MCPServer and waits until it serves, and then has its backend follow the strategy.
@@ -71,42 +70,25 @@ func newScene(t *testing.T, in *site, by strategy) *scene {
 // at its generation, the pods that serve are those of its spec, and no others.
 func (s *scene) witness(since string) {
 	s.t.Helper()
-	ctx := context.WithoutCancel(s.t.Context())
-	watcher, err := s.Servers.Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(), ResourceVersion: since,
-	})
-	if err != nil {
-		s.t.Fatal(err)
+	begin := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
+		return s.Servers.Watch(ctx, options)
 	}
-	var group sync.WaitGroup
-	s.t.Cleanup(func() {
+	ctx := context.WithoutCancel(s.t.Context())
+	harness.Follow(s.t, since, begin, func(event watch.Event) {
+		server, ok := event.Object.(*v1beta1.MCPServer)
+		if !ok {
+			s.t.Errorf("the witness saw %+v", event.Object)
+			return
+		}
 		s.mu.Lock()
-		s.ended = true
+		s.history = append(s.history, server)
 		s.mu.Unlock()
-		watcher.Stop()
-		group.Wait()
-	})
-	group.Go(func() {
-		for event := range watcher.ResultChan() {
-			server, ok := event.Object.(*v1beta1.MCPServer)
-			s.mu.Lock()
-			ended := s.ended
-			if ok {
-				s.history = append(s.history, server)
-			}
-			s.mu.Unlock()
-			switch {
-			case ended:
-				return
-			case !ok:
-				s.t.Errorf("the witness saw %+v", event.Object)
-				return
-			case !kubectlWaits(server):
-				continue
-			}
-			if err := s.servesJust(ctx, server); err != nil {
-				s.t.Errorf("kubectl wait --for=condition=Ready returns for generation %d, and %v", server.Generation, err)
-			}
+		if !kubectlWaits(server) {
+			return
+		}
+		if err := s.servesJust(ctx, server); err != nil {
+			s.t.Errorf("kubectl wait --for=condition=Ready returns for generation %d, and %v", server.Generation, err)
 		}
 	})
 }

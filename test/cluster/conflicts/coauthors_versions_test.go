@@ -42,24 +42,8 @@ func followServers(t *testing.T, ns *harness.Namespace) *versions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := ns.Objects(harness.ServerItself).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	v := &versions{of: map[string][]*unstructured.Unstructured{}, gone: map[string]bool{}}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for event := range w.ResultChan() {
-			v.add(event)
-		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.err = errors.Join(v.err, errors.New("the watch has ended"))
-	})
-	t.Cleanup(func() {
-		w.Stop()
-		done.Wait()
-	})
+	harness.Follow(t, list.GetResourceVersion(), ns.Objects(harness.ServerItself).Watch, v.add)
 	return v
 }
 

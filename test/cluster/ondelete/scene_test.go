@@ -137,40 +137,31 @@ func (s drivenScene) neverTwoAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := env.Core.CoreV1().Pods(s.Name).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ready := map[string]bool{}
 	for i := range list.Items {
 		ready[list.Items[i].Name] = serves(&list.Items[i])
 	}
-	ending, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range watcher.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok {
-				select {
-				case <-ending: // A watch that is stopped says that it was.
-				default:
-					t.Errorf("the watch ended with %v", event.Object)
-				}
-				return
-			}
-			ready[pod.Name] = event.Type != "DELETED" && serves(pod)
-			count := 0
-			for _, is := range ready {
-				if is {
-					count++
-				}
-			}
-			if count < 2 {
-				t.Errorf("%d of three pods are ready at version %s", count, pod.ResourceVersion)
+	begin := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options.LabelSelector = selector
+		return env.Core.CoreV1().Pods(s.Name).Watch(ctx, options)
+	}
+	harness.Follow(t, list.ResourceVersion, begin, func(event watch.Event) {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			t.Errorf("the watch ended with %v", event.Object)
+			return
+		}
+		ready[pod.Name] = event.Type != watch.Deleted && serves(pod)
+		count := 0
+		for _, is := range ready {
+			if is {
+				count++
 			}
 		}
-	}()
-	t.Cleanup(func() { close(ending); watcher.Stop(); <-done })
+		if count < 2 {
+			t.Errorf("%d of three pods are ready at version %s", count, pod.ResourceVersion)
+		}
+	})
 }
 
 func serves(pod *corev1.Pod) bool {

@@ -50,27 +50,21 @@ func recordHistory(t *testing.T, ns *harness.Namespace) *history {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := ns.Objects(component).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go h.follow(stream, harness.FormOf(component).Resource.GroupResource())
+		resource := harness.FormOf(component).Resource.GroupResource()
+		harness.Follow(t, list.GetResourceVersion(), ns.Objects(component).Watch, func(event watch.Event) { h.add(event, resource) })
 	}
 	return h
 }
 
-func (h *history) follow(stream watch.Interface, resource schema.GroupResource) {
-	defer stream.Stop()
-	for event := range stream.ResultChan() {
-		h.mu.Lock()
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Error {
-			h.broken = fmt.Errorf("the watch of %s has ended: %v", resource, event.Object)
-		} else if event.Type != watch.Deleted {
-			key := resource.String() + "/" + object.GetName()
-			h.versions[key] = append(h.versions[key], object)
-		}
-		h.mu.Unlock()
+func (h *history) add(event watch.Event, resource schema.GroupResource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	object, ok := event.Object.(*unstructured.Unstructured)
+	if !ok || event.Type == watch.Error {
+		h.broken = fmt.Errorf("the watch of %s has ended: %v", resource, event.Object)
+	} else if event.Type != watch.Deleted {
+		key := resource.String() + "/" + object.GetName()
+		h.versions[key] = append(h.versions[key], object)
 	}
 }
 
