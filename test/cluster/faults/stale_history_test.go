@@ -32,6 +32,16 @@ func (s specs) add(server *v1beta1.MCPServer) {
 	s[apply.Source{UID: server.UID, Generation: server.Generation}.String()] = server.Spec
 }
 
+// last is the spec that the MCPServer of a source has had since its last edit.
+func (s specs) last(source apply.Source) (spec v1beta1.MCPServerSpec) {
+	for text, known := range s {
+		if of, ok := apply.ParseSource(text); ok && of.UID == source.UID && of.Generation >= source.Generation {
+			source, spec = of, known
+		}
+	}
+	return spec
+}
+
 // version is an object as it once was.
 type version struct {
 	component harness.Component
@@ -45,7 +55,6 @@ type recorder struct {
 	mu       sync.Mutex
 	versions []version
 	observed map[string]int64
-	watchers sync.WaitGroup
 	ended    []string
 }
 
@@ -53,11 +62,6 @@ type recorder struct {
 func record(t *testing.T, ns *harness.Namespace) *recorder {
 	t.Helper()
 	r := &recorder{observed: map[string]int64{}}
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		stop()
-		r.watchers.Wait()
-	})
 	core, apps := ns.Core.CoreV1(), ns.Core.AppsV1()
 	for component, begin := range map[harness.Component]func(context.Context, metav1.ListOptions) (watch.Interface, error){
 		harness.ServerItself: ns.Servers.Watch,
@@ -65,21 +69,11 @@ func record(t *testing.T, ns *harness.Namespace) *recorder {
 		harness.Backend:      apps.StatefulSets(ns.Name).Watch,
 		harness.Proxy:        apps.Deployments(ns.Name).Watch,
 	} {
-		w, err := begin(ctx, metav1.ListOptions{})
+		list, err := ns.Objects(component).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.watchers.Go(func() {
-			defer w.Stop()
-			for event := range w.ResultChan() {
-				r.take(component, event)
-			}
-			if ctx.Err() == nil {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				r.ended = append(r.ended, fmt.Sprintf("the watch of the %s has ended, what came later is not known", component))
-			}
-		})
+		harness.Follow(t, list.GetResourceVersion(), begin, func(event watch.Event) { r.take(component, event) })
 	}
 	return r
 }
@@ -137,7 +131,8 @@ func regressions(versions []version, known specs) []string {
 		key string
 	}
 	last := map[track]apply.Source{}
-	// owed are the workloads whose replicas are still to be given up, for the source is told first.
+	// owed are the workloads whose replicas are still to be given up, for the source is told first. They are kept after all
+	// where a later generation names the same number before that.
 	owed := map[types.UID]func(){}
 	var wrong []string
 	for _, v := range versions {
@@ -178,7 +173,11 @@ func regressions(versions []version, known specs) []string {
 				delete(owed, v.object.GetUID())
 			}
 			if why == replicasOwned {
-				owed[v.object.GetUID()] = func() { tell("%s is %s, but %s, and stay so", key, text, why) }
+				owed[v.object.GetUID()] = func() {
+					if replicasDifference(v, known.last(source)) != "" {
+						tell("%s is %s, but %s, and stay so", key, text, why)
+					}
+				}
 			} else if why != "" {
 				tell("%s is %s, but %s", key, text, why)
 			}
