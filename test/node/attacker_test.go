@@ -42,10 +42,11 @@ func runnerAccount(server string) string { return server + "-proxy-runner" }
 // runnerPod is a pod with ToolHive's proxyrunner, unmodified, that Freehold has not made.
 func runnerPod(account, config, generation string, args ...string) corev1.PodSpec {
 	const volume = "runconfig"
-	atOnce := int64(0)
+	// With none at all, the pod is gone before the kubelet has ended its container, which may write once more.
+	second := int64(1)
 	return corev1.PodSpec{
 		ServiceAccountName:            account,
-		TerminationGracePeriodSeconds: &atOnce,
+		TerminationGracePeriodSeconds: &second,
 		Containers: []corev1.Container{{
 			Name: "toolhive", Image: images.ProxyRunner, Args: append([]string{"run"}, args...),
 			Env: []corev1.EnvVar{
