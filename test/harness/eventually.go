@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Eventually waits until the check returns nil, and fails the test with its last error when that takes too long.
+// Eventually waits until the check returns nil, and fails the test with its last error when that takes too long. It looks every 50 ms,
+// and less often the longer it waits: after a tenth of that time, and at least every 500 ms.
 func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	EventuallyWithin(t, Timeout, what, check)
@@ -35,11 +36,17 @@ func Await[T any](t *testing.T, what string, happens <-chan T) {
 	}
 }
 
+const (
+	// patience is what part of the time that it has waited a suite goes on to wait until it looks again. Looking all the time
+	// was two thirds of all requests to the API server, for whose work the suite waits.
+	patience = 10
+	// longestPoll is how long that is at most.
+	longestPoll = 500 * time.Millisecond
+)
+
 func eventually(ctx context.Context, t *testing.T, what string, poll time.Duration, check func(ctx context.Context) error) {
 	t.Helper()
 	began := time.Now()
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
 	var last error
 	for {
 		err := check(ctx)
@@ -53,7 +60,7 @@ func eventually(ctx context.Context, t *testing.T, what string, poll time.Durati
 		case <-ctx.Done():
 			took := time.Since(began)
 			t.Fatalf("%s: not within %v, %v of them at pace: %v", what, took.Round(time.Second), AtPace(began, took).Round(time.Second), last)
-		case <-ticker.C:
+		case <-time.After(max(poll, min(time.Since(began)/patience, longestPoll))):
 		}
 	}
 }

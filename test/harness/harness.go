@@ -32,7 +32,7 @@ import (
 // what is measured is measured otherwise.
 const Timeout = 3 * time.Minute
 
-// Poll is how often a suite looks.
+// Poll is how often a suite looks at first, see Eventually.
 const Poll = 50 * time.Millisecond
 
 // Env is a cluster with Freehold's definitions and rights, and without a running operator.
