@@ -47,7 +47,7 @@ func TestBothOperators(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	p := upstream(t, ns)
-	members := only(t, "plain", "edited", "edited-stdio", "numbers")
+	members := only(t, "plain", "edited-stdio", "numbers")
 	w := settle(t, ns, members)
 	if err := p.Stop(); err != nil {
 		t.Error(err)

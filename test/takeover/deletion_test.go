@@ -25,7 +25,7 @@ func TestDeletion(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	p := upstream(t, ns)
-	w := settle(t, ns, only(t, "plain", "plain-stdio", "edited", "overrides", "policies", "guarded"))
+	w := settle(t, ns, only(t, "plain", "plain-stdio", "plain-sse", "secrets", "policies-elsewhere", "guarded"))
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -64,7 +64,7 @@ func TestDeletion(t *testing.T) {
 		ns.Delete(t, during, metav1.DeletePropagationBackground)
 		w.awaitNothing(t, "guarded")
 		w.awaitNothing(t, during)
-		for _, server := range []string{"edited", "overrides", "policies"} {
+		for _, server := range []string{"plain-sse", "secrets", "policies-elsewhere"} {
 			if server == during {
 				continue
 			}

@@ -67,6 +67,7 @@ func TestTakeover(t *testing.T) {
 	}
 	calls.check(t, before)
 	checkMetrics(t, ours)
+	withoutNode(t, elsewhere)
 	twins := &world{Namespace: elsewhere}
 	for _, m := range members {
 		if !m.uncovered {
