@@ -47,7 +47,8 @@ func withoutNode(t *testing.T, ns *harness.Namespace) {
 		}
 		pod.Status = runs(pod)
 		// Who was faster has caused another event.
-		if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		_, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			t.Errorf("the status of pod %s: %v", pod.Name, err)
 		}
 	})

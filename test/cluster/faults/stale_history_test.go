@@ -34,9 +34,9 @@ func (s specs) add(server *v1beta1.MCPServer) {
 
 // last is the spec that the MCPServer of a source has had since its last edit.
 func (s specs) last(source apply.Source) (spec v1beta1.MCPServerSpec) {
-	for text, known := range s {
+	for text := range s {
 		if of, ok := apply.ParseSource(text); ok && of.UID == source.UID && of.Generation >= source.Generation {
-			source, spec = of, known
+			source, spec = of, s[text]
 		}
 	}
 	return spec
