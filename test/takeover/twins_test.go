@@ -4,6 +4,7 @@
 package takeover
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -31,7 +32,7 @@ func withoutNode(t *testing.T, ns *harness.Namespace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := ns.Core.CoreV1().Pods(ns.Name)
+	pods, ctx := ns.Core.CoreV1().Pods(ns.Name), context.WithoutCancel(t.Context())
 	list, err := pods.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func withoutNode(t *testing.T, ns *harness.Namespace) {
 		}
 		pod.Status = runs(pod)
 		// Who was faster has caused another event.
-		_, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			t.Errorf("the status of pod %s: %v", pod.Name, err)
 		}
