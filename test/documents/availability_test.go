@@ -42,9 +42,11 @@ func TestAvailability(t *testing.T) {
 	critical := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "critical"}}
 	critical.Spec.PriorityClassName = "system-cluster-critical"
 	critical.Spec.Containers = []corev1.Container{{Name: "critical", Image: harness.OtherImage}}
-	if _, err := r.Core.CoreV1().Pods(r.Name).Create(t.Context(), critical, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		t.Error(err)
-	}
+	// The ServiceAccount of a new namespace comes a moment after it.
+	harness.Eventually(t, "a critical pod is accepted", func(ctx context.Context) error {
+		_, err := r.Core.CoreV1().Pods(r.Name).Create(ctx, critical, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 	r.Operate(t)
 	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
 	r.AwaitSettled(t, web)
