@@ -15,6 +15,8 @@
 #   kubernetes a part of the suites of cluster on the release of Kubernetes that FREEHOLD_KUBERNETES names; not in CI, as it
 #            builds that release
 #
+# FREEHOLD_SUMMARY names a file to which the summary is added, as .ci/run prints those of several runs together.
+#
 # A skipped test is listed with its reason. GOTESTFLAGS adds flags to go test, such as GOTESTFLAGS=-run=TestParity.
 set -uo pipefail
 
@@ -156,10 +158,7 @@ for part in "$@"; do
 done
 
 printf '\n==> Summary\n'
-cat "${WORK}/summary"
-if [[ -n "${FREEHOLD_SUMMARY:-}" ]]; then
-	cat "${WORK}/summary" >>"${FREEHOLD_SUMMARY}" # For who runs several of these and tells at the end what failed.
-fi
+tee -a "${FREEHOLD_SUMMARY:-/dev/null}" <"${WORK}/summary"
 printf '\n==> Time taken\n'
 cat "${WORK}/times"
 if ((${#failed[@]} > 0)); then

@@ -37,10 +37,10 @@ func Await[T any](t *testing.T, what string, happens <-chan T) {
 }
 
 const (
-	// patience is what part of the time that it has waited a suite goes on to wait until it looks again. Looking all the time
-	// was two thirds of all requests to the API server, for whose work the suite waits.
+	// patience divides the time that a suite has waited; after so long it looks again. Polls every 50 ms were two thirds of all
+	// requests, and took processors from the API server whose work the suite waits for.
 	patience = 10
-	// longestPoll is how long that is at most.
+	// longestPoll is the longest time between two polls.
 	longestPoll = 500 * time.Millisecond
 )
 

@@ -5,8 +5,10 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// fleetPoll is how often a suite looks at many objects.
-const fleetPoll = 500 * time.Millisecond
-
 // ready tells what is missing until an MCPServer is Ready at its present generation.
 func ready(server *v1beta1.MCPServer) error {
 	if server.Status.ObservedGeneration != server.Generation {
@@ -29,13 +28,13 @@ func ready(server *v1beta1.MCPServer) error {
 			server.Name, server.Generation, server.Status.ObservedGeneration)
 	}
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
-		said := ""
+		said := []string{fmt.Sprintf("MCPServer %s is %s: %s", server.Name, server.Status.Phase, server.Status.Message)}
 		for _, c := range server.Status.Conditions {
 			if slices.Contains([]string{v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled}, c.Type) {
-				said += fmt.Sprintf("; %s %s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+				said = append(said, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 			}
 		}
-		return fmt.Errorf("MCPServer %s is %s: %s%s", server.Name, server.Status.Phase, server.Status.Message, said)
+		return errors.New(strings.Join(said, "; "))
 	}
 	return nil
 }
@@ -125,7 +124,7 @@ func (ns *Namespace) AwaitAllSettled(t *testing.T, count int, timeout time.Durat
 	t.Helper()
 	ctx, cancel := WithinPace(t.Context(), timeout)
 	defer cancel()
-	eventually(ctx, t, fmt.Sprintf("%d MCPServers have settled", count), fleetPoll, func(ctx context.Context) error {
+	eventually(ctx, t, fmt.Sprintf("%d MCPServers have settled", count), longestPoll, func(ctx context.Context) error {
 		servers, err := ns.Servers.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err

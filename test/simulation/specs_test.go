@@ -60,7 +60,7 @@ var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-[a-z]+/)\d+|("(?:observed
 var passed = regexp.MustCompile(`has not served yet|last served with image [^"\\]*`)
 
 // attached is to which process of a backend a proxy that cannot be written was attached: it stays so when that is gone.
-var attached = regexp.MustCompile(`("freehold\.dev/attached-to":)"[^"]*"`)
+var attached = regexp.MustCompile(`("` + regexp.QuoteMeta(v1beta1.AnnotationAttachedTo) + `":)"[^"]*"`)
 
 // settled is what a cluster holds, whatever it has held before, without conditions of some types.
 func (s *Simulation) settled(without ...string) history.State {

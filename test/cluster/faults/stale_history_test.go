@@ -131,8 +131,8 @@ func regressions(versions []version, known specs) []string {
 		key string
 	}
 	last := map[track]apply.Source{}
-	// owed are the workloads whose replicas are still to be given up, for the source is told first. They are kept after all
-	// where a later generation names the same number before that.
+	// owed are the workloads whose replicas the operator has yet to release: it writes the source first. It keeps them if a later
+	// generation names the same number before that.
 	owed := map[types.UID]func(){}
 	var wrong []string
 	for _, v := range versions {
