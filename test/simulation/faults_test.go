@@ -179,6 +179,8 @@ func withoutWebhook(t *testing.T, state history.State) history.State {
 type outage struct {
 	verb, resource string
 	fate           *fate
+	// later is scenario.later.
+	later time.Duration
 
 	began time.Time
 	// minutes counts the requests in each minute since then.
@@ -241,6 +243,8 @@ const (
 	// firstMinute and anyMinute are how many requests there are at most while they are refused, for each object and minute: waits
 	// begin with 200ms and double, and an object has two writers at most that ask for the same, with waits of their own.
 	firstMinute, anyMinute = 20, 2
+	// settles is how many minutes a change of the cluster takes at most if nothing is refused, with the wait for the next try.
+	settles = 3
 	// resent is how many there are at most, for all objects together, where client-go sends a request again by itself, after a second
 	// each time: one that the API server asks it to send later, and one that reads whose connection was reset.
 	resent = 66
@@ -251,7 +255,8 @@ func (o *outage) most(minute, objects int) int {
 	switch {
 	case o.fate.resent || o.fate.broken && !o.writes():
 		return resent
-	case minute == 0:
+	case minute == 0, o.later > 0 && minute >= int(o.later/time.Minute) && minute < int(o.later/time.Minute)+settles:
+		// What is new is tried at once, whatever was refused before it.
 		return firstMinute * objects
 	}
 	return anyMinute * objects
@@ -260,7 +265,7 @@ func (o *outage) most(minute, objects int) int {
 func (o *outage) writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, o.verb) }
 
 // stuck reports whether the outage kept something from being written until it was over.
-func (o *outage) stuck() bool { return len(o.minutes) > 3 }
+func (o *outage) stuck() bool { return len(o.minutes) > int(o.later/time.Minute)+settles }
 
 // isTold reports whether the condition Applied of each MCPServer names an object of the resource that could not be read or written.
 //
@@ -309,7 +314,7 @@ func TestOutages(t *testing.T) {
 				if f.passing || f.lies || !share.has() {
 					continue
 				}
-				o := &outage{verb: kind[0], resource: kind[1], fate: f}
+				o := &outage{verb: kind[0], resource: kind[1], fate: f, later: sc.later}
 				end := playWith(t, sc, *seed, o.begin)
 				o.judge(t, reference, end, len(objects[kind]))
 			}

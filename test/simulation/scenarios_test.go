@@ -34,6 +34,8 @@ type scenario struct {
 	spare int
 	// loses are conditions that only report what happened, which an operator that is killed does not know any more.
 	loses []string
+	// later is when the cluster changes by itself once more, after the act; 0 if it does not.
+	later time.Duration
 }
 
 // fields of an object, as YAML would have them.
@@ -199,7 +201,7 @@ func scenarios() []scenario {
 		}, act: func(s *Simulation) {
 			s.allowDisruption(3 * time.Minute)
 			s.editSpec("web", fields{"image": "example.com/web:2"})
-		}},
+		}, later: 3 * time.Minute},
 		{name: "drain", before: one(fields{"replicas": int64(2), "backendReplicas": int64(2)}), act: func(s *Simulation) {
 			s.editSpec("web", fields{"image": "example.com/web:2"})
 			s.drain(20)
