@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
+	"github.com/freehold-dev/freehold/internal/checkout"
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
@@ -42,11 +43,16 @@ func (s *sizes) Set(text string) error {
 }
 
 // series measures with each number of MCPServers, one after the other, and writes what is recorded after each: who ends it early
-// keeps what it has. It returns how many thresholds are missed.
+// keeps what it has, and runs with other numbers that were recorded on the same machine stay. It returns how many thresholds are missed.
 func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
-	recorded := &recording.Recording{}
+	var recorded *recording.Recording
+	commit := checkout.Commit(ctx) // Now, as the recording will be a file that differs from it.
 	if b.settings.record != "" {
-		if recorded.Machine, err = describeMachine(b.settings.toolhive); err != nil {
+		machine, err := describeMachine(b.settings.toolhive)
+		if err != nil {
+			return 0, err
+		}
+		if recorded, err = recording.Continue(b.settings.record, machine); err != nil {
 			return 0, err
 		}
 	}
@@ -66,7 +72,9 @@ func (b *bench) series(ctx context.Context, limits map[string]threshold, write f
 		if b.settings.record == "" {
 			continue
 		}
-		recorded.Runs = append(recorded.Runs, report.recorded())
+		run := report.recorded()
+		run.Commit = commit
+		recorded.Add(run)
 		if err := recorded.Write(b.settings.record); err != nil {
 			return missed, err
 		}

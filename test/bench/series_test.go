@@ -4,6 +4,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -55,6 +56,51 @@ func TestWhatIsRecorded(t *testing.T) {
 	r.ToolHive = measurements{}
 	if r.recorded().ToolHive != nil {
 		t.Error("what was left out is recorded")
+	}
+}
+
+// TestContinue records numbers of MCPServers one after the other, in any order, and one of them again.
+func TestContinue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recorded.json")
+	add := func(kernel string, servers int, took float64) {
+		t.Helper()
+		r, err := recording.Continue(path, recording.Machine{CPUs: 2, Kernel: kernel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(recording.Run{Servers: servers, Took: took})
+		if err := r.Write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(numbers ...float64) {
+		t.Helper()
+		r, err := recording.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		for _, run := range r.Runs {
+			got = append(got, float64(run.Servers), run.Took)
+		}
+		if diff := cmp.Diff(numbers, got); diff != "" {
+			t.Errorf("other numbers of MCPServers and times (-want +got):\n%s", diff)
+		}
+	}
+	add("6.1", 300, 3)
+	add("6.1", 1000, 10)
+	add("6.1", 100, 1)
+	want(100, 1, 300, 3, 1000, 10)
+	add("6.1", 300, 4)
+	want(100, 1, 300, 4, 1000, 10)
+	add("6.2", 300, 5)
+	want(300, 5)
+
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recording.Continue(path, recording.Machine{}); err == nil {
+		t.Error("a file that is no recording was about to be overwritten")
 	}
 }
 

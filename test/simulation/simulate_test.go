@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/internal/checkout"
 	"github.com/freehold-dev/freehold/internal/markers"
 )
 
@@ -136,7 +136,7 @@ func TestSimulate(t *testing.T) {
 
 func (sum *tally) table(ctx context.Context, took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| processors, time | %d, %s |\n", commit(ctx), runtime.GOMAXPROCS(0), took.Round(time.Second))
+	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| processors, time | %d, %s |\n", checkout.Commit(ctx), runtime.GOMAXPROCS(0), took.Round(time.Second))
 	fmt.Fprintf(&b, "| first seed | %d |\n| histories | %d |\n", *seed, sum.total())
 	for _, kind := range []string{"stories", "scenarios in trouble", "scenarios with crashes"} {
 		fmt.Fprintf(&b, "| of these %s | %d |\n", kind, sum.histories[kind])
@@ -147,15 +147,6 @@ func (sum *tally) table(ctx context.Context, took time.Duration) string {
 	}
 	fmt.Fprintf(&b, "| histories with a violation | %d |\n", sum.violations)
 	return b.String()
-}
-
-// commit is the commit of the checkout, and says so if there are changes on top.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // renew puts a table between the two markers of a document.

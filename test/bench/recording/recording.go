@@ -7,8 +7,11 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -42,10 +45,33 @@ const (
 	ControllerManager = "kube-controller-manager"
 )
 
-// Recording is a series of runs on one machine.
+// Recording is a series of runs on one machine, ordered by their numbers of MCPServers.
 type Recording struct {
 	Machine Machine
 	Runs    []Run
+}
+
+// Add adds a run in place of one with as many MCPServers.
+func (r *Recording) Add(run Run) {
+	i, found := slices.BinarySearchFunc(r.Runs, run.Servers, func(r Run, servers int) int { return cmp.Compare(r.Servers, servers) })
+	if found {
+		r.Runs[i] = run
+		return
+	}
+	r.Runs = slices.Insert(r.Runs, i, run)
+}
+
+// Continue reads the recording in a file, to add runs on a machine to it. Without such a file, and if its runs took place on another
+// machine or with other releases, it returns an empty recording for this machine.
+func Continue(path string, machine Machine) (*Recording, error) {
+	r, err := Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && r.Machine != machine:
+		return &Recording{Machine: machine}, nil
+	case err != nil:
+		return nil, err
+	}
+	return r, nil
 }
 
 // Machine describes where the runs took place.
@@ -61,6 +87,8 @@ type Machine struct {
 
 // Run is one run with a number of MCPServers.
 type Run struct {
+	// Commit is the checkout that Freehold was built from.
+	Commit                   string
 	Servers, Rounds, Workers int
 	// LoadBefore and LoadAfter are the machine's load averages over a minute.
 	LoadBefore, LoadAfter float64

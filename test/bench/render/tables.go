@@ -298,10 +298,10 @@ func machine(r *recording.Recording) string {
 // runs describes the runs.
 func runs(r *recording.Recording) string {
 	var b strings.Builder
-	b.WriteString("| MCPServers | Rounds | Workers | Load before | Load after | Took |\n|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| MCPServers | Commit | Rounds | Workers | Load before | Load after | Took |\n|---:|---|---:|---:|---:|---:|---:|\n")
 	for _, run := range r.Runs {
-		fmt.Fprintf(&b, "| %d | %d | %d | %.1f | %.1f | %.0f min |\n",
-			run.Servers, run.Rounds, run.Workers, run.LoadBefore, run.LoadAfter, run.Took/60)
+		fmt.Fprintf(&b, "| %d | %s | %d | %d | %.1f | %.1f | %.0f min |\n",
+			run.Servers, run.Commit, run.Rounds, run.Workers, run.LoadBefore, run.LoadAfter, run.Took/60)
 	}
 	return b.String()
 }
