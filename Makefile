@@ -46,8 +46,12 @@ run: ## Run the operator on a local cluster with its own rights, apply the sampl
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests, those on a real API server included (the first time builds one, about a quarter of an hour)
+test: ## Run the tests, those on a real API server included; long ones take turns by the day (the first time builds one, about a quarter of an hour)
 	@hack/test.sh unit simulation tools cluster
+
+.PHONY: test-whole
+test-whole: ## Run every test and case, the real node's included where there is one: hours
+	@FREEHOLD_WHOLE=true FREEHOLD_NODE="$${FREEHOLD_NODE:-optional}" hack/test.sh unit simulation tools cluster node
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go

@@ -5,7 +5,7 @@
 # Runs tests and sums them up. Arguments say which, in this order; every one is run even when one before it fails:
 #
 #   unit     the operator's module
-#   simulation  the operator in a simulated cluster, from a seed of the day (FREEHOLD_SEED repeats another one)
+#   simulation  the operator in a simulated cluster, from a seed of the day
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
 #   node     the real node of the local cluster, and the suites in test/node and test/takeover that run on it (Linux and
@@ -14,6 +14,9 @@
 #            that release
 #   kubernetes a part of the suites of cluster on the release of Kubernetes that FREEHOLD_KUBERNETES names; not in CI, as it
 #            builds that release
+#
+# Of simulation, cluster and node, the long tests and cases take turns by the day: FREEHOLD_SEED=20261122 repeats that day, and
+# FREEHOLD_WHOLE=true runs all of them.
 #
 # FREEHOLD_SUMMARY names a file to which the summary is added, as .ci/run prints those of several runs together.
 #
@@ -37,6 +40,14 @@ go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 
 # The suites are never taken from Go's cache: what they test is outside of their binaries.
 SUITE=("${TAGS}" -count=1)
+# Which long tests have their turn.
+export FREEHOLD_SEED="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
+SHORT=(-short)
+simulation_timeout=45m
+if [[ "${FREEHOLD_WHOLE:-}" == true ]]; then
+	SHORT=()
+	simulation_timeout=0
+fi
 
 # run MODULE FLAGS...: tests the packages of a module, all or those in packages. The binaries are large, and there are some hundred:
 # they are linked without tables for debuggers, and without vet, which make verify runs.
@@ -91,9 +102,9 @@ for part in "$@"; do
 		fi
 		;;
 	simulation)
-		seed="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
-		echo "The simulation begins with seed ${seed}."
-		run test/simulation "${SUITE[@]}" -short -timeout=45m -seed="${seed}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
+		echo "The simulation begins with seed ${FREEHOLD_SEED}."
+		run test/simulation "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -timeout="${simulation_timeout}" \
+			-seed="${FREEHOLD_SEED}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
 		;;
 	tools)
 		build_control_plane fake
@@ -117,7 +128,7 @@ for part in "$@"; do
 		# The slowest waits for four fifths of its time: begun last, it would leave the processors idle at the end.
 		packages=(./documents ${packages[@]+"${packages[@]}"})
 		# Each has a control plane of its own and waits part of the time.
-		run test "${SUITE[@]}" -p=3 -timeout=45m
+		run test "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -p=3 -timeout=45m
 		packages=(./...)
 		;;
 	node)
@@ -128,7 +139,7 @@ for part in "$@"; do
 		run hack -count=1
 		# One after the other: two nodes at once take all of two slow processors, and then kubelets restart what starts too slowly.
 		packages=(./node ./takeover)
-		run test "${SUITE[@]}" -p=1 -timeout=45m
+		run test "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -p=1 -timeout=45m
 		packages=(./...)
 		;;
 	toolhive)

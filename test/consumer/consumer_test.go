@@ -47,6 +47,7 @@ func TestGeneratedClients(t *testing.T) {
 // TestControllerRuntime runs examples/controller-runtime. Its author sends a whole object by POST, and so owns what is
 // empty in it and what the API server has defaulted as well.
 func TestControllerRuntime(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	author := claim{"runtime-author", metav1.ManagedFieldsOperationUpdate, ""}
 	testParts(t, example{

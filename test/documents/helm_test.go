@@ -24,6 +24,7 @@ import (
 // Without definitions of its own there is no conflict, and Freehold does with the older ones. With them, the API server refuses them,
 // says why, and nothing of those that are there changes; nor does it where Freehold's own tools are called. Nothing is forced.
 func TestBesideHelm(t *testing.T) {
+	harness.Long(t)
 	for _, helm := range []toolhive.Helm{toolhive.Helm3, toolhive.Helm4} {
 		t.Run(fmt.Sprintf("Helm %d", helm), func(t *testing.T) {
 			r := newReaderOf(t, harness.NewForTest(t))

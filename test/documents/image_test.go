@@ -17,11 +17,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // TestGetImage builds the image as the README says, and pushes it to a registry. The cluster's Deployment names it there then, and
 // the archive for kind and k3s has the name that the manifests have.
 func TestGetImage(t *testing.T) {
+	harness.Long(t)
 	r := newReader(t)
 	r.removeOperator(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

@@ -31,6 +31,7 @@ func TestPrograms(t *testing.T) {
 
 // TestLibraryExample runs the controller that uses our packages as the page says.
 func TestLibraryExample(t *testing.T) {
+	harness.Long(t)
 	r := newReader(t)
 	for _, command := range Of(t) {
 		if !strings.HasPrefix(command.Text, "go ") {

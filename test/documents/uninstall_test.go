@@ -160,6 +160,7 @@ const definitionOfServers = "mcpservers.toolhive.stacklok.dev"
 // TestUninstallKeepingWorkloads uninstalls Freehold and keeps what MCPServers have: all stays, pods too, without an owner. When it is
 // installed again it takes all of that in hand.
 func TestUninstallKeepingWorkloads(t *testing.T) {
+	harness.Long(t)
 	r := newResident(t)
 	before := r.mustHaveLeft(t)
 	generations := r.generations(t)
@@ -221,11 +222,13 @@ func (r *resident) generations(t *testing.T) string {
 
 // TestUninstallEverything uninstalls Freehold with its definitions, and with everything that MCPServers have.
 func TestUninstallEverything(t *testing.T) {
+	harness.Long(t)
 	removesAll(t, Of(t), false)
 }
 
 // TestUninstallButDefinitions uninstalls Freehold with everything that MCPServers have, and leaves the definitions.
 func TestUninstallButDefinitions(t *testing.T) {
+	harness.Long(t)
 	removesAll(t, Of(t), true)
 }
 
@@ -244,6 +247,7 @@ func removesAll(t *testing.T, commands []Command, definitions bool) {
 // TestUninstallInterrupted presses Ctrl-C while MCPServers are waited for: the operator is not deleted, so nothing is stuck, and the
 // same command ends well later. No MCPServer can be made meanwhile.
 func TestUninstallInterrupted(t *testing.T) {
+	harness.Long(t)
 	const holds = "example.com/holds"
 	r := newResident(t)
 	r.kubectl.Run(t, "patch", "mcpserver", web, "--type=json", "-p", `[{"op":"add","path":"/metadata/finalizers/-","value":"`+holds+`"}]`)
@@ -308,6 +312,7 @@ func (r *resident) strand(t *testing.T) {
 
 // TestStuck gets MCPServers off their finalizers by an operator.
 func TestStuck(t *testing.T) {
+	harness.Long(t)
 	r := newResident(t)
 	r.strand(t)
 	for _, command := range Of(t) {
@@ -326,6 +331,7 @@ func TestStuck(t *testing.T) {
 
 // TestStuckForGood gets MCPServers off their finalizers by hand. Those that are not being deleted keep theirs.
 func TestStuckForGood(t *testing.T) {
+	harness.Long(t)
 	r := newResident(t)
 	r.crash(t)
 	staying := r.Create(t, harness.Server("staying", v1beta1.TransportSSE, func(server *v1beta1.MCPServer) {
@@ -347,6 +353,7 @@ func TestStuckForGood(t *testing.T) {
 // TestUninstallToToolHive hands MCPServers over and deletes Freehold's operator. The operator of ToolHive is a Deployment whose pods are
 // fake; what it does with what it is given is for test/takeover, on a real node.
 func TestUninstallToToolHive(t *testing.T) {
+	harness.Long(t)
 	r := newResident(t)
 	r.crash(t) // It would not end with its Deployment.
 	before := r.mustHaveLeft(t)

@@ -210,6 +210,7 @@ func offerLogin(t *testing.T, ns *harness.Namespace, g *gate, provider *peers.Lo
 // authorization server gets another key to sign with, keeps the first to check tokens, and the backend is to get no token any more:
 // the proxy is replaced once, earlier tokens hold, and new ones are signed by the new key.
 func TestAuthServer(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	refuseSubstitutes(t)
 	ns := operated(t)

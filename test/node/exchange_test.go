@@ -39,6 +39,7 @@ func headersOf(t *testing.T, client *mcpclient.Direct) (header http.Header) {
 // of theirs, or into a header of their own. The exchange has no certificate: ToolHive's proxyrunner trusts none but public
 // authorities there.
 func TestTokenExchange(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	issuer := issue(t, ns)
@@ -81,6 +82,7 @@ func TestTokenExchange(t *testing.T) {
 // TestHeaderInjection has an MCPServer refer to a header that a VirtualMCPServer would add. A proxy does not, and is not
 // replaced because of it; the MCPServer tells that it knows of it.
 func TestHeaderInjection(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	plain := serve(t, ns, v1beta1.TransportStreamableHTTP)

@@ -77,6 +77,7 @@ func permits(t *testing.T, ns *harness.Namespace, when, permitted, denied string
 // TestPolicyEdit edits the policy of an MCPServer while clients go on calling: as soon as the MCPServer is Ready with the new
 // policy, no call is decided by the old one any more.
 func TestPolicyEdit(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	createPolicy(t, ns, permitting("echo"))
@@ -211,6 +212,7 @@ func TestMissingPolicy(t *testing.T) {
 // TestBrokenPolicy edits the policy of a running MCPServer into one that cannot be used. Proxies go on under the old one, also
 // those that start meanwhile, until the policy is mended.
 func TestBrokenPolicy(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	createPolicy(t, ns, permitting("echo"))

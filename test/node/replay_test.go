@@ -21,9 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// rounds is how often the image changes.
-const rounds = 20
-
 // TestReplay has what made backends fall back to old images (https://github.com/stacklok/toolhive/issues/5023): proxies
 // of an old and a new image are alive together, again and again, and beside them all the time a proxyrunner without a
 // gate that insists on an old image. In the first half its Role stops it, in the second deploy/policy alone. What
@@ -44,6 +41,7 @@ func TestReplay(t *testing.T) {
 	attack(t, ns, served, images.Server, 1)
 
 	began := time.Now()
+	rounds := harness.InShort(6, 20)
 	var policy string
 	for round := 1; round <= rounds; round++ {
 		if round == rounds/2+1 {
@@ -64,11 +62,11 @@ func TestReplay(t *testing.T) {
 	took := harness.Since(began)
 
 	tried, ours := writesOf(requestsOf(t, ns, mark))
-	byRole, byPolicy := checkRefusedByEither(t, tried, policy)
+	byRole, byPolicy := checkRefusedByEither(t, tried, policy, rounds/2)
 	for _, r := range ours {
 		t.Errorf("a runner of Freehold's wrote: %v", r)
 	}
-	generations := generationsOf(t, servers)
+	generations := generationsOf(t, servers, rounds)
 	versions := backend.checkOwners(t, server)
 	checkImages(t, harness.Named(served, backend[harness.Backend].Complete(t)), generations)
 	started, again := checkTogether(t, pods.Complete(t), generations)
@@ -82,9 +80,9 @@ func TestReplay(t *testing.T) {
 	t.Logf("%d attempts of Freehold's proxies, started again by the kubelet %d times", len(ours), startedAgain(t, ns, "mcpserver"))
 }
 
-// checkRefusedByEither checks that each of the two fences refused one attempt in each round of its half, or more, and
+// checkRefusedByEither checks that each of the two fences refused one attempt in each of its rounds, or more, and
 // that all were refused.
-func checkRefusedByEither(t *testing.T, tried []request, policy string) (byRole, byPolicy int) {
+func checkRefusedByEither(t *testing.T, tried []request, policy string, rounds int) (byRole, byPolicy int) {
 	t.Helper()
 	for _, r := range tried {
 		if strings.Contains(r.answer, refusedByRole) {
@@ -95,7 +93,7 @@ func checkRefusedByEither(t *testing.T, tried []request, policy string) (byRole,
 		byPolicy++
 		checkRefused(t, []request{r}, refusedByPolicy(policy))
 	}
-	if byRole < rounds/2 || byPolicy < rounds/2 {
+	if byRole < rounds || byPolicy < rounds {
 		t.Errorf("the Role refused %d attempts and the policy %d", byRole, byPolicy)
 	}
 	return byRole, byPolicy
@@ -140,7 +138,7 @@ type generation struct {
 	image  string
 }
 
-func generationsOf(t *testing.T, servers *harness.History) []generation {
+func generationsOf(t *testing.T, servers *harness.History, changes int) []generation {
 	t.Helper()
 	var generations []generation
 	for _, v := range harness.Named(served, servers.Complete(t)) {
@@ -153,8 +151,8 @@ func generationsOf(t *testing.T, servers *harness.History) []generation {
 		}
 		generations = append(generations, generation{v.GetGeneration(), v.Revision, server.Spec.Image})
 	}
-	if len(generations) != rounds+1 {
-		t.Fatalf("the MCPServer had %d generations, want %d", len(generations), rounds+1)
+	if len(generations) != changes+1 {
+		t.Fatalf("the MCPServer had %d generations, want %d", len(generations), changes+1)
 	}
 	return generations
 }

@@ -43,6 +43,7 @@ func callOf(transport v1beta1.Transport, more ...string) []string {
 // TestStickySessions has clients whose requests all come by connections of their own to three proxies and three
 // backends. A session lives in one proxy and one backend, and each of its requests has to find both.
 func TestStickySessions(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t, "--runner-image="+images.ProxyRunner)
@@ -106,6 +107,7 @@ func podsOf(t *testing.T, ns *harness.Namespace) (names []string) {
 
 // TestRollingImageChange changes the image while clients call, where there are two pods of each tier.
 func TestRollingImageChange(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportSSE, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {
@@ -170,6 +172,7 @@ func tell(t *testing.T, steps []step) {
 // TestScaledFromZero takes all pods of the backend away for long enough that proxies fail again and again, and gives
 // them back. That is no failure of the proxies, and they do not wait out their back-off.
 func TestScaledFromZero(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	for _, transport := range []v1beta1.Transport{v1beta1.TransportStdio, v1beta1.TransportStreamableHTTP} {
 		t.Run(string(transport), func(t *testing.T) {

@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/test/harness"
 	"github.com/freehold-dev/freehold/test/mcpclient"
 )
 
 // TestToolConfig has an MCPServer refer to an MCPToolConfig, which gives a tool another name and description, and hides the
 // others. Then it hides another one.
 func TestToolConfig(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	create(t, toolhive(ns).MCPToolConfigs(ns.Name).Create, &v1beta1.MCPToolConfig{

@@ -39,6 +39,7 @@ func hush(r peers.WebhookRequest) peers.Verdict {
 // TestWebhooks has a proxy ask two webhooks, which want its requests signed. Then the key is replaced, which the proxy notices
 // without a restart.
 func TestWebhooks(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := operated(t)
 	trust(t, ns)

@@ -234,6 +234,7 @@ func TestHandbackOfConfigs(t *testing.T) {
 // TestHandbackOfConfigsInterrupted lets an operator of Freehold's start while the plugin holds what it was to hand back. The operator
 // takes it back.
 func TestHandbackOfConfigsInterrupted(t *testing.T) {
+	harness.Long(t)
 	k := newKept(t)
 	p := k.Operate(t, "--configs=freehold")
 	k.await(t, "mcpgroup/team", "is kept", isKept)

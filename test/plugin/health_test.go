@@ -114,6 +114,7 @@ func problems(found health.Diagnosis) (all []string) {
 
 // TestDoctor breaks a healthy installation in several ways, one after the other, and mends it again.
 func TestDoctor(t *testing.T) {
+	harness.Long(t)
 	p := newPatient(t)
 	healthy := func() error {
 		if found, code := p.doctor(t); code != cmd.ExitDone || found.State != health.OK {

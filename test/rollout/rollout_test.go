@@ -55,6 +55,7 @@ func TestRollouts(t *testing.T) {
 				play := func(by strategy, what string, situations []situation) {
 					for _, situation := range situations {
 						t.Run(what+"/"+situation.name, func(t *testing.T) {
+							harness.Long(t)
 							t.Parallel()
 							situation.play(newScene(t, s, by))
 						})

@@ -44,6 +44,7 @@ const (
 // TestBothOperators starts ToolHive's operator again where Freehold has taken over. The users are told so, the two do not
 // fight, and when it is stopped they can put things right in the way that they are told.
 func TestBothOperators(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	p := upstream(t, ns)

@@ -22,6 +22,7 @@ import (
 // TestDeletion deletes MCPServers that ToolHive has made: ones that Freehold has taken over, is taking over, and leaves
 // alone for one reason or another. Nothing of them is left. An operator that is told to keep off does nothing at all.
 func TestDeletion(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	p := upstream(t, ns)

@@ -67,6 +67,7 @@ func grouped(server *v1beta1.MCPServer) { server.Spec.GroupRef = &v1beta1.MCPGro
 // another one. The VirtualMCPServer serves the tools of both, at the addresses in their status, follows the group, and goes on
 // with what serves, whatever its phase. The policy for that keeps ToolHive's operator from every MCPServer and its children.
 func TestVirtualMCPServer(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	archives, err := images.Write(t.Context(), t.TempDir(), os.Stderr, images.VirtualMCP)
 	if err != nil {

@@ -85,6 +85,7 @@ func buildRenamed(t *testing.T) (binary string) {
 // edits of managedFields alone: nothing is applied but what names a writer, no value changes, no pod is replaced, conflicts stand as
 // before, and the old names are nowhere any more. On the way back the operator, which does not know the newer names, takes its claims back as lost ones.
 func TestRenamedWriters(t *testing.T) {
+	harness.Long(t)
 	other := buildRenamed(t)
 	s := newScene(t, documents.Root)
 	s.Expect(t, harness.OtherNames, s.Name)

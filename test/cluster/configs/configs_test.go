@@ -104,6 +104,7 @@ func TestValidation(t *testing.T) {
 
 // A new config is left to ToolHive's operator for a minute.
 func TestGrace(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newSpace(t)
 	mark := s.Mark(t)

@@ -80,6 +80,7 @@ func otherWriters() map[string]otherWriter {
 // they write is theirs: it stays, whether Freehold wants to have something else there or not. If it does, that is told,
 // once, and then there is silence, until both want the same or one of them gives the field up.
 func TestOtherWriters(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	process := ns.Operate(t)

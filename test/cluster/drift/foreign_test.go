@@ -72,6 +72,7 @@ func (o obstacle) make(t *testing.T, ns *harness.Namespace) string {
 // TestForeignObjects has, for each child of an MCPServer, an object of somebody else in its place, and takes it away
 // later. It is never touched, and costs nothing as long as it is there.
 func TestForeignObjects(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	var obstacles []obstacle
@@ -206,6 +207,7 @@ func checkOthers(t *testing.T, ns *harness.Namespace, o obstacle) {
 
 // TestCollidingNames has MCPServers of which one's child has the name of the other's. Who comes first has it.
 func TestCollidingNames(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)

@@ -126,6 +126,7 @@ func TestSpoiltRecord(t *testing.T) {
 
 // TestOwnNameOfAnother edits a child under the name of its writer. The conflict names who it is, and can be taken.
 func TestOwnNameOfAnother(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const name = "imposter"
 	ns := settledScene(t, name)

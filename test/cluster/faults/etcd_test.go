@@ -47,6 +47,7 @@ const badTimes = 2
 // StatefulSet, the finalizer's apply and release, and the status. Each is made again without anything else happening, and
 // without a restart of the operator.
 func TestBadAnswersAreForgotten(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	proxy := s.Proxy(t, faultproxy.Options{})
@@ -104,6 +105,7 @@ func (s *stage) created(t *testing.T, since audit.Mark, name string) int {
 // TestDelaysAreShown has etcd without a leader for longer than the first retry takes. What is held back is shown, and what
 // serves goes on; and all is well when etcd is.
 func TestDelaysAreShown(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	proxy := s.Proxy(t, faultproxy.Options{})

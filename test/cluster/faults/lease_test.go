@@ -174,6 +174,7 @@ func TestLeaderStops(t *testing.T) {
 // was asked for meanwhile. When it goes on, nothing of what it was about to do comes through; but for a ConfigMap that is
 // named by its content and was never there, which no precondition can keep out. No template names it, and it is deleted.
 func TestPausedLeader(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	first := s.replica(t, "first", short()...)

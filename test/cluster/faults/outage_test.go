@@ -23,6 +23,7 @@ import (
 // TestAPIServerOutage takes the API server away while MCPServers are edited, and brings it back; then it freezes it,
 // and has the operator end meanwhile. In the end every edit that was accepted is carried out.
 func TestAPIServerOutage(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	own := harness.NewForTest(t)
 	own.Expect(t, harness.BrokenConnections, "")

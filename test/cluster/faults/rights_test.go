@@ -104,6 +104,7 @@ func (n narrow) requests(t *testing.T, s *stage, since audit.Mark) []*audit.Even
 // TestWatchNamespaces runs an operator for two namespaces, with the rights that deploy/namespaced gives it there and
 // nowhere else. It works in these, needs nothing else, and does not as much as look at a third.
 func TestWatchNamespaces(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	one, two, other := newStage(t, env), newStage(t, env), newStage(t, env)
 	account := one.newNarrow(t, "narrow-operator")

@@ -119,6 +119,7 @@ const proxyImagePath = `.spec.template.spec.containers[name="toolhive"].image`
 // MCPServer stays where it is, the operator that it has left does not write its Deployment after the other one has written it. In the
 // end each proxy is that of the operator that works for its MCPServer, and the children are the same objects as before.
 func TestShards(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newShards(t)
 	servers, proxies := s.Record(t, harness.FormOf(harness.ServerItself).Resource), s.Record(t, harness.FormOf(harness.Proxy).Resource)

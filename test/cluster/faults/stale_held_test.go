@@ -99,6 +99,7 @@ func holdBack(t *testing.T, component harness.Component, creation bool) {
 // TestStaleLeftovers makes an MCPServer anew whose predecessor left its children behind. They tell of a generation that
 // the new one is far from, but of another MCPServer, and are written.
 func TestStaleLeftovers(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)

@@ -41,6 +41,7 @@ const (
 // learns of edits of MCPServers late. However they get in each other's way, no object goes back to an older
 // generation, and in the end everything is as the last edits want it.
 func TestStaleRace(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	edits := harness.Count(t, harness.RaceEdits, staleEdits)
 	ns := env.Namespace(t)

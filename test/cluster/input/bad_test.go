@@ -73,6 +73,7 @@ func repair(server *v1beta1.MCPServer) {
 
 // TestBadInput breaks MCPServers, such as have worked and new ones, restarts the operator, and repairs them.
 func TestBadInput(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	first := s.Operate(t)

@@ -111,6 +111,7 @@ var oddities = []oddity{
 
 // TestOddInput gives MCPServers what works otherwise than it was written. They are told of it once and go on.
 func TestOddInput(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	first := s.Operate(t)

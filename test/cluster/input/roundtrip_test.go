@@ -21,11 +21,13 @@ import (
 	"github.com/freehold-dev/freehold/deploy"
 	"github.com/freehold-dev/freehold/deploy/crd"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // TestObjectsOfToolHive creates the objects that ToolHive's recorded cases begin with, and expects that the API server refuses those
 // alone which the recording says.
 func TestObjectsOfToolHive(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	root := os.Getenv("FREEHOLD_UPSTREAM")
 	if root == "" {

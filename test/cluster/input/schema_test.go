@@ -23,6 +23,7 @@ import (
 // TestNewerSchema runs the operator beside a CRD that has fields of which it does not know, and one of another type. An
 // MCPServer that uses one of them keeps its last good state, and the others are not concerned.
 func TestNewerSchema(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	own := harness.NewForTest(t)
 	s := newStage(t, own)

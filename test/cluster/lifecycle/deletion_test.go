@@ -273,6 +273,7 @@ func checkOrphans(t *testing.T, ns *harness.Namespace, server *v1beta1.MCPServer
 // TestNamespaceDeletion deletes a namespace. The operator lets its MCPServers go, and does not fight for the children
 // that vanish before them.
 func TestNamespaceDeletion(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)

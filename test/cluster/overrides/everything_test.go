@@ -23,6 +23,7 @@ var podTemplateEverything []byte
 // TestPodTemplateEverything gives an MCPServer a pod template with about everything in it, changes something else, and
 // takes the pod template away again.
 func TestPodTemplateEverything(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	template, err := yaml.YAMLToJSONStrict(podTemplateEverything)
 	if err != nil {

@@ -110,6 +110,7 @@ func withVolumes(spec map[string]any) map[string]any {
 // each, and an operator that sees them for the first time finds nothing to write: what it wants and what it owns are
 // the same, whatever the API server made of it, unless that left a field out.
 func TestPodTemplateFields(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	var cases fieldCases
 	if err := yaml.UnmarshalStrict(podTemplateFields, &cases); err != nil {

@@ -239,6 +239,7 @@ var contested = map[string]v1beta1.ResourceMetadataOverrides{
 // TestContestedOverrides overrides keys that others want as well. Whatever comes of it, it does not go round in
 // circles, and a restart of the operator brings none about.
 func TestContestedOverrides(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, env)
 	operator := s.Operate(t)

@@ -35,6 +35,7 @@ const (
 // What needs no object of the kind works, and what does is told of the definition. None of these kinds is asked for meanwhile. Once
 // the definition is there, so is the kind, for the same operator; and again, after it has been deleted.
 func TestKindInstalledLater(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := scene{harness.NewForTest(t).Namespace(t)}
 	beginning := s.Mark(t)

@@ -70,6 +70,7 @@ func TestOrders(t *testing.T) {
 // TestSlowConfigMap starts an operator that is long without the certificate authorities of an authorization server, which the
 // template of its proxy depends on. It writes nothing before it has them, and nothing then.
 func TestSlowConfigMap(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t)
 	first := s.Operate(t, ours)

@@ -35,6 +35,7 @@ const (
 // TestScale edits an issuer that many MCPServers share. Each gets one RunConfig and one write of its Deployment, and no other
 // child any; of the issuer the status is written, once. Nothing is read, and few proxies are replaced at a time.
 func TestScale(t *testing.T) {
+	harness.Long(t)
 	count := harness.Count(t, scaleVariable, scaleDefault)
 	timeout := time.Duration(count) * timeEach
 	s := newScene(t)
@@ -109,6 +110,7 @@ func TestScale(t *testing.T) {
 // TestRestartWhileRolling starts an operator anew while proxies are being replaced for an edit of their issuer. It begins no
 // further ones before these are over.
 func TestRestartWhileRolling(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const count, few = 6, 2
 	s := newScene(t)

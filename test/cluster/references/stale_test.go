@@ -184,6 +184,7 @@ type race struct {
 // one of which learns of both late, and of each at another time. No proxy's template goes back, neither to an older spec of its
 // MCPServer nor to an older issuer, and in the end all have the last of both.
 func TestRace(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	edits, seed := harness.Count(t, harness.RaceEdits, raceEdits), uint64(time.Now().UnixNano())
 	r := &race{scene: newScene(t), late: map[string]bool{}, issuer: 1}

@@ -28,6 +28,7 @@ import (
 // conflict as any other one. Where the conflict keeps the generation gate from being closed, the rest waits: a proxy of
 // ours would write to the backend.
 func TestTakeoverContested(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const human, image = "kubectl-set", "example.com/by-hand:1"
 	s := newInstallation(t)

@@ -30,6 +30,7 @@ const takenAtOnce = 2
 // TestTakeoverPace takes over many MCPServers of two namespaces, and few of each at a time. Those that wait for a human
 // let others pass.
 func TestTakeoverPace(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const kubectlSet = "kubectl-set"
 	large, small := newInstallation(t), newInstallation(t)

@@ -135,6 +135,7 @@ func TestPullSecretsOfAnotherController(t *testing.T) {
 
 // TestTakeoverOfPullSecrets: ToolHive wrote the list, and another controller has added to it since.
 func TestTakeoverOfPullSecrets(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newInstallation(t)
 	s.install(t, "edited", shared)

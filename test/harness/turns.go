@@ -1,0 +1,49 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"hash/fnv"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Seed is the environment variable with the number that says which cases a short run takes: of the simulation, and of the suites whose
+// long tests take turns. It is the day, such as 20261125, unless told.
+const Seed = "FREEHOLD_SEED"
+
+// turns is in how many short runs, each with the next seed, every long test has its turn.
+const turns = 3
+
+// Long skips a long test, or a case of one, in a short run (go test -short, which make test makes), unless it is its turn: by Seed, it
+// has one every third day. It is for tests whose subject has a shorter test as well, or the simulation.
+func Long(t *testing.T) {
+	t.Helper()
+	if !testing.Short() {
+		return
+	}
+	today, err := strconv.Atoi(time.Now().Format("20060102"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := awaitsTurn(t.Name(), Count(t, Seed, today)); wait > 0 {
+		t.Skipf("long tests take turns in short runs: this one comes with the seed %d more; make test-whole runs all", wait)
+	}
+}
+
+// awaitsTurn is how much larger a seed has to be for a test to have its turn.
+func awaitsTurn(name string, seed int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return (int(h.Sum32()%turns) + turns - seed%turns) % turns
+}
+
+// InShort is one number in short runs, and another one otherwise.
+func InShort(short, otherwise int) int {
+	if testing.Short() {
+		return short
+	}
+	return otherwise
+}
