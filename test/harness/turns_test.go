@@ -5,9 +5,11 @@ package harness
 
 import "testing"
 
-// TestTurns counts the turns of tests over some days: each has one every third day, and no day has all.
+// TestTurns counts the turns of tests over some days: each has one every third day, and the longest ones do
+// not come together.
 func TestTurns(t *testing.T) {
-	names := []string{"TestStuck", "TestScale", "TestRace", "TestDoctor", "TestRollouts/a", "TestRollouts/b", "TestRollouts/c"}
+	// The first three are the longest.
+	names := []string{"TestVirtualMCPServer", "TestBothOperators", "TestDeletion", "TestBadInput", "TestShards", "TestRace"}
 	const days = 9
 	for _, name := range names {
 		var had int
@@ -25,13 +27,13 @@ func TestTurns(t *testing.T) {
 	}
 	for seed := range turns {
 		var had int
-		for _, name := range names {
+		for _, name := range names[:turns] {
 			if awaitsTurn(name, seed) == 0 {
 				had++
 			}
 		}
-		if had == 0 || had == len(names) {
-			t.Errorf("with seed %d, %d of %d have their turn", seed, had, len(names))
+		if had != 1 {
+			t.Errorf("with seed %d, %d of the longest tests have their turn", seed, had)
 		}
 	}
 }
