@@ -62,7 +62,7 @@ test-simulation: ## Run the operator in a simulated cluster: every order, every 
 	@hack/test.sh simulation
 
 .PHONY: test-simulation-whole
-test-simulation-whole: ## Run these tests with all their cases, of which make test-simulation runs a share (takes hours)
+test-simulation-whole: ## Run these tests with all their cases, of which make test-simulation runs a share (about an hour)
 	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -seed=$(SEED) .
 
 .PHONY: simulate

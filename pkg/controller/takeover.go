@@ -163,6 +163,14 @@ func countToolHivesProxies(v *view) (count int) {
 	return count
 }
 
+// postpone notes what a child that does not exist yet waits for: a takeover is not over before that is created. Only then is it
+// certain that ToolHive has not made one, as an API server that lags may not have shown it.
+func (t *takingOver) postpone(ref apply.ObjectRef, what string) {
+	if t.underWay && t.object(ref) == nil {
+		t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, what))
+	}
+}
+
 // inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
 func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object

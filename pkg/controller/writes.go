@@ -32,6 +32,7 @@ func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
 			// its pod, brings us back here.
 			p.made = true
+			p.takeover.postpone(ref, "the backend to be ready")
 			continue
 		}
 		if managers.CountsReplicas(intent.Writer) {
@@ -47,6 +48,7 @@ func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 			klog.FromContext(ctx).V(4).Info("Held back", "writer", intent.Writer, "object", ref.String(), "dependsOn", dependency.String())
 			p.held++
 			p.unwritten.Insert(ref)
+			p.takeover.postpone(ref, dependency.String())
 			continue
 		}
 		render.PinConfigs(intent, p.configUID)

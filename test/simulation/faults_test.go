@@ -122,6 +122,26 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// TestAbsentAtTakeover answers each read of each takeover once as if there were no such object. What ToolHive made of that name is
+// taken over all the same.
+func TestAbsentAtTakeover(t *testing.T) {
+	for _, sc := range takeovers() {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			reference := referenceOf(t, sc)
+			for i, a := range reference.asked {
+				for _, f := range possible(a, 0) {
+					if !f.lies {
+						continue
+					}
+					end := playWith(t, sc, *seed, func(s *Simulation) { onceAt(s, i+1, f) })
+					compareWith(t, fmt.Sprintf("request %d, %s: %s", i+1, a.text, f.name), reference, end, f)
+				}
+			}
+		})
+	}
+}
+
 func fnvOf(name string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
