@@ -167,8 +167,12 @@ func countToolHivesProxies(v *view) (count int) {
 // certain that ToolHive has not made one, as an API server that lags may not have shown it.
 func (t *takingOver) postpone(ref apply.ObjectRef, what string) {
 	if t.underWay && t.object(ref) == nil {
-		t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, what))
+		t.noteWait(ref, what)
 	}
+}
+
+func (t *takingOver) noteWait(ref apply.ObjectRef, what string) {
+	t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, what))
 }
 
 // inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
@@ -182,7 +186,7 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 		t.inheritServer(manager, req)
 	case t.isUntaken(ref):
 		if why := waitsFor(t.view, ref); why != "" {
-			t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, why))
+			t.noteWait(ref, why)
 			return true
 		}
 		if manager == takeover.MainWriter(ref) {

@@ -63,7 +63,13 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 // eachScenario plays each scenario once without any trouble, and runs a test with it and with how it ended.
 func eachScenario(t *testing.T, test func(t *testing.T, sc scenario, reference outcome)) {
 	t.Helper()
-	for _, sc := range append(scenarios(), takeovers()...) {
+	each(t, append(scenarios(), takeovers()...), test)
+}
+
+// each does so with these scenarios.
+func each(t *testing.T, all []scenario, test func(t *testing.T, sc scenario, reference outcome)) {
+	t.Helper()
+	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, sc, referenceOf(t, sc))

@@ -125,21 +125,18 @@ func TestFaults(t *testing.T) {
 // TestAbsentAtTakeover answers each read of each takeover once as if there were no such object. What ToolHive made of that name is
 // taken over all the same.
 func TestAbsentAtTakeover(t *testing.T) {
-	for _, sc := range takeovers() {
-		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel()
-			reference := referenceOf(t, sc)
-			for i, a := range reference.asked {
-				for _, f := range possible(a, 0) {
-					if !f.lies {
-						continue
-					}
-					end := playWith(t, sc, *seed, func(s *Simulation) { onceAt(s, i+1, f) })
-					compareWith(t, fmt.Sprintf("request %d, %s: %s", i+1, a.text, f.name), reference, end, f)
+	each(t, takeovers(), func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		for i, a := range reference.asked {
+			for _, f := range possible(a, 0) {
+				if !f.lies {
+					continue
 				}
+				end := playWith(t, sc, *seed, func(s *Simulation) { onceAt(s, i+1, f) })
+				compareWith(t, fmt.Sprintf("request %d, %s: %s", i+1, a.text, f.name), reference, end, f)
 			}
-		})
-	}
+		}
+	})
 }
 
 func fnvOf(name string) uint32 {
@@ -199,8 +196,8 @@ func withoutWebhook(t *testing.T, state history.State) history.State {
 type outage struct {
 	verb, resource string
 	fate           *fate
-	// later is scenario.later.
-	later time.Duration
+	// later is scenario.later, in whole minutes.
+	later int
 
 	began time.Time
 	// minutes counts the requests in each minute since then.
@@ -275,7 +272,7 @@ func (o *outage) most(minute, objects int) int {
 	switch {
 	case o.fate.resent || o.fate.broken && !o.writes():
 		return resent
-	case minute == 0, o.later > 0 && minute >= int(o.later/time.Minute) && minute < int(o.later/time.Minute)+settles:
+	case minute == 0, o.later > 0 && minute >= o.later && minute < o.later+settles:
 		// What is new is tried at once, whatever was refused before it.
 		return firstMinute * objects
 	}
@@ -285,7 +282,7 @@ func (o *outage) most(minute, objects int) int {
 func (o *outage) writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, o.verb) }
 
 // stuck reports whether the outage kept something from being written until it was over.
-func (o *outage) stuck() bool { return len(o.minutes) > int(o.later/time.Minute)+settles }
+func (o *outage) stuck() bool { return len(o.minutes) > o.later+settles }
 
 // isTold reports whether the condition Applied of each MCPServer names an object of the resource that could not be read or written.
 //
@@ -334,7 +331,7 @@ func TestOutages(t *testing.T) {
 				if f.passing || f.lies || !share.has() {
 					continue
 				}
-				o := &outage{verb: kind[0], resource: kind[1], fate: f, later: sc.later}
+				o := &outage{verb: kind[0], resource: kind[1], fate: f, later: int(sc.later / time.Minute)}
 				end := playWith(t, sc, *seed, o.begin)
 				o.judge(t, reference, end, len(objects[kind]))
 			}
