@@ -63,7 +63,7 @@ test-simulation: ## Run the operator in a simulated cluster: every order, every 
 
 .PHONY: test-simulation-whole
 test-simulation-whole: ## Run these tests with all their cases, of which make test-simulation runs a share (about an hour)
-	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -seed=$(SEED) .
+	@FREEHOLD_WHOLE=true FREEHOLD_SEED="$(SEED)" hack/test.sh simulation
 
 .PHONY: simulate
 simulate: ## Play random histories for FOR (10m), from SEED, and record what was played in docs/reliability.md

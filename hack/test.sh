@@ -42,10 +42,10 @@ go -C "${ROOT}/hack/tools/testreport" build -o "${WORK}/testreport" . || exit 1
 SUITE=("${TAGS}" -count=1)
 # Which long tests have their turn.
 export FREEHOLD_SEED="${FREEHOLD_SEED:-$(date +%Y%m%d)}"
-SHORT=(-short)
+DAILY=("${SUITE[@]}" -short)
 simulation_timeout=45m
 if [[ "${FREEHOLD_WHOLE:-}" == true ]]; then
-	SHORT=()
+	DAILY=("${SUITE[@]}" -short=false)
 	simulation_timeout=0
 fi
 
@@ -103,8 +103,7 @@ for part in "$@"; do
 		;;
 	simulation)
 		echo "The simulation begins with seed ${FREEHOLD_SEED}."
-		run test/simulation "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -timeout="${simulation_timeout}" \
-			-seed="${FREEHOLD_SEED}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
+		run test/simulation "${DAILY[@]}" -timeout="${simulation_timeout}" -seed="${FREEHOLD_SEED}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
 		;;
 	tools)
 		build_control_plane fake
@@ -128,7 +127,7 @@ for part in "$@"; do
 		# The slowest waits for four fifths of its time: begun last, it would leave the processors idle at the end.
 		packages=(./documents ${packages[@]+"${packages[@]}"})
 		# Each has a control plane of its own and waits part of the time.
-		run test "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -p=3 -timeout=45m
+		run test "${DAILY[@]}" -p=3 -timeout=45m
 		packages=(./...)
 		;;
 	node)
@@ -139,7 +138,7 @@ for part in "$@"; do
 		run hack -count=1
 		# One after the other: two nodes at once take all of two slow processors, and then kubelets restart what starts too slowly.
 		packages=(./node ./takeover)
-		run test "${SUITE[@]}" ${SHORT[@]+"${SHORT[@]}"} -p=1 -timeout=45m
+		run test "${DAILY[@]}" -p=1 -timeout=45m
 		packages=(./...)
 		;;
 	toolhive)

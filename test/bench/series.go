@@ -46,8 +46,9 @@ func (s *sizes) Set(text string) error {
 // keeps what it has, and runs with other numbers that were recorded on the same machine stay. It returns how many thresholds are missed.
 func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
 	var recorded *recording.Recording
-	commit := checkout.Commit(ctx) // Now, as the recording will be a file that differs from it.
+	var commit string
 	if b.settings.record != "" {
+		commit = checkout.Commit(ctx) // Before the recording becomes a file that differs from it.
 		machine, err := describeMachine(b.settings.toolhive)
 		if err != nil {
 			return 0, err

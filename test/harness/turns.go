@@ -5,7 +5,6 @@ package harness
 
 import (
 	"hash/crc32"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -24,11 +23,8 @@ func Long(t *testing.T) {
 	if !testing.Short() {
 		return
 	}
-	today, err := strconv.Atoi(time.Now().Format("20060102"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if wait := awaitsTurn(t.Name(), Count(t, Seed, today)); wait > 0 {
+	year, month, day := time.Now().Date()
+	if wait := awaitsTurn(t.Name(), Count(t, Seed, (year*100+int(month))*100+day)); wait > 0 {
 		t.Skipf("long tests take turns in short runs: this one comes with the seed %d more; make test-whole runs all", wait)
 	}
 }
@@ -37,12 +33,4 @@ func Long(t *testing.T) {
 // third of the time that all long tests take.
 func awaitsTurn(name string, seed int) int {
 	return (int(crc32.ChecksumIEEE([]byte(name))%turns) + turns - seed%turns) % turns
-}
-
-// InShort is one number in short runs, and another one otherwise.
-func InShort(short, otherwise int) int {
-	if testing.Short() {
-		return short
-	}
-	return otherwise
 }

@@ -41,7 +41,10 @@ func TestReplay(t *testing.T) {
 	attack(t, ns, served, images.Server, 1)
 
 	began := time.Now()
-	rounds := harness.InShort(6, 20)
+	rounds := 20
+	if testing.Short() {
+		rounds = 6
+	}
 	var policy string
 	for round := 1; round <= rounds; round++ {
 		if round == rounds/2+1 {
