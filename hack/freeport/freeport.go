@@ -10,7 +10,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
+
+	"github.com/freehold-dev/freehold/hack/internal/filelock"
 )
 
 // Loopback is the address whose ports are looked for.
@@ -26,37 +31,67 @@ const (
 // attempts is how often another port is tried for each that is wanted.
 const attempts = 100
 
-// Find returns count different TCP ports of the loopback address on which no process listened just now. Another process
-// may take one before the caller does; the server that is to listen on it has to be ready for that.
-func Find(ctx context.Context, count int) (ports []int, err error) {
-	// All are held open until the last is known, else the same one could be found twice.
-	listeners := make([]net.Listener, 0, count)
-	defer func() {
-		for _, listener := range listeners {
-			err = errors.Join(err, listener.Close())
-		}
-	}()
+// Find returns count different TCP ports of the loopback address on which no process listens. It claims them: until this
+// process has ended, no other call of Find returns them, in no process of this user. Many suites start servers at the same
+// time, and between the choice of a port and the moment at which its server listens there may be seconds. A process that
+// does not ask Find may still take one.
+func Find(ctx context.Context, count int) ([]int, error) {
+	return find(ctx, count, func() int { return firstPort + rand.IntN(lastPort-firstPort) })
+}
+
+func find(ctx context.Context, count int, choose func() int) (ports []int, err error) {
+	locks := filepath.Join(os.TempDir(), fmt.Sprintf("freehold-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(locks, 0o700); err != nil {
+		return nil, err
+	}
 	var config net.ListenConfig
 	var taken error
 	for range attempts * count {
 		if len(ports) == count {
-			break
+			return ports, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(Loopback, strconv.Itoa(port)))
-		if err != nil {
+		port := choose()
+		lock, err := filelock.Try(filepath.Join(locks, strconv.Itoa(port)+".lock"))
+		switch {
+		case errors.Is(err, filelock.ErrHeld):
 			taken = err
 			continue
+		case err != nil:
+			return nil, err
 		}
-		listeners, ports = append(listeners, listener), append(ports, port)
+		listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort(Loopback, strconv.Itoa(port)))
+		if err != nil {
+			taken = errors.Join(err, lock.Release())
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return nil, errors.Join(err, lock.Release())
+		}
+		claims.keep(lock)
+		ports = append(ports, port)
 	}
-	if len(ports) < count {
-		return nil, fmt.Errorf("there is no free port between %d and %d: %w", firstPort, lastPort, taken)
+	if len(ports) == count {
+		return ports, nil
 	}
-	return ports, nil
+	return nil, fmt.Errorf("there is no free port between %d and %d: %w", firstPort, lastPort, taken)
+}
+
+// claims are the locks of the ports that this process has found. The system releases them when it ends, however it does.
+var claims held
+
+type held struct {
+	mu    sync.Mutex
+	locks []*filelock.Lock
+}
+
+// keep keeps the lock from the garbage collector, which would release it.
+func (h *held) keep(lock *filelock.Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.locks = append(h.locks, lock)
 }
 
 // Addresses returns loopback addresses with the ports that Find finds.

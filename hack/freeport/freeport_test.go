@@ -29,6 +29,28 @@ func TestPortsAreDifferentAndFree(t *testing.T) {
 	}
 }
 
+func TestFoundPortsAreClaimed(t *testing.T) {
+	free, err := Find(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := free[0] - 1
+	choose := func() int { next++; return next }
+	first, err := find(t.Context(), 1, choose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// No server listens on it yet.
+	next = first[0] - 1
+	second, err := find(t.Context(), 1, choose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first[0] == free[0] || second[0] == first[0] {
+		t.Errorf("found %d, %d and %d", free[0], first[0], second[0])
+	}
+}
+
 func TestNoPortIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
