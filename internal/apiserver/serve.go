@@ -208,7 +208,7 @@ func (s *Server) list(r *Request) Answer {
 		return Refuse(err)
 	}
 	items := []json.RawMessage{}
-	for _, o := range s.sorted(r.Kind) {
+	for _, o := range s.ordered[r.Kind] {
 		if selection.has(access(o.live)) {
 			items = append(items, o.json())
 		}

@@ -44,8 +44,10 @@ type Server struct {
 	// floor is the version below which watches cannot begin.
 	floor   uint64
 	objects map[*Kind]map[types.NamespacedName]*object
-	// keys are those of objects, in the order of compareKeys.
-	keys map[*Kind][]types.NamespacedName
+	// ordered are the objects in the order of their namespaces and names.
+	ordered map[*Kind][]*object
+	// lists are what List returns of kinds of which nothing has changed since.
+	lists map[*Kind][]runtime.Object
 	// changes are all that have been since floor.
 	changes []change
 	watches []*Watch
@@ -73,7 +75,7 @@ type change struct {
 func New(kinds ...*Kind) (*Server, error) {
 	s := &Server{
 		kinds: map[schema.GroupVersionResource]*Kind{}, objects: map[*Kind]map[types.NamespacedName]*object{},
-		keys:    map[*Kind][]types.NamespacedName{},
+		ordered: map[*Kind][]*object{}, lists: map[*Kind][]runtime.Object{},
 		version: 1000, floor: 1000, // as on a server that has been there for a while
 	}
 	for _, kind := range kinds {
@@ -113,27 +115,28 @@ func (s *Server) Get(k *Kind, namespace, name string) (runtime.Object, bool) {
 	return found.live, true
 }
 
-// List returns the objects of a kind, in the order of their names. They must not be modified.
+// List returns the objects of a kind, in the order of their names. Neither they nor the list may be modified. As long as nothing
+// of the kind changes, it is the same list.
 func (s *Server) List(k *Kind) []runtime.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]runtime.Object, len(s.keys[k]))
-	for i, key := range s.keys[k] {
-		list[i] = s.objects[k][key].live
+	list, kept := s.lists[k]
+	if !kept {
+		list = make([]runtime.Object, len(s.ordered[k]))
+		for i, o := range s.ordered[k] {
+			list[i] = o.live
+		}
+		s.lists[k] = list
 	}
 	return list
 }
 
-func (s *Server) sorted(k *Kind) []*object {
-	list := make([]*object, len(s.keys[k]))
-	for i, key := range s.keys[k] {
-		list[i] = s.objects[k][key]
-	}
-	return list
-}
-
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+// place returns where the object of a key is among the ordered, or belongs.
+func (s *Server) place(k *Kind, key types.NamespacedName) (int, bool) {
+	return slices.BinarySearchFunc(s.ordered[k], key, func(o *object, key types.NamespacedName) int {
+		live := access(o.live)
+		return cmp.Or(cmp.Compare(live.GetNamespace(), key.Namespace), cmp.Compare(live.GetName(), key.Name))
+	})
 }
 
 // Version returns the newest resourceVersion.
@@ -267,9 +270,10 @@ func (s *Server) commit(r *Request, key types.NamespacedName, obj runtime.Object
 	access(obj).SetResourceVersion(strconv.FormatUint(s.version, 10))
 	before, after := s.objects[r.Kind][key], &object{live: obj, version: s.version}
 	s.objects[r.Kind][key] = after
-	if before == nil {
-		i, _ := slices.BinarySearchFunc(s.keys[r.Kind], key, compareKeys)
-		s.keys[r.Kind] = slices.Insert(s.keys[r.Kind], i, key)
+	if i, found := s.place(r.Kind, key); found {
+		s.ordered[r.Kind][i] = after
+	} else {
+		s.ordered[r.Kind] = slices.Insert(s.ordered[r.Kind], i, after)
 	}
 	s.tell(r, change{kind: r.Kind, before: before, after: after, version: s.version})
 	return after
@@ -279,8 +283,8 @@ func (s *Server) commit(r *Request, key types.NamespacedName, obj runtime.Object
 func (s *Server) end(r *Request, before *object) {
 	key := keyOf(before.live)
 	delete(s.objects[r.Kind], key)
-	if i, found := slices.BinarySearchFunc(s.keys[r.Kind], key, compareKeys); found {
-		s.keys[r.Kind] = slices.Delete(s.keys[r.Kind], i, i+1)
+	if i, found := s.place(r.Kind, key); found {
+		s.ordered[r.Kind] = slices.Delete(s.ordered[r.Kind], i, i+1)
 	}
 	s.version++
 	last := before.live.DeepCopyObject()
@@ -291,6 +295,7 @@ func (s *Server) end(r *Request, before *object) {
 // tell records a change and tells the watches.
 func (s *Server) tell(r *Request, c change) {
 	s.changes = append(s.changes, c)
+	delete(s.lists, c.kind)
 	for _, w := range s.watches {
 		w.see(c)
 	}

@@ -58,7 +58,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 	initial := r.Query.Get("sendInitialEvents") == "true"
 	switch {
 	case initial || from == "" || from == "0":
-		for _, o := range s.sorted(r.Kind) {
+		for _, o := range s.ordered[r.Kind] {
 			if selection.has(access(o.live)) {
 				w.send(watch.Added, o)
 			}

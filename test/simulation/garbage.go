@@ -13,36 +13,77 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
+// garbage is what the garbage collector knows from its last look.
+type garbage struct {
+	listed lists
+	// idle reports of each kind that nothing was to be done for its objects, nor will be until one of them changes, or any object ends.
+	idle []bool
+	// alive are the UIDs of all objects.
+	alive map[types.UID]bool
+}
+
 // collect is the garbage collector: what has only owners that are gone goes too.
 func (w *workloads) collect() {
-	alive, lists := make(map[types.UID]bool, w.alive), make([][]runtime.Object, len(w.collected))
+	now := w.list(w.collected...)
+	news, ended := w.garbage.learn(now)
 	for i, k := range w.collected {
-		lists[i] = w.server.List(k)
-		for _, obj := range lists[i] {
-			alive[access(obj).GetUID()] = true
+		objects := now[i]
+		if w.garbage.idle[i] && !ended {
+			objects = news[i]
 		}
-	}
-	w.alive = len(alive)
-	for i, k := range w.collected {
-		for _, found := range lists[i] {
+		tasks, going := len(w.tasks), false
+		for _, found := range objects {
 			obj := access(found)
-			w.finishDeletion(k, obj)
-			owners := obj.GetOwnerReferences()
-			if obj.GetDeletionTimestamp() != nil || len(owners) == 0 {
-				continue
-			}
-			if !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return alive[o.UID] }) {
+			if obj.GetDeletionTimestamp() != nil {
+				w.finishDeletion(k, obj)
+				going = true
+			} else if owners := obj.GetOwnerReferences(); len(owners) > 0 &&
+				!slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return w.garbage.alive[o.UID] }) {
 				w.remove(k, obj, "garbage-collector", nil)
 			}
 		}
+		w.garbage.idle[i] = len(w.tasks) == tasks && !going
 	}
+}
+
+// learn takes note of the objects that there are now. It returns those that are new or have changed, and whether others have ended.
+func (g *garbage) learn(now lists) (news lists, ended bool) {
+	if g.alive == nil {
+		*g = garbage{listed: make(lists, len(now)), idle: make([]bool, len(now)), alive: map[types.UID]bool{}}
+	}
+	news = make(lists, len(now))
+	var gone []types.UID
+	for i, list := range now {
+		var olds []runtime.Object
+		olds, news[i] = difference(g.listed[i], list)
+		for _, obj := range olds {
+			gone = append(gone, access(obj).GetUID())
+			delete(g.alive, access(obj).GetUID())
+		}
+		for _, obj := range news[i] {
+			g.alive[access(obj).GetUID()] = true
+		}
+	}
+	g.listed = now
+	return news, slices.ContainsFunc(gone, func(uid types.UID) bool { return !g.alive[uid] })
+}
+
+// difference returns what two lists do not have in common at their beginnings and ends.
+func difference(a, b []runtime.Object) (ofA, ofB []runtime.Object) {
+	if same(a, b) {
+		return nil, nil
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a, b
 }
 
 // finishDeletion carries out the propagation policy of an object that is going.
 func (w *workloads) finishDeletion(k *apiserver.Kind, obj metav1.Object) {
-	if obj.GetDeletionTimestamp() == nil {
-		return
-	}
 	for _, finalizer := range obj.GetFinalizers() {
 		if finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents {
 			continue

@@ -40,10 +40,12 @@ type workloads struct {
 	server                               *apiserver.Server
 	deployments, replicaSets, sets, pods *apiserver.Kind
 	collected                            []*apiserver.Kind
-	broken                               func(pod *corev1.Pod) bool
 	containers                           int
-	seen                                 uint64
-	tasks                                []task
+	// tasks are those at the version seen. The first ones, ofWorkloads, depend on nothing but what was listed.
+	seen        uint64
+	tasks       []task
+	ofWorkloads int
+	listed      lists
 	// ready counts the pods that are ready, and stay, by their controllers.
 	ready map[types.UID]int
 	// revisions are those of the templates of present objects, which never change: another version is another object.
@@ -51,9 +53,26 @@ type workloads struct {
 	// tended has, by UID, what each controller had to do when it last looked.
 	tended map[types.UID]tended
 	// unsure is set by a controller whose work depends on more than it was given.
-	unsure bool
-	// alive is how many objects there were.
-	alive int
+	unsure  bool
+	garbage garbage
+}
+
+// lists are the objects of several kinds.
+type lists [][]runtime.Object
+
+// same reports whether two lists have the same objects in the same versions. Each version of an object is another object, and what
+// List returns is another list as soon as something has changed.
+func same(a, b []runtime.Object) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// list lists kinds.
+func (w *workloads) list(kinds ...*apiserver.Kind) lists {
+	all := make(lists, len(kinds))
+	for i, k := range kinds {
+		all[i] = w.server.List(k)
+	}
+	return all
 }
 
 // tended is what was to be done for an object and what belongs to it. It is the same as long as they are, since each version of
@@ -74,51 +93,65 @@ func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads 
 
 // waiting returns what is to be done, in an order that is the same in each run.
 func (w *workloads) waiting() []task {
-	if version := w.server.Version(); version != w.seen {
-		w.seen, w.tasks = version, nil
-		earlier, before := w.revisions, w.tended
-		w.tended = make(map[types.UID]tended, len(before))
-		w.revisions = make(map[*corev1.PodTemplateSpec]string, len(earlier))
-		revisionOf := func(template *corev1.PodTemplateSpec) string {
-			if _, known := earlier[template]; !known {
-				return hashOf(template)
-			}
-			return earlier[template]
-		}
-		pods := map[types.UID][]runtime.Object{}
-		w.ready = map[types.UID]int{}
-		for _, obj := range w.server.List(w.pods) {
-			pod := obj.(*corev1.Pod)
-			w.tendPod(pod)
-			if owner := metav1.GetControllerOf(pod); owner != nil {
-				pods[owner.UID] = append(pods[owner.UID], pod)
-				if pod.DeletionTimestamp == nil && isReady(pod) {
-					w.ready[owner.UID]++
-				}
-			}
-		}
-		replicaSets := map[types.UID][]runtime.Object{}
-		for _, obj := range w.server.List(w.replicaSets) {
-			set := obj.(*appsv1.ReplicaSet)
-			w.tend(before[set.UID], set, pods[set.UID], func() { w.tendReplicaSet(set, partsAs[*corev1.Pod](pods[set.UID])) })
-			if owner := metav1.GetControllerOf(set); owner != nil {
-				replicaSets[owner.UID] = append(replicaSets[owner.UID], set)
-			}
-		}
-		for _, obj := range w.server.List(w.deployments) {
-			deployment := obj.(*appsv1.Deployment)
-			w.revisions[&deployment.Spec.Template] = revisionOf(&deployment.Spec.Template)
-			sets := replicaSets[deployment.UID]
-			w.tend(before[deployment.UID], deployment, sets, func() { w.tendDeployment(deployment, partsAs[*appsv1.ReplicaSet](sets)) })
-		}
-		for _, obj := range w.server.List(w.sets) {
-			set := obj.(*appsv1.StatefulSet)
-			w.revisions[&set.Spec.Template] = revisionOf(&set.Spec.Template)
-			w.tend(before[set.UID], set, pods[set.UID], func() { w.tendStatefulSet(set, partsAs[*corev1.Pod](pods[set.UID])) })
-		}
-		w.collect()
+	version := w.server.Version()
+	if version == w.seen {
+		return w.tasks
 	}
+	w.seen = version
+	w.tasks = slices.Delete(w.tasks, w.ofWorkloads, len(w.tasks))
+	if now := w.list(w.pods, w.replicaSets, w.deployments, w.sets); !slices.EqualFunc(now, w.listed, same) {
+		w.listed, w.tasks = now, nil
+		w.tendAll(now[0], now[1], now[2], now[3])
+		w.ofWorkloads = len(w.tasks)
+	}
+	w.collect()
 	return w.tasks
+}
+
+// tendAll adds what is to be done for pods and workloads.
+func (w *workloads) tendAll(pods, replicaSets, deployments, sets []runtime.Object) {
+	earlier, before := w.revisions, w.tended
+	w.tended = make(map[types.UID]tended, len(before))
+	w.revisions = make(map[*corev1.PodTemplateSpec]string, len(earlier))
+	revisionOf := func(template *corev1.PodTemplateSpec) string {
+		if _, known := earlier[template]; !known {
+			return hashOf(template)
+		}
+		return earlier[template]
+	}
+	podsOf := map[types.UID][]runtime.Object{}
+	w.ready = map[types.UID]int{}
+	for _, obj := range pods {
+		pod := obj.(*corev1.Pod)
+		w.tendPod(pod)
+		if owner := metav1.GetControllerOf(pod); owner != nil {
+			podsOf[owner.UID] = append(podsOf[owner.UID], pod)
+			if pod.DeletionTimestamp == nil && isReady(pod) {
+				w.ready[owner.UID]++
+			}
+		}
+	}
+	replicaSetsOf := map[types.UID][]runtime.Object{}
+	for _, obj := range replicaSets {
+		set := obj.(*appsv1.ReplicaSet)
+		parts := podsOf[set.UID]
+		w.tend(before[set.UID], set, parts, func() { w.tendReplicaSet(set, partsAs[*corev1.Pod](parts)) })
+		if owner := metav1.GetControllerOf(set); owner != nil {
+			replicaSetsOf[owner.UID] = append(replicaSetsOf[owner.UID], set)
+		}
+	}
+	for _, obj := range deployments {
+		deployment := obj.(*appsv1.Deployment)
+		w.revisions[&deployment.Spec.Template] = revisionOf(&deployment.Spec.Template)
+		parts := replicaSetsOf[deployment.UID]
+		w.tend(before[deployment.UID], deployment, parts, func() { w.tendDeployment(deployment, partsAs[*appsv1.ReplicaSet](parts)) })
+	}
+	for _, obj := range sets {
+		set := obj.(*appsv1.StatefulSet)
+		w.revisions[&set.Spec.Template] = revisionOf(&set.Spec.Template)
+		parts := podsOf[set.UID]
+		w.tend(before[set.UID], set, parts, func() { w.tendStatefulSet(set, partsAs[*corev1.Pod](parts)) })
+	}
 }
 
 // tend adds what is to be done for an object: what was to be done before, if it and its parts are the same as then.
@@ -167,12 +200,11 @@ func (w *workloads) remove(k *apiserver.Kind, obj metav1.Object, manager string,
 
 // tendPod is a kubelet's work.
 func (w *workloads) tendPod(pod *corev1.Pod) {
-	ready := w.broken == nil || !w.broken(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		w.remove(w.pods, pod, kubelet, new(int64))
-	case pod.Status.Phase != corev1.PodRunning || isReady(pod) != ready:
-		w.edit(w.pods, pod, "status", kubelet, func(obj runtime.Object) { w.run(obj.(*corev1.Pod), ready) })
+	case pod.Status.Phase != corev1.PodRunning || !isReady(pod):
+		w.edit(w.pods, pod, "status", kubelet, func(obj runtime.Object) { w.run(obj.(*corev1.Pod)) })
 	}
 }
 
@@ -183,14 +215,11 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // run starts the containers of a pod.
-func (w *workloads) run(pod *corev1.Pod, ready bool) {
-	state, now := corev1.ConditionTrue, metav1.NewTime(time.Now().Truncate(time.Second))
-	if !ready {
-		state = corev1.ConditionFalse
-	}
+func (w *workloads) run(pod *corev1.Pod) {
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	before := pod.Status.ContainerStatuses
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: state, LastTransitionTime: now},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
 	}}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -201,7 +230,7 @@ func (w *workloads) run(pod *corev1.Pod, ready bool) {
 		}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: container.Name, Image: container.Image, ImageID: container.Image + "@sha256:0", ContainerID: id,
-			Ready: ready, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
 	}
 }
