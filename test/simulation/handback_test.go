@@ -7,7 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
@@ -187,4 +192,32 @@ func TestHandbackRefrained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHandbackOfABusyStatefulSet hands back while the StatefulSet's status changes before every request of the plugin, for as long as a
+// rollout may last.
+func TestHandbackOfABusyStatefulSet(t *testing.T) {
+	busy := handback{"busy", func(s *Simulation) {
+		s.createServer("web", nil)
+		var first time.Time
+		s.meddle = func(_ int, r *apiserver.Request) *fate {
+			if r.Manager != managers.Plugin || r.Kind != s.workloads.sets || r.DryRun() {
+				return nil
+			}
+			if first.IsZero() {
+				first = time.Now()
+			}
+			if time.Since(first) < 5*time.Second {
+				if err := s.Server.Edit(r.Kind, r.Namespace, r.Name, "status", controllerManager, func(obj runtime.Object) {
+					obj.(*appsv1.StatefulSet).Status.Conditions = []appsv1.StatefulSetCondition{
+						{Type: "Busy", Status: "True", Message: fmt.Sprint(s.Steps)},
+					}
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}
+	}, []string{"mcpserver/web"}}
+	busy.play(t, *seed, nil)
 }

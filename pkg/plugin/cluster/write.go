@@ -9,12 +9,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -23,8 +26,23 @@ import (
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
-// attempts is how often a write is tried when the object has changed meanwhile; its status does so often.
-const attempts = 5
+// patience is how long a write is tried again whose object has changed since it was read: within 10 s, as its status changes often
+// while pods are replaced.
+var patience = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10}
+
+// Retry calls write until it succeeds, fails, or has lost ten races: an error of the API server that the object has changed since it was
+// read. A disagreement about a field is no such race. Write reads the object again before it tries again.
+func Retry(write func() error) error {
+	err := retry.OnError(patience, lostRace, write)
+	if lostRace(err) {
+		return fmt.Errorf("it changes all the time: %w", err)
+	}
+	return err
+}
+
+func lostRace(err error) bool {
+	return apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
 
 // HeldError means that another field manager owns an annotation that the plugin was to write.
 type HeldError struct {
@@ -57,39 +75,43 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		return nil, err
 	}
 	helper = helper.WithFieldManager(managers.Plugin).DryRun(dryRun)
-	for range attempts {
-		body, err := json.Marshal(annotated(server, annotation, value))
-		if err != nil {
-			return nil, err
-		}
-		answer, err := helper.Patch(server.Namespace, server.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
-		if err == nil {
-			object, err := asUnstructured(answer)
+	now := server
+	err = Retry(func() error {
+		if now == nil {
+			object, err := c.Get(ServerRef(server.Namespace, server.Name))
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return asServer(object)
-		}
-		if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
-			return nil, Held(server, annotation)
-		}
-		if !apierrors.IsConflict(err) {
-			return nil, err
-		}
-		object, err := c.Get(ServerRef(server.Namespace, server.Name))
-		if err != nil {
-			return nil, err
-		}
-		now, err := asServer(object)
-		if err != nil {
-			return nil, err
+			if now, err = asServer(object); err != nil {
+				return err
+			}
 		}
 		if now.UID != server.UID || !maps.Equal(requests(now), requests(server)) {
-			return nil, fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
+			return fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
 		}
-		server = now
+		body, err := json.Marshal(annotated(now, annotation, value))
+		if err != nil {
+			return err
+		}
+		now = nil
+		answer, err := helper.Patch(server.Namespace, server.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+		object, err := asUnstructured(answer)
+		if err != nil {
+			return err
+		}
+		now, err = asServer(object)
+		return err
+	})
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return nil, Held(server, annotation)
+	case err != nil:
+		return nil, err
 	}
-	return nil, fmt.Errorf("MCPServer %s changes too often to be written; try again", server.Name)
+	return now, nil
 }
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.

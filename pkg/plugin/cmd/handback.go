@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -312,32 +311,23 @@ func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructur
 	return nil
 }
 
-// errTaken means that another field manager writes as well.
-var errTaken = errors.New("it changes all the time")
-
-// attemptsToGive is how often an object is tried that has changed in between; its status does so often.
-const attemptsToGive = 5
-
-// giveBack hands one object back.
+// giveBack hands one object back. Its status may change meanwhile, again and again while its pods are replaced.
 func (o *handbackOptions) giveBack(r *takeover.Return) error {
-	err := o.give(r, r.Live)
-	for range attemptsToGive {
-		if !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
-			break
+	live := r.Live
+	err := cluster.Retry(func() (err error) {
+		if live == nil {
+			if live, err = o.client.Get(r.Ref); err != nil {
+				return err
+			}
 		}
-		var now *unstructured.Unstructured
-		if now, err = o.client.Get(r.Ref); err != nil {
-			return err
+		if live.GetUID() != r.Live.GetUID() {
+			return errors.New("it is another object now")
 		}
-		if now.GetUID() != r.Live.GetUID() {
-			return fmt.Errorf("%s is another object now", r.Ref)
-		}
-		err = o.give(r, now)
-	}
-	switch {
-	case apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-		return fmt.Errorf("%s: %w: %w", r.Ref, errTaken, err)
-	case err != nil:
+		err = o.give(r, live)
+		live = nil
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", r.Ref, err)
 	}
 	return nil
