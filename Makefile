@@ -71,7 +71,7 @@ simulate: ## Play random histories for FOR (10m), from SEED, and record what was
 		-for=$(FOR) -seed=$(SEED) -record=$(abspath docs/reliability.md) . | grep -vE '^ *(=== |--- PASS)'
 
 .PHONY: leaks
-leaks: ## Create and delete FLEET (200) MCPServers CYCLES (100) times, which takes hours, and look for what stays of them
+leaks: ## Create and delete FLEET (200) MCPServers CYCLES (100) times, which takes about an hour, and look for what stays of them
 	@go -C test/simulation test -tags=fieldsv1string,grpcnotrace -count=1 -timeout=0 -run='^TestLeaks$$' -v \
 		-cycles=$(CYCLES) -fleet=$(FLEET) .
 
