@@ -30,6 +30,7 @@ func TestWorkloadsLookAgain(t *testing.T) {
 			}
 			told := &story{Simulation: s, random: rand.New(rand.NewPCG(*seed+from, 1)), last: map[string]runtime.Object{}}
 			s.Start()
+			s.createServer("web", nil)
 			for range 40 {
 				pick(told.random, acts...).do(told)
 				for range told.random.IntN(60) {
