@@ -58,6 +58,11 @@ var ruleFiles = map[string]string{
 	"alerts.yaml": "monitoring/rules.yaml", "ondelete.yaml": "monitoring/ondelete/rules.yaml",
 }
 
+// fileOf returns a file with one rule.
+func fileOf(r rule) ruleFile {
+	return ruleFile{Groups: []ruleGroup{{Name: "alone", Rules: []rule{r}}}}
+}
+
 func readRules(t *testing.T, path string) ruleFile {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -124,12 +129,8 @@ func TestAlertsAreExplained(t *testing.T) {
 // TestAlertsAreTested shows that each alert is expected to fire by one test, and not to by another.
 func TestAlertsAreTested(t *testing.T) {
 	for tests, path := range ruleFiles {
-		data, err := os.ReadFile(filepath.Join("monitoring", "testdata", tests))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var file ruleTests
-		if err := yaml.Unmarshal(data, &file); err != nil {
+		if err := yaml.Unmarshal(readTests(t, tests), &file); err != nil {
 			t.Fatal(err)
 		}
 		fires, silent := map[string]bool{}, map[string]bool{}
@@ -170,15 +171,45 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// try has promtool run the tests on rules, and returns what it says.
-func try(t *testing.T, program, tests string, rules ruleFile) (string, error) {
+// casesOf returns a file of tests with those of one alert alone.
+func casesOf(t *testing.T, cases []byte, alert string) []byte {
 	t.Helper()
-	dir := t.TempDir()
-	text, err := yaml.Marshal(rules)
+	var file map[string]any
+	if err := yaml.Unmarshal(cases, &file); err != nil {
+		t.Fatal(err)
+	}
+	var tests []any
+	for _, test := range file["tests"].([]any) {
+		test := test.(map[string]any)
+		checks := slices.DeleteFunc(test["alert_rule_test"].([]any), func(check any) bool { return check.(map[string]any)["alertname"] != alert })
+		if len(checks) > 0 {
+			test["alert_rule_test"] = checks
+			tests = append(tests, test)
+		}
+	}
+	file["tests"] = tests
+	text, err := yaml.Marshal(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := os.ReadFile(filepath.Join("monitoring", "testdata", tests))
+	return text
+}
+
+// readTests returns a file with tests of promtool's.
+func readTests(t *testing.T, name string) []byte {
+	t.Helper()
+	cases, err := os.ReadFile(filepath.Join("monitoring", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+// try has promtool run tests on rules, and returns what it says.
+func try(t *testing.T, program string, cases []byte, rules ruleFile) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := yaml.Marshal(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +231,7 @@ func try(t *testing.T, program, tests string, rules ruleFile) (string, error) {
 func TestAlerts(t *testing.T) {
 	program := promtool(t)
 	for tests, path := range ruleFiles {
-		if output, err := try(t, program, tests, readRules(t, path)); err != nil {
+		if output, err := try(t, program, readTests(t, tests), readRules(t, path)); err != nil {
 			t.Errorf("%s: %v\n%s", path, err, output)
 		}
 	}
@@ -218,19 +249,21 @@ func TestAlertsCannotBeBroken(t *testing.T) {
 		"no exception at all": func(r *rule) { r.Expr = exception.ReplaceAllString(r.Expr, "") },
 	}
 	for tests, path := range ruleFiles {
-		whole := readRules(t, path)
-		for i, r := range alerts(whole) {
+		cases := readTests(t, tests)
+		for _, r := range alerts(readRules(t, path)) {
+			// Each is tried alone, as promtool takes its time with all.
+			ofAlert := casesOf(t, cases, r.Alert)
+			if output, err := try(t, program, ofAlert, fileOf(r)); err != nil {
+				t.Errorf("%s fails alone: %v\n%s", r.Alert, err, output)
+			}
 			for what, change := range breaks {
-				broken := r
-				if change(&broken); broken.Expr == r.Expr && broken.For == r.For {
+				changed := r
+				if change(&changed); changed.Expr == r.Expr && changed.For == r.For {
 					continue // does not apply to this one
 				}
-				rules := slices.Clone(whole.Groups[0].Rules)
-				rules[i] = broken
 				t.Run(r.Alert+" "+what, func(t *testing.T) {
 					t.Parallel()
-					file := ruleFile{Groups: []ruleGroup{{Name: "broken", Rules: rules}}}
-					output, err := try(t, program, tests, file)
+					output, err := try(t, program, ofAlert, fileOf(changed))
 					if err == nil || !strings.Contains(output, "FAILED") {
 						t.Errorf("the tests pass, or promtool does not: %v\n%s", err, output)
 					}
