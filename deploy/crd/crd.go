@@ -9,6 +9,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,12 +50,19 @@ func All() ([]Definition, error) {
 	return all, nil
 }
 
-// Object decodes the definition.
+// decoded has the objects of definitions by their YAML. To decode all takes about a tenth of a second.
+var decoded sync.Map
+
+// Object decodes the definition. The caller may modify what it returns.
 func (d Definition) Object() (*unstructured.Unstructured, error) {
+	if known, ok := decoded.Load(d.YAML); ok {
+		return known.(*unstructured.Unstructured).DeepCopy(), nil
+	}
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(d.YAML), &object.Object); err != nil {
 		return nil, fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", d.Name, err)
 	}
+	decoded.Store(d.YAML, object.DeepCopy())
 	return object, nil
 }
 

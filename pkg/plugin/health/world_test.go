@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,8 +61,15 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.add(string(text))
-	for _, definition := range definitions(t) {
-		definition = definition.DeepCopy()
+	all, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		definition, err := d.Object()
+		if err != nil {
+			t.Fatal(err)
+		}
 		w.objects = append(w.objects, definition)
 		definition.Object["status"] = content{
 			"storedVersions": []any{crd.Stored(definition).Version},
@@ -101,25 +107,6 @@ spec: {template: {spec: {containers: [{name: toolhive, image: "ghcr.io/stacklok/
 	w.at("Deployment", "web", func(c content) { holdBy(c, "freehold-proxy", `{"f:spec":{"f:template":{}}}`) })
 	w.server("shop", "web", "")
 	return w
-}
-
-var readDefinitions = sync.OnceValues(func() (objects []*unstructured.Unstructured, err error) {
-	all, err := crd.All()
-	for _, d := range all {
-		object, problem := d.Object()
-		objects, err = append(objects, object), errors.Join(err, problem)
-	}
-	return objects, err
-})
-
-// definitions are Freehold's, which are long: they are read once.
-func definitions(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	objects, err := readDefinitions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
 }
 
 // holdBy gives a field manager fields of an object, by apply.
