@@ -46,9 +46,9 @@ func find(ctx context.Context, count int, choose func() int) (ports []int, err e
 	}
 	var config net.ListenConfig
 	var taken error
-	for range attempts * count {
-		if len(ports) == count {
-			return ports, nil
+	for tried := 0; len(ports) < count; tried++ {
+		if tried == attempts*count {
+			return nil, fmt.Errorf("there is no free port between %d and %d: %w", firstPort, lastPort, taken)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -73,10 +73,7 @@ func find(ctx context.Context, count int, choose func() int) (ports []int, err e
 		claims.keep(lock)
 		ports = append(ports, port)
 	}
-	if len(ports) == count {
-		return ports, nil
-	}
-	return nil, fmt.Errorf("there is no free port between %d and %d: %w", firstPort, lastPort, taken)
+	return ports, nil
 }
 
 // claims are the locks of the ports that this process has found. The system releases them when it ends, however it does.
