@@ -30,10 +30,19 @@ import (
 // while pods are replaced.
 var patience = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10}
 
-// Retry calls write until it succeeds, fails, or has lost ten races: an error of the API server that the object has changed since it was
-// read. A disagreement about a field is no such race. Write reads the object again before it tries again.
-func Retry(write func() error) error {
-	err := retry.OnError(patience, lostRace, write)
+// Retry calls write with what was seen, and with what read returns each time the API server says that the object has changed since: ten
+// times in all. A disagreement about a field is no such race. It returns the first other error of either.
+func Retry[T any](seen T, read func() (T, error), write func(T) error) error {
+	raced := false
+	err := retry.OnError(patience, lostRace, func() (err error) {
+		if raced {
+			if seen, err = read(); err != nil {
+				return err
+			}
+		}
+		raced = true
+		return write(seen)
+	})
 	if lostRace(err) {
 		return fmt.Errorf("it changes all the time: %w", err)
 	}
@@ -75,25 +84,23 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		return nil, err
 	}
 	helper = helper.WithFieldManager(managers.Plugin).DryRun(dryRun)
-	now := server
-	err = Retry(func() error {
-		if now == nil {
-			object, err := c.Get(ServerRef(server.Namespace, server.Name))
-			if err != nil {
-				return err
-			}
-			if now, err = asServer(object); err != nil {
-				return err
-			}
+	read := func() (*v1beta1.MCPServer, error) {
+		object, err := c.Get(ServerRef(server.Namespace, server.Name))
+		if err != nil {
+			return nil, err
 		}
-		if now.UID != server.UID || !maps.Equal(requests(now), requests(server)) {
-			return fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
+		now, err := asServer(object)
+		if err == nil && (now.UID != server.UID || !maps.Equal(requests(now), requests(server))) {
+			err = fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
 		}
+		return now, err
+	}
+	var after *v1beta1.MCPServer
+	err = Retry(server, read, func(now *v1beta1.MCPServer) error {
 		body, err := json.Marshal(annotated(now, annotation, value))
 		if err != nil {
 			return err
 		}
-		now = nil
 		answer, err := helper.Patch(server.Namespace, server.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
 		if err != nil {
 			return err
@@ -102,7 +109,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		if err != nil {
 			return err
 		}
-		now, err = asServer(object)
+		after, err = asServer(object)
 		return err
 	})
 	switch {
@@ -111,7 +118,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 	case err != nil:
 		return nil, err
 	}
-	return now, nil
+	return after, nil
 }
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.

@@ -313,20 +313,14 @@ func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructur
 
 // giveBack hands one object back. Its status may change meanwhile, again and again while its pods are replaced.
 func (o *handbackOptions) giveBack(r *takeover.Return) error {
-	live := r.Live
-	err := cluster.Retry(func() (err error) {
-		if live == nil {
-			if live, err = o.client.Get(r.Ref); err != nil {
-				return err
-			}
+	read := func() (*unstructured.Unstructured, error) {
+		now, err := o.client.Get(r.Ref)
+		if err == nil && now.GetUID() != r.Live.GetUID() {
+			err = errors.New("it is another object now")
 		}
-		if live.GetUID() != r.Live.GetUID() {
-			return errors.New("it is another object now")
-		}
-		err = o.give(r, live)
-		live = nil
-		return err
-	})
+		return now, err
+	}
+	err := cluster.Retry(r.Live, read, func(live *unstructured.Unstructured) error { return o.give(r, live) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Ref, err)
 	}
