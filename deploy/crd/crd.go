@@ -66,6 +66,23 @@ func (d Definition) Object() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
+// Objects returns every definition decoded, by name. The caller may modify them.
+func Objects() ([]*unstructured.Unstructured, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, d := range all {
+		object, err := d.Object()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
 // Stored returns the resource of a definition's objects, in the version in which they are stored.
 func Stored(definition *unstructured.Unstructured) schema.GroupVersionResource {
 	var stored schema.GroupVersionResource

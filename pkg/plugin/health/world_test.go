@@ -61,15 +61,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.add(string(text))
-	all, err := crd.All()
+	definitions, err := crd.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range all {
-		definition, err := d.Object()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, definition := range definitions {
 		w.objects = append(w.objects, definition)
 		definition.Object["status"] = content{
 			"storedVersions": []any{crd.Stored(definition).Version},

@@ -115,16 +115,12 @@ func rulesOf(resource string) []kindRule {
 
 func definitionsOfKinds(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	all, err := crd.All()
+	all, err := crd.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []*unstructured.Unstructured
-	for _, definition := range all {
-		object, err := definition.Object()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, object := range all {
 		if crd.Stored(object).Resource != mcpServers {
 			found = append(found, object)
 		}

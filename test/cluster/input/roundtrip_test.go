@@ -136,15 +136,11 @@ func newRoundTrip(t *testing.T) *roundTrip {
 		t.Fatal(err)
 	}
 	s := &roundTrip{namespace: env.Namespace(t).Name, client: client, definitions: map[string]*unstructured.Unstructured{}}
-	all, err := crd.All()
+	definitions, err := crd.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, definition := range all {
-		object, err := definition.Object()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, object := range definitions {
 		s.definitions[kindOf(object)] = object
 	}
 	return s
