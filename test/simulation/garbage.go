@@ -48,9 +48,6 @@ func (w *workloads) collect() {
 
 // learn takes note of the objects that there are now. It returns those that are new or have changed, and whether others have ended.
 func (g *garbage) learn(now lists) (news lists, ended bool) {
-	if g.alive == nil {
-		*g = garbage{listed: make(lists, len(now)), idle: make([]bool, len(now)), alive: map[types.UID]bool{}}
-	}
 	news = make(lists, len(now))
 	var gone []types.UID
 	for i, list := range now {

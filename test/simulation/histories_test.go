@@ -7,14 +7,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/internal/history"
 )
@@ -51,7 +49,7 @@ func recordedStories() (told []scenario) {
 	})
 	for n := range uint64(8) {
 		told = append(told, scenario{name: fmt.Sprint("story ", n+1), mayTake: []string{"scaler"}, act: func(sim *Simulation) {
-			s := &story{Simulation: sim, random: rand.New(rand.NewPCG(n, 1)), last: map[string]runtime.Object{}}
+			s := newStory(sim, n)
 			s.oracle.mayRestore = true
 			s.createServer("web", nil)
 			for len(s.history.Acts) < 12 {

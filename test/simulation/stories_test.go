@@ -4,7 +4,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,19 +11,16 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 var stories = flag.Int("stories", 200, "how many stories TestStories tells")
@@ -35,6 +31,11 @@ type story struct {
 	random *rand.Rand
 	// last are earlier versions of objects, which a backup may bring back.
 	last map[string]runtime.Object
+}
+
+// newStory returns a story in which nothing has happened. The seed decides what comes to their mind.
+func newStory(s *Simulation, seed uint64) *story {
+	return &story{Simulation: s, random: rand.New(rand.NewPCG(seed, 1)), last: map[string]runtime.Object{}}
 }
 
 // act is something that may happen in a story.
@@ -299,7 +300,7 @@ type telling struct {
 func tell(t *testing.T, seed uint64) (end telling) {
 	t.Helper()
 	Run(t, seed, func(sim *Simulation) {
-		s := &story{Simulation: sim, random: rand.New(rand.NewPCG(seed, 1)), last: map[string]runtime.Object{}}
+		s := newStory(sim, seed)
 		s.Record = true
 		// A number of replicas of a server with transport stdio is set back whoever set it.
 		s.oracle.mayTake = func(manager string) bool { return manager == "scaler" }
@@ -336,74 +337,6 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		end.remains.compareWithFresh(t, seed)
 	}
 	return end
-}
-
-// checkConflicts lets a new operator come to rest, and holds the disagreements that it tells of against managedFields: who
-// is named holds the field, and an image that is not the one of the spec is told of, with its owner.
-func (s *story) checkConflicts(o *Operator) {
-	s.t.Helper()
-	s.Settle()
-	told := map[string]bool{}
-	for _, conflict := range o.Conflicts() {
-		ref := conflict.Object
-		k := s.Server.KindOf(ref.Kind.Group, ref.Kind.Kind)
-		live, ok := s.Server.Get(k, ref.Namespace, ref.Name)
-		if !ok {
-			s.t.Errorf("a conflict is told of %s, which does not exist", ref)
-			continue
-		}
-		for _, field := range conflict.Fields {
-			told[ref.Kind.Kind+"/"+ref.Name+field.Path] = true
-			if len(field.Owners) == 0 {
-				s.t.Errorf("nobody is named for %s of %s", field.Path, ref)
-			}
-			for _, owner := range field.Owners {
-				if !holds(s.t, live, owner.Manager, field.Path) {
-					s.t.Errorf("%s is named for %s of %s, and does not hold it", owner.Manager, field.Path, ref)
-				}
-			}
-		}
-	}
-	for _, name := range []string{"web", "api"} {
-		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
-		backend, has := s.Server.Get(s.Server.KindOf("apps", "StatefulSet"), s.Namespace, name)
-		if !ok || !has {
-			continue
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		want := content["spec"].(fields)["image"]
-		for _, container := range templateOf(backend).Spec.Containers {
-			path := fmt.Sprintf(`.spec.template.spec.containers[name=%q].image`, container.Name)
-			if container.Name == "mcp" && container.Image != want && !told["StatefulSet/"+name+path] && !isStalled(server) {
-				s.t.Errorf("%s has image %s instead of %s, and that is not told: %v", name, container.Image, want, told)
-			}
-		}
-	}
-}
-
-// isStalled reports whether an MCPServer says that it cannot get on, as with a reference that holds its proxy: a backend whose port or
-// transport has to change with the proxy's waits along, and so does what others hold of it.
-func isStalled(obj runtime.Object) bool {
-	var server v1beta1.MCPServer
-	return json.Unmarshal([]byte(text(obj)), &server) == nil && meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionStalled)
-}
-
-// holds reports whether a field manager has a field, by the object's managedFields.
-func holds(t *testing.T, obj runtime.Object, manager, path string) (is bool) {
-	t.Helper()
-	for _, entry := range access(obj).GetManagedFields() {
-		fields, err := ownership.Fields(&entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if entry.Manager == manager {
-			fields.Iterate(func(p fieldpath.Path) { is = is || p.String() == path })
-		}
-	}
-	return is
 }
 
 // TestStories tells some stories.

@@ -87,6 +87,7 @@ func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads 
 		server: server, collected: kinds,
 		deployments: server.KindOf("apps", "Deployment"), replicaSets: server.KindOf("apps", "ReplicaSet"),
 		sets: server.KindOf("apps", "StatefulSet"), pods: server.KindOf("", "Pod"),
+		garbage: garbage{listed: make(lists, len(kinds)), idle: make([]bool, len(kinds)), alive: map[types.UID]bool{}},
 	}
 }
 

@@ -4,11 +4,9 @@
 package simulation
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // TestWorkloadsLookAgain checks at each step of a few stories that what the controllers of Kubernetes kept from their last look
@@ -28,7 +26,7 @@ func TestWorkloadsLookAgain(t *testing.T) {
 				}
 				return false
 			}
-			told := &story{Simulation: s, random: rand.New(rand.NewPCG(*seed+from, 1)), last: map[string]runtime.Object{}}
+			told := newStory(s, *seed+from)
 			s.Start()
 			s.createServer("web", nil)
 			for range 40 {
