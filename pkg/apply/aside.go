@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,7 +51,7 @@ func (w *writer[L, A]) setAside(req Request, whole func(path fieldpath.Path) fie
 	differing.Union(unwanted).Iterate(func(path fieldpath.Path) {
 		aside.Conflict.Fields = append(aside.Conflict.Fields, contestedField(path.String(), w.manager, req.Live))
 	})
-	slices.SortFunc(aside.Conflict.Fields, func(a, b FieldConflict) int { return cmp.Compare(a.Path, b.Path) })
+	sortByPath(aside.Conflict.Fields)
 	return aside, nil
 }
 

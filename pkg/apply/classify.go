@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -133,8 +134,8 @@ func conflictCauses(status metav1.Status) []metav1.StatusCause {
 	return causes
 }
 
-// contested returns the owners of each path of the causes. The causes serve for the paths alone: their texts
-// name one manager each and no time, managedFields name all.
+// contested returns the owners of each path of the causes, in the order of the paths. The causes serve for the paths alone:
+// their texts name one manager each and no time, managedFields name all.
 func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
 	var fields []FieldConflict
 	for _, c := range causes {
@@ -143,7 +144,12 @@ func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live met
 		}
 		fields = append(fields, contestedField(c.Field, writer, live))
 	}
+	sortByPath(fields)
 	return fields
+}
+
+func sortByPath(fields []FieldConflict) {
+	slices.SortFunc(fields, func(a, b FieldConflict) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 // contestedField returns a field and its owners other than the writer. An update under the writer's own name counts as another owner's.

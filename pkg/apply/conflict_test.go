@@ -161,7 +161,7 @@ func TestTakeFromAnUpdateOfTheWritersName(t *testing.T) {
 	if !ok || len(conflict.Fields) != 1 || len(conflict.Fields[0].Owners) != 1 {
 		t.Fatalf("error %v, want a conflict with one owner", out.Err)
 	}
-	s.expect("the image was changed", "apply content")
+	s.expect("the image was changed")
 	if out := s.sync(web("a:1"), takeAll); out.Err != nil || s.image() != "a:1" {
 		t.Fatalf("image %s, error %v", s.image(), out.Err)
 	}

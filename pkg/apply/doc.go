@@ -12,6 +12,8 @@
 //     of the live object; after the first comparison, a request cache replaces it.
 //   - A cache need not keep objects. The State of an object decides whether a writer has work on it; the object itself is
 //     read, once, to edit its ownership or to explain a conflict.
+//   - An object in dispute is kept whole. A conflict that an edit brings about is found in it by the API server's own code, and
+//     an apply that the API server would refuse is not sent.
 //   - A refusal has one of a closed set of classes (see Class). A conflict is not retried before the object or the intent
 //     changes.
 //   - An older view never overwrites a newer one, whether of the source of an intent (see Source) or of an object that the

@@ -77,7 +77,7 @@ func TestDriftThatAnotherManagerOwns(t *testing.T) {
 	if conflict, ok := errors.AsType[*apply.ConflictError](out.Err); !ok || conflict.Fields[0].Owners[0].Manager != "kubectl-set" {
 		t.Fatalf("error %v, want a conflict with kubectl-set", out.Err)
 	}
-	s.expect("it has another owner", "apply content")
+	s.expect("it has another owner")
 	s.sync(web("a:1"), nil)
 	s.expect("the conflict stands")
 }
@@ -109,7 +109,7 @@ func TestConflictOverWithinASecond(t *testing.T) {
 	}
 	label("theirs")
 	s.ends(s.sync(web("a:1"), nil), apply.ActionRefused, apply.ClassConflict)
-	s.expect("the label is theirs", "apply content")
+	s.expect("the label is theirs")
 	s.ends(s.sync(web("a:1"), nil), apply.ActionNone, apply.ClassConflict)
 	s.expect("it still is")
 	label("web")

@@ -154,7 +154,7 @@ func (e *Refusal) Unwrap() error { return e.Cause }
 // ConflictError is a refusal of class Conflict that names both sides.
 type ConflictError struct {
 	Refusal
-	// Fields in conflict, in the order of the API server's answer; at least one.
+	// Fields in conflict, in the order of their paths; at least one.
 	Fields []FieldConflict
 }
 

@@ -38,7 +38,7 @@ func TestInherit(t *testing.T) {
 func TestInheritAfterAConflict(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), nil), apply.ActionRefused, apply.ClassConflict)
-	s.expect("a conflict", "apply content")
+	s.expect("a conflict")
 	s.ends(s.sync(web("a:2"), inheritAll), apply.ActionApplied, "", inheritedImage)
 	s.expect("their claims end", "edit ownership", "apply content")
 	if conflicts := s.applier.Conflicts(); len(conflicts) != 0 {

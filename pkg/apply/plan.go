@@ -109,6 +109,25 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	return p, nil
 }
 
+// foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
+// server's own code finds it in the object as it was seen, so the apply need not be sent: a conflict is named by one request,
+// the report. An object in another state is another matter, for the API server as well: the apply is bound to the one that was
+// seen. Whatever else an apply may end with is left to the API server. An Aside leaves out what is contested.
+func (w *writer[L, A]) foresee(ctx context.Context, a *attempt[L, A], config A) error {
+	if !a.disputed || !a.whole || a.Aside != nil {
+		return nil
+	}
+	m := &memory[L, A]{writer: w}
+	err := m.store(&Request{Live: a.live, Config: config})
+	if err == nil {
+		_, err = m.apply(ctx, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
+	}
+	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return err
+	}
+	return nil
+}
+
 // memory stands in for the API server: it has one object, and merges into it what a writer sends.
 type memory[L metav1.Object, A Configuration[A]] struct {
 	writer *writer[L, A]

@@ -80,7 +80,7 @@ func TestReferencesOfAnotherManager(t *testing.T) {
 	if !ok || len(conflict.Fields) != 1 || conflict.Fields[0].Path != referencesPath {
 		t.Errorf("error %v, want a conflict about the references", out.Err)
 	}
-	s.expect("a conflict", "apply content")
+	s.expect("a conflict")
 }
 
 // What a copy gave to another manager comes back with the claim, and stands in the way of no later state.

@@ -12,8 +12,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -26,7 +28,13 @@ type requestCache struct {
 	entries map[ObjectRef][]remembered
 	// aside are the conflicts about fields left out of intents whose rest is written. There are few.
 	aside map[place]*ConflictError
+	// disputed has the objects for which isDisputed, whole, and no more of them than mostDisputed.
+	disputed *lru.Cache
 }
+
+// mostDisputed is how many disputed objects are kept. Each takes some 10 KiB. Any other is read where the whole object is
+// needed.
+const mostDisputed = 128
 
 // place is a writer's part of an object.
 type place struct {
@@ -70,6 +78,18 @@ type refused struct {
 	conflict *ConflictError
 	// contested has the paths of a conflict's fields, as far as managers hold them.
 	contested []fieldpath.Path
+}
+
+// isDisputed reports, of the end of a writer's last write, whether the writer is in conflict about the object, or somebody else
+// has changed since what it owned. It is also true of a write of the writer's own whose answer is under way.
+func (e *entry) isDisputed(object, settled uint64) bool {
+	if e.object != object {
+		return false
+	}
+	if e.refused != nil {
+		return ClassOf(e.refused.err) == ClassConflict
+	}
+	return e.claims != settled
 }
 
 // asked is what a request asks for besides its intent, as far as it changes what is sent.
@@ -128,7 +148,7 @@ var seed = maphash.MakeSeed()
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
 func newRequestCache(clock clock.PassiveClock) *requestCache {
-	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}}
+	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}, disputed: lru.New(mostDisputed)}
 }
 
 // setAside remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
@@ -209,6 +229,25 @@ func (m *requestCache) forgetObject(ref ObjectRef) {
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
 	maps.DeleteFunc(m.aside, func(at place, _ *ConflictError) bool { return at.object == ref })
+	m.disputed.Remove(ref)
+}
+
+// keepDisputed keeps an object, if it is disputed, and forgets it otherwise.
+func (m *requestCache) keepDisputed(ref ObjectRef, live metav1.Object, disputed bool) {
+	if disputed {
+		m.disputed.Add(ref, live)
+	} else {
+		m.disputed.Remove(ref)
+	}
+}
+
+// kept returns a disputed object that is kept in the version that a state has; nil for none.
+func (m *requestCache) kept(ref ObjectRef, state metav1.Object) metav1.Object {
+	found, _ := m.disputed.Get(ref)
+	if live, ok := found.(metav1.Object); ok && live.GetUID() == state.GetUID() && live.GetResourceVersion() == state.GetResourceVersion() {
+		return live
+	}
+	return nil
 }
 
 // conflicts returns the standing conflicts: refusals, and those for which fields are left out.

@@ -68,7 +68,7 @@ func TestRestoreFromACopy(t *testing.T) {
 	if out.Action != apply.ActionRefused || apply.ClassOf(out.Err) != apply.ClassConflict || !out.Wrote() {
 		t.Fatalf("%s with error %v, want a conflict", out.Action, out.Err)
 	}
-	s.expect("a copy", "edit ownership", "apply content")
+	s.expect("a copy", "edit ownership")
 	s.expectOwners(webImage, "kubectl-set")
 	s.expectOwners(".metadata.labels.app", content.Name)
 	if s.image() != "b" {

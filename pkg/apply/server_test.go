@@ -116,6 +116,7 @@ func (s *server) target() target {
 			s.mu.Unlock()
 			return appsv1ac.ExtractDeployment(live, manager)
 		},
+		Schema: converter,
 	}
 }
 

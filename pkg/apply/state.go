@@ -58,7 +58,9 @@ func (s *State) claim(writer string) *claimState {
 }
 
 // Reduce returns the state of an object for these writers, without State.Object. Before is the earlier state, or nil.
-// Reduce does not compute again what has not changed since, or what one of this applier's own writes has left.
+// Reduce does not compute again what has not changed since, or what one of this applier's own writes has left. The applier
+// keeps the object itself, which must not be modified, if a writer is in conflict about it, or somebody else has changed what a
+// writer owned. There are few.
 func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
 	now := &State{standing: ownership.Standing(live, "")}
 	if before != nil && before.Object.GetUID() != live.GetUID() {
@@ -70,24 +72,29 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 		repair, err := ownership.Repair(live)
 		now.damaged = repair != nil || err != nil
 	}
+	disputed := false
 	for _, w := range writers {
-		if claim, ok := w.reduce(a.requests, ref, live, before, now.damaged); ok {
+		claim, owns := w.reduce(a.requests, ref, live, before, now.damaged)
+		if owns {
 			now.claims = append(now.claims, claim)
 		}
+		last := a.requests.recall(w.Name(), ref)
+		disputed = disputed || last.isDisputed(identify(live.GetUID()), claim.settled)
 		if w.isDue(live) {
 			now.succeeding = append(now.succeeding, w.Name())
 		}
 	}
+	a.requests.keepDisputed(ref, live, disputed)
 	return now
 }
 
 func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
+	now = claimState{writer: w.manager.Name, settled: ownership.Settled(object, w.manager.Name, w.manager.Subresource)}
 	live, ok := object.(L)
 	entry := ownership.ApplyEntry(object, w.manager.Name, w.manager.Subresource)
 	if !ok || entry == nil {
 		return now, false
 	}
-	now = claimState{writer: w.manager.Name, settled: ownership.Settled(live, w.manager.Name, w.manager.Subresource)}
 	if damaged {
 		return now, true // What it owns cannot be worked out before that is repaired.
 	}
@@ -125,13 +132,17 @@ func (w *writer[L, A]) keep(owned A) any {
 	return w.target.Keep(owned)
 }
 
-// read reads the object of an attempt that has its state only. Its status may be a later one; an object that is otherwise not
-// as the state has it any more is ClassMoved: the cache is about to show it.
+// read reads the object of an attempt that has its state only, unless it is kept as disputed. Its status may be a later one; an
+// object that is otherwise not as the state has it any more is ClassMoved: the cache is about to show it.
 func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	if a.whole || a.State == nil {
 		return nil
 	}
 	known := a.State.Object
+	if live, ok := a.kept.(L); ok {
+		a.live, a.whole, a.out.Live = live, true, live
+		return nil
+	}
 	ctx, span := startSpan(ctx, SpanGet, w.manager.Name, a.Object)
 	found, err := a.Load(ctx)
 	if err != nil {

@@ -133,7 +133,7 @@ func TestAConflictIsReadOnce(t *testing.T) {
 	}
 	c.expect("a request that takes nothing of it")
 	c.settled(c.pass(web("a:1"), takeAll), apply.ActionApplied)
-	c.expect("a request that takes it", "get", "edit "+editor, "apply content")
+	c.expect("a request that takes it", "edit "+editor, "apply content")
 }
 
 // What is left to others is released once, with one read. After that the state tells that it is.

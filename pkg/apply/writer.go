@@ -5,11 +5,8 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +25,7 @@ type Writer interface {
 	// isDue reports whether a part of a live object is to pass to the writer from a former manager of its claim, or from the writer
 	// to the one that claims it now.
 	isDue(live metav1.Object) bool
-	// reduce returns what the writer owns of an object; owns is false for nothing.
+	// reduce returns what the writer owns of an object; owns is false for nothing, and claim has no more than its settled then.
 	reduce(requests *requestCache, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
 	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
@@ -141,43 +138,6 @@ func MustNewWriter[L metav1.Object, A Configuration[A]](
 
 func (w *writer[L, A]) Name() string { return w.manager.Name }
 
-// attempt is a request on its way.
-type attempt[L, A any] struct {
-	Request
-	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist, or whole is
-	// false and it was not read.
-	live  L
-	whole bool
-	// rendered is the intent.
-	rendered A
-	// want is the intent without what is left to others, to be completed by what is not rendered: source, references and
-	// preconditions.
-	want A
-	// intent is the digest of what was rendered, without what is left to others, and of the names of the references; digest is
-	// that of what is owned once want is applied, without source and references.
-	intent, digest digest
-	// empty reports that it names no field.
-	empty bool
-	// last is the earlier outcome of the same intent.
-	last entry
-	// now is when the request was made.
-	now time.Time
-	out Outcome
-}
-
-// asked returns what the request asks for besides the intent.
-func (a *attempt[L, A]) asked() asked {
-	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm}
-}
-
-// version returns the resourceVersion of the object that was seen last; empty when there was none.
-func (a *attempt[L, A]) version() string {
-	if a.out.Live == nil {
-		return ""
-	}
-	return a.out.Live.GetResourceVersion()
-}
-
 // held reports whether the same request was refused before and the refusal stands; that refusal is then the outcome.
 func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	last := a.last.refused
@@ -231,79 +191,6 @@ func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Req
 	return w.change(ctx, requests, a)
 }
 
-// begin prepares an attempt at a request, and recalls the earlier outcome of the same intent.
-func (w *writer[L, A]) begin(requests *requestCache, req Request) (*attempt[L, A], error) {
-	a := &attempt[L, A]{Request: req, out: Outcome{
-		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}, now: requests.clock.Now()}
-	if err := w.prepare(a); err != nil {
-		return a, err
-	}
-	if last := requests.recall(w.manager.Name, req.Object); last.intent == a.intent {
-		a.last = last
-	}
-	return a, nil
-}
-
-// intentOf returns the intent of a request in the writer's type.
-func (*writer[L, A]) intentOf(req *Request) (A, error) {
-	config, ok := req.Config.(A)
-	if !ok {
-		return config, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, config)
-	}
-	return config, nil
-}
-
-// withOwnIntent has the request refer to a copy of its intent, which may be modified.
-func (w *writer[L, A]) withOwnIntent(req Request) (Request, error) {
-	config, err := w.intentOf(&req)
-	if err != nil {
-		return req, err
-	}
-	body, err := marshal(config)
-	if err != nil {
-		return req, err
-	}
-	copied := reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
-	req.Config = copied
-	return req, json.Unmarshal(body, copied)
-}
-
-// prepare splits the request into its parts.
-func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
-	if a.want, err = w.intentOf(&a.Request); err != nil {
-		return err
-	}
-	var ok bool
-	switch {
-	case a.Live != nil:
-		if a.live, ok = a.Live.(L); !ok {
-			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
-		}
-		a.whole = true
-	case a.State != nil:
-		a.out.Live = a.State.Object
-	}
-	if err := w.refer(a); err != nil {
-		return err
-	}
-	a.setAside()
-	a.rendered = a.want
-	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
-		return err
-	}
-	return w.leave(a)
-}
-
-// setAside makes the request yield the fields that it is to set aside.
-func (a *attempt[L, A]) setAside() {
-	if a.Aside == nil || a.Aside.Conflict == nil {
-		return
-	}
-	aside, yield := a.Aside, a.Yield
-	a.Yield = func(path fieldpath.Path) bool { return aside.leaves(path) || yield != nil && yield(path) }
-}
-
 // create writes an object that does not exist.
 func (w *writer[L, A]) create(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	if w.held(a) {
@@ -333,11 +220,15 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 		a.out.ReplacedReferences = a.Source.References.unlike(before, w.target.References)
 	}
 	w.remember(requests, a)
+	requests.keepDisputed(a.Object, nil, false)
 	return a.out
 }
 
 // apply sends a configuration, and records the resulting object. The error says why it was refused.
 func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
+	if answer := w.foresee(ctx, a, config); answer != nil {
+		return w.explain(ctx, a, answer)
+	}
 	if err := w.mayWrite(ctx, a); err != nil {
 		return err
 	}
@@ -403,6 +294,7 @@ func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh boo
 	what.object, what.claims = w.standing(a)
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)
+		requests.keepDisputed(a.Object, a.live, a.State != nil)
 	}
 	fresh = requests.refuse(w.manager.Name, a.Object, what, a.last)
 	a.out.RetryAfter = what.refused.left(requests.clock.Now())

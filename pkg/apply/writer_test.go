@@ -151,7 +151,7 @@ func TestPreserveIsNotAskedWithoutAClaim(t *testing.T) {
 	var settled int
 	b := newBench(t, content, keeping)
 	b.settled(b.preserving(nil, web("a:1"), &settled), apply.ActionCreated)
-	b.settled(b.preserving(after(t, "someone", web("a:1")), web("a:2"), &settled), apply.ActionApplied)
+	b.settled(b.preserving(after(t, "someone", web("a:2")), web("a:2"), &settled), apply.ActionApplied)
 	if settled != 0 {
 		t.Errorf("Preserve was asked %d times about nothing that we own", settled)
 	}

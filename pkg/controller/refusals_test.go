@@ -282,7 +282,7 @@ func TestMomentsAreNotTold(t *testing.T) {
 	})
 }
 
-// A conflict that is known stays told while the API server gives no answer about it, and is no news afterwards.
+// A conflict that is known stays told while the API server gives no answer to the apply that would end it.
 func TestConflictStaysToldWithoutAnAnswer(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
@@ -311,15 +311,19 @@ func TestConflictStaysToldWithoutAnAnswer(t *testing.T) {
 			}
 		}()
 		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Args = []string{"x"} })
+		seize(t, o, "")
 		<-time.After(time.Minute)
-		o.rest()
-		f.on.Store(false)
-		<-time.After(apply.LongestWait)
 		o.rest()
 		watching.Stop()
 		<-stopped
 		if len(lied) > 0 {
 			t.Errorf("while nothing was written: %q", lied)
+		}
+		f.on.Store(false)
+		<-time.After(apply.LongestWait)
+		o.rest()
+		if status, _, _ := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
+			t.Errorf("FieldsOwned is %s after the API server has answered", status)
 		}
 		told := slices.DeleteFunc(o.events.heard(), func(event string) bool { return strings.Contains(event, "Warning Retrying") })
 		if len(told) > 0 {

@@ -217,7 +217,7 @@ func TestStdioThatIsToHaveNoPodGoesBackToNone(t *testing.T) {
 				applied, edited := "apply "+w.object+" "+w.writer, "edit "+w.object+" "+managers.Ownership
 
 				w.scale(o.apiServer, 5)
-				o.expectTier(w, "scaled up", 0, []string{w.writer}, []string{applied, edited, applied})
+				o.expectTier(w, "scaled up", 0, []string{w.writer}, []string{edited, applied})
 				if _, _, message := o.condition("web", v1beta1.ConditionStdioReplicaCapped); !strings.Contains(message, "to 5; it is set back to 0: ") {
 					t.Errorf("StdioReplicaCapped says %s", message)
 				}

@@ -305,7 +305,7 @@ func TestTakeAnnotation(t *testing.T) {
 
 		seize(t, o, "evil")
 		o.rest()
-		if got := o.toChildren(); !slices.Equal(got, []string{applyBackend}) || o.backendImage() != "evil" {
+		if got := o.toChildren(); len(got) > 0 || o.backendImage() != "evil" {
 			t.Errorf("requests %q and image %s after it was seized again", got, o.backendImage())
 		}
 		o.annotate("web", v1beta1.AnnotationTake, "")

@@ -47,8 +47,7 @@ func TestForgedSourceIsAConflict(t *testing.T) {
 				o.events.heard()
 				change(o.apiServer, "web", forge(annotation))
 				o.rest()
-				apply := "apply StatefulSet/web " + writer
-				o.expect([]string{confirmServer, apply, writeStatus}, "a source from outside")
+				o.expect([]string{confirmServer, writeStatus}, "a source from outside")
 				status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned)
 				if status != metav1.ConditionFalse || reason != "FieldManagerConflict" || !strings.Contains(message, `"somebody"`) ||
 					!strings.Contains(message, annotation) || !strings.Contains(message, writer) {

@@ -74,21 +74,19 @@ func (f Form) serverOf(name string) (server string, ok bool) {
 	return strings.CutSuffix(server, f.Suffix)
 }
 
-// Conflict is what it costs at most when another field manager sets a field of the component for itself: one refused
-// apply. If the field is the label by which the operator finds the object, a refused creation finds it before.
+// Conflict is what it costs at most when another field manager sets a field of the component for itself: one event. If the
+// field is the label by which the operator finds the object, there is none in its cache any more: a refused creation finds it, and a
+// refused apply the conflict.
 func (f Form) Conflict(path string) WriteCount {
-	item, refused := string(f.Component), 1
-	if path == ".spec.replicas" {
-		item += " replicas"
-	}
+	count := Once("event")
 	label := ".metadata.labels.toolhive"
 	if f.Component == RunConfig {
 		label += ".stacklok.io/component"
 	}
 	if path == label {
-		refused++
+		count[string(f.Component)+" (409)"] = 2
 	}
-	return WriteCount{item + " (409)": refused, "event": 1}
+	return count
 }
 
 // forms are those of the MCPServer and its children, in the order in which they are made.

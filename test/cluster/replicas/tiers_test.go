@@ -83,9 +83,8 @@ type replicasStep struct {
 	ours, theirs bool
 	// conflict tells that there are two who want it.
 	conflict bool
-	// What it costs but for the status: applies by the writer of replicas, edits of managedFields, refused applies,
-	// events.
-	applies, edits, refused, events int
+	// What it costs but for the status: applies by the writer of replicas, edits of managedFields, events.
+	applies, edits, events int
 }
 
 var replicasSteps = map[string]replicasStep{
@@ -93,7 +92,7 @@ var replicasSteps = map[string]replicasStep{
 	"changed":          {from: 2, to: 3, want: 3, ours: true, applies: 1},
 	"released":         {from: 2, to: 0, want: 2, applies: 1, edits: 1, events: 1},
 	"released-scaled":  {from: 2, scaled: 4, to: 0, want: 4, theirs: true},
-	"set-scaled":       {from: 2, scaled: 4, to: 3, want: 4, theirs: true, conflict: true, refused: 1},
+	"set-scaled":       {from: 2, scaled: 4, to: 3, want: 4, theirs: true, conflict: true},
 	"agreed":           {from: 2, scaled: 4, to: 4, want: 4, ours: true, theirs: true, applies: 1},
 	"nothing-to-do":    {from: 0, scaled: 4, to: 0, want: 4},
 	"set-over-default": {from: 0, to: 1, want: 1, ours: true, applies: 1},
@@ -140,8 +139,7 @@ func TestReplicasOfTiers(t *testing.T) {
 				}
 				want := harness.WriteCount{}
 				for item, n := range map[string]int{
-					string(tier.component) + " replicas": step.applies, string(tier.component): step.edits,
-					string(tier.component) + " replicas (409)": step.refused, "event": step.events,
+					string(tier.component) + " replicas": step.applies, string(tier.component): step.edits, "event": step.events,
 				} {
 					if n > 0 {
 						want[item] = n
