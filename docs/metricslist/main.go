@@ -72,8 +72,9 @@ const middle = `
 | ` + "`forbidden`, `transient`" + ` | refused by authorization, a quota or an admission policy; the API server could not answer |
 
 Freehold retries all refusals but ` + "`conflict`" + ` with back-off, at the latest every ten minutes, and counts each retry; in between
-they are ` + "`held`" + `. It decides ` + "`stale`" + ` and ` + "`foreign`" + ` without a request. The outcomes of the last four rows exist from the
-start, at 0, for each writer and kind that it writes.
+they are ` + "`held`" + `. It decides ` + "`stale`" + ` and ` + "`foreign`" + ` without a request, and most conflicts, see
+[architecture](architecture.md#the-caches). The outcomes of the last four rows exist from the start, at 0, for each writer and
+kind that it writes.
 
 ## Metrics of the libraries
 
