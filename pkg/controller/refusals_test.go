@@ -310,8 +310,9 @@ func TestConflictStaysToldWithoutAnAnswer(t *testing.T) {
 				}
 			}
 		}()
-		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Args = []string{"x"} })
 		seize(t, o, "")
+		o.rest()
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Args = []string{"x"} })
 		<-time.After(time.Minute)
 		o.rest()
 		watching.Stop()
