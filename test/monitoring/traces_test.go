@@ -60,7 +60,10 @@ func TestTraces(t *testing.T) {
 		server.Spec.Env = []v1beta1.EnvVar{{Name: "TOKEN", Value: secret}}
 	}))
 	ns.AwaitSettled(t, "web")
+	harness.Stop(t, process)
+	// An operator that was there would see the conflict without a request.
 	ns.MustPatch(t, harness.Hand, harness.Proxy, "web", harness.Replace(proxyImage, otherImage))
+	process = ns.Operate(t, "--tracing-endpoint="+traces.address)
 	ns.AwaitWrites(t, start, "the refused apply", func(events []*audit.Event) bool {
 		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Code == http.StatusConflict && e.FieldManager == managers.Proxy })
 	})
