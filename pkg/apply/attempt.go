@@ -20,7 +20,7 @@ type attempt[L, A any] struct {
 	// false and it was not read.
 	live  L
 	whole bool
-	// disputed is what isDisputed reports, and kept the whole object if it is kept for that.
+	// disputed is that of entry.isDisputed, and kept the whole object if the request cache has it.
 	disputed bool
 	kept     metav1.Object
 	// rendered is the intent.

@@ -48,7 +48,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 		case same:
 			requests.forget(w.manager.Name, a.Object) // Nothing is wanted and nothing owned, which is found out as fast.
 			return a.out
-		case !hasToBeRead && !a.disputed:
+		case !hasToBeRead:
 			w.replace(ctx, requests, a)
 			return w.take(ctx, requests, a)
 		}

@@ -199,15 +199,24 @@ func (w *writer[L, A]) typedOf(object map[string]any) (*typed.TypedValue, error)
 	return w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
 }
 
-// typedLive returns a live object, typed by the schema. The API server leaves the version and the kind out of its
-// answers to a typed client: they are those of the decoded intent.
+// typedLive returns encodedLive, typed by the schema.
 func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*typed.TypedValue, error) {
+	object, err := encodedLive(live, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return w.target.Schema.ObjectToTyped(object)
+}
+
+// encodedLive returns a live object as it is encoded. The API server leaves the version and the kind out of its answers to a typed
+// client: they are those of the decoded intent.
+func encodedLive(live metav1.Object, wanted map[string]any) (*unstructured.Unstructured, error) {
 	object, err := decoded(live)
 	if err != nil {
 		return nil, err
 	}
 	object["apiVersion"], object["kind"] = wanted["apiVersion"], wanted["kind"]
-	return w.typedOf(object)
+	return &unstructured.Unstructured{Object: object}, nil
 }
 
 // mostTakes is how often contested fields are taken for one request. Twice is enough: fields to remove are found

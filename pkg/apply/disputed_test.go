@@ -241,8 +241,11 @@ func TestWhatIsKnownIsWhatIsAnswered(t *testing.T) {
 		c.stored = before
 		c.restart()
 		answered := c.pass(web("a:1"), nil)
-		if diff := cmp.Diff(problem(answered.Err), problem(out.Err)); diff != "" {
-			r.Errorf("the outcome (-answered +known):\n%s", diff)
+		if want, got := apply.ClassOf(answered.Err), apply.ClassOf(out.Err); got != want {
+			r.Errorf("the outcome is %q, and %q where the API server is asked", got, want)
+		}
+		if diff := cmp.Diff(contestedIn(answered.Err), contestedIn(out.Err)); diff != "" {
+			r.Errorf("contested fields (-answered +known):\n%s", diff)
 		}
 		if diff := cmp.Diff(c.content(c.live()), c.content(after)); diff != "" {
 			r.Errorf("the object (-answered +known):\n%s", diff)
@@ -251,12 +254,4 @@ func TestWhatIsKnownIsWhatIsAnswered(t *testing.T) {
 			r.Errorf("a conflict that was to be seen cost %q", requests)
 		}
 	})
-}
-
-// problem is what an error says of fields.
-func problem(err error) any {
-	if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
-		return conflict.Fields
-	}
-	return apply.ClassOf(err)
 }

@@ -110,22 +110,51 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 }
 
 // foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
-// server's own code finds it in the object as it was seen, so the apply need not be sent: a conflict is named by one request,
-// the report. An object in another state is another matter, for the API server as well: the apply is bound to the one that was
-// seen. Whatever else an apply may end with is left to the API server. An Aside leaves out what is contested.
-func (w *writer[L, A]) foresee(ctx context.Context, a *attempt[L, A], config A) error {
-	if !a.disputed || !a.whole || a.Aside != nil {
+// server's own code finds it in the object that the apply is bound to, so the apply need not be sent. The API server decides
+// whatever else an apply may end with. An Aside leaves out what is contested.
+func (w *writer[L, A]) foresee(a *attempt[L, A], config A) error {
+	if !a.disputed || a.Aside != nil {
 		return nil
 	}
-	m := &memory[L, A]{writer: w}
-	err := m.store(&Request{Live: a.live, Config: config})
-	if err == nil {
-		_, err = m.apply(ctx, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
-	}
-	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+	if _, err := w.mergeIntoLive(a.live, config); apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return err
 	}
 	return nil
+}
+
+// mergeIntoLive returns a live object as the API server merges it when the writer applies a configuration.
+func (w *writer[L, A]) mergeIntoLive(live L, config A) (*unstructured.Unstructured, error) {
+	content, err := withoutPreconditions(config)
+	if err != nil {
+		return nil, err
+	}
+	object, err := encodedLive(live, content)
+	if err != nil {
+		return nil, err
+	}
+	return w.merge(object, content)
+}
+
+// merge is Merge for what the writer applies.
+func (w *writer[L, A]) merge(object *unstructured.Unstructured, content map[string]any) (*unstructured.Unstructured, error) {
+	empty, err := decoded(reflect.New(reflect.TypeFor[L]().Elem()).Interface())
+	if err != nil {
+		return nil, err
+	}
+	return oneVersion{empty}.merge(w.target.Schema, object, content, w.manager.Name, w.manager.Subresource)
+}
+
+// withoutPreconditions returns a configuration as it would be read from a request, without the version and UID that bind it to one
+// object.
+func withoutPreconditions(config any) (map[string]any, error) {
+	content, err := decoded(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, precondition := range []string{"uid", "resourceVersion"} {
+		unstructured.RemoveNestedField(content, "metadata", precondition)
+	}
+	return content, nil
 }
 
 // memory stands in for the API server: it has one object, and merges into it what a writer sends.
@@ -143,17 +172,13 @@ func (m *memory[L, A]) store(req *Request) (err error) {
 	if req.Live == nil {
 		return nil
 	}
-	content, err := decoded(req.Live)
-	if err != nil {
-		return err
-	}
 	wanted, err := decoded(req.Config)
 	if err != nil {
 		return err
 	}
-	// A typed client leaves these out.
-	content["apiVersion"], content["kind"] = wanted["apiVersion"], wanted["kind"]
-	m.object = &unstructured.Unstructured{Object: content}
+	if m.object, err = encodedLive(req.Live, wanted); err != nil {
+		return err
+	}
 	req.Live, err = m.typed()
 	return err
 }
@@ -166,20 +191,13 @@ func (m *memory[L, A]) typed() (live L, err error) {
 }
 
 // apply is Target.Apply.
-func (m *memory[L, A]) apply(_ context.Context, _ string, config A, options metav1.ApplyOptions) (live L, err error) {
-	content, err := decoded(config)
+func (m *memory[L, A]) apply(_ context.Context, _ string, config A, _ metav1.ApplyOptions) (live L, err error) {
+	content, err := withoutPreconditions(config)
 	if err != nil {
 		return live, err
-	}
-	for _, precondition := range []string{"uid", "resourceVersion"} {
-		unstructured.RemoveNestedField(content, "metadata", precondition)
 	}
 	m.steps = append(m.steps, Step{Apply: content})
-	empty, err := decoded(reflect.New(reflect.TypeFor[L]().Elem()).Interface())
-	if err != nil {
-		return live, err
-	}
-	merged, err := oneVersion{empty}.merge(m.writer.target.Schema, m.object, content, options.FieldManager, m.writer.manager.Subresource)
+	merged, err := m.writer.merge(m.object, content)
 	if err != nil {
 		if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 			m.failed = err

@@ -114,7 +114,7 @@ func contestedIn(err error) []apply.FieldConflict {
 	if !contested {
 		return nil
 	}
-	return slices.SortedFunc(slices.Values(conflict.Fields), func(a, b apply.FieldConflict) int { return slices.Compare([]string{a.Path}, []string{b.Path}) })
+	return conflict.Fields
 }
 
 // content is an object with who owns what of it, as far as neither the time nor the API server has a part in it.

@@ -28,7 +28,7 @@ type requestCache struct {
 	entries map[ObjectRef][]remembered
 	// aside are the conflicts about fields left out of intents whose rest is written. There are few.
 	aside map[place]*ConflictError
-	// disputed has the objects for which isDisputed, whole, and no more of them than mostDisputed.
+	// disputed has the whole objects about which a writer is in dispute, see entry.isDisputed: at most mostDisputed.
 	disputed *lru.Cache
 }
 
@@ -80,8 +80,8 @@ type refused struct {
 	contested []fieldpath.Path
 }
 
-// isDisputed reports, of the end of a writer's last write, whether the writer is in conflict about the object, or somebody else
-// has changed since what it owned. It is also true of a write of the writer's own whose answer is under way.
+// isDisputed reports whether a writer that ended its last write so is in conflict, or another client has changed what the writer
+// owned. A watch event that overtakes the answer to the writer's own apply looks like such a change.
 func (e *entry) isDisputed(object, settled uint64) bool {
 	if e.object != object {
 		return false
@@ -230,15 +230,6 @@ func (m *requestCache) forgetObject(ref ObjectRef) {
 	delete(m.entries, ref)
 	maps.DeleteFunc(m.aside, func(at place, _ *ConflictError) bool { return at.object == ref })
 	m.disputed.Remove(ref)
-}
-
-// keepDisputed keeps an object, if it is disputed, and forgets it otherwise.
-func (m *requestCache) keepDisputed(ref ObjectRef, live metav1.Object, disputed bool) {
-	if disputed {
-		m.disputed.Add(ref, live)
-	} else {
-		m.disputed.Remove(ref)
-	}
 }
 
 // kept returns a disputed object that is kept in the version that a state has; nil for none.

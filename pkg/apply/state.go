@@ -59,8 +59,8 @@ func (s *State) claim(writer string) *claimState {
 
 // Reduce returns the state of an object for these writers, without State.Object. Before is the earlier state, or nil.
 // Reduce does not compute again what has not changed since, or what one of this applier's own writes has left. The applier
-// keeps the object itself, which must not be modified, if a writer is in conflict about it, or somebody else has changed what a
-// writer owned. There are few.
+// keeps the object itself, which must not be modified, while a writer is in conflict about it, or when another client has
+// changed what a writer owned.
 func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
 	now := &State{standing: ownership.Standing(live, "")}
 	if before != nil && before.Object.GetUID() != live.GetUID() {
@@ -74,27 +74,31 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 	}
 	disputed := false
 	for _, w := range writers {
-		claim, owns := w.reduce(a.requests, ref, live, before, now.damaged)
+		last := a.requests.recall(w.Name(), ref)
+		claim, owns := w.reduce(&last, live, before, now.damaged)
 		if owns {
 			now.claims = append(now.claims, claim)
 		}
-		last := a.requests.recall(w.Name(), ref)
 		disputed = disputed || last.isDisputed(identify(live.GetUID()), claim.settled)
 		if w.isDue(live) {
 			now.succeeding = append(now.succeeding, w.Name())
 		}
 	}
-	a.requests.keepDisputed(ref, live, disputed)
+	if disputed {
+		a.requests.disputed.Add(ref, live)
+	} else {
+		a.requests.disputed.Remove(ref)
+	}
 	return now
 }
 
-func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
-	now = claimState{writer: w.manager.Name, settled: ownership.Settled(object, w.manager.Name, w.manager.Subresource)}
+func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
 	live, ok := object.(L)
 	entry := ownership.ApplyEntry(object, w.manager.Name, w.manager.Subresource)
 	if !ok || entry == nil {
 		return now, false
 	}
+	now = claimState{writer: w.manager.Name, settled: ownership.Settled(live, w.manager.Name, w.manager.Subresource)}
 	if damaged {
 		return now, true // What it owns cannot be worked out before that is repaired.
 	}
@@ -108,7 +112,7 @@ func (w *writer[L, A]) reduce(requests *requestCache, ref ObjectRef, object meta
 		now.sourced = strings.Contains(fields, `"f:`+w.target.Source+`"`)
 		now.referenced = strings.Contains(fields, `"f:`+w.target.References+`"`)
 	}
-	if last := requests.recall(now.writer, ref); last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
+	if last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
 		now.owned, now.kept = last.owned, last.kept
 		return now, true
 	}
@@ -138,11 +142,11 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	if a.whole || a.State == nil {
 		return nil
 	}
-	known := a.State.Object
 	if live, ok := a.kept.(L); ok {
 		a.live, a.whole, a.out.Live = live, true, live
 		return nil
 	}
+	known := a.State.Object
 	ctx, span := startSpan(ctx, SpanGet, w.manager.Name, a.Object)
 	found, err := a.Load(ctx)
 	if err != nil {
@@ -163,7 +167,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 }
 
 // unchanged reports whether the object is as the intent wants it, and completes the intent if it is not. Where the state does
-// not show that, or ownership is to be edited, the object has to be read.
+// not show that, ownership is to be edited, or the object is disputed, the object has to be read.
 func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err error) {
 	claim := a.State.claim(w.manager.Name)
 	switch {
@@ -173,6 +177,8 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 		return false, true, nil
 	case claim == nil && a.empty:
 		return true, false, nil
+	case claim == nil && a.disputed:
+		return false, true, nil
 	case claim == nil:
 		w.stamp(a.want, a.Source)
 		return false, false, nil
@@ -183,7 +189,7 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	if same && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) && w.rightlyStamped(a) {
 		return true, false, nil
 	}
-	if !same && (a.Yield != nil || len(a.Unset) > 0) {
+	if a.disputed || !same && (a.Yield != nil || len(a.Unset) > 0) {
 		return false, true, nil
 	}
 	w.stamp(a.want, a.Source)

@@ -25,8 +25,8 @@ type Writer interface {
 	// isDue reports whether a part of a live object is to pass to the writer from a former manager of its claim, or from the writer
 	// to the one that claims it now.
 	isDue(live metav1.Object) bool
-	// reduce returns what the writer owns of an object; owns is false for nothing, and claim has no more than its settled then.
-	reduce(requests *requestCache, ref ObjectRef, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
+	// reduce returns what the writer owns of an object; owns is false for nothing. Last is the end of its last write.
+	reduce(last *entry, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
 	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
 	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
 	heldAlone(req Request) ([]FieldConflict, error)
@@ -220,14 +220,14 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 		a.out.ReplacedReferences = a.Source.References.unlike(before, w.target.References)
 	}
 	w.remember(requests, a)
-	requests.keepDisputed(a.Object, nil, false)
+	requests.disputed.Remove(a.Object)
 	return a.out
 }
 
 // apply sends a configuration, and records the resulting object. The error says why it was refused.
 func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
-	if answer := w.foresee(ctx, a, config); answer != nil {
-		return w.explain(ctx, a, answer)
+	if answer := w.foresee(a, config); answer != nil {
+		return classify(answer, w.manager, a.Object, a.live)
 	}
 	if err := w.mayWrite(ctx, a); err != nil {
 		return err
@@ -294,7 +294,9 @@ func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh boo
 	what.object, what.claims = w.standing(a)
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)
-		requests.keepDisputed(a.Object, a.live, a.State != nil)
+		if a.State != nil {
+			requests.disputed.Add(a.Object, a.live)
+		}
 	}
 	fresh = requests.refuse(w.manager.Name, a.Object, what, a.last)
 	a.out.RetryAfter = what.refused.left(requests.clock.Now())

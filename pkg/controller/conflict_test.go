@@ -49,8 +49,8 @@ func seize(t *testing.T, o *operating, image string) {
 	}
 }
 
-// A field that another manager holds is told of once, costs no request but the status, holds nothing else up, and is
-// ours again when the manager lets go.
+// Freehold reports a field that another manager owns once, by the status alone, goes on with everything else, and owns the field
+// again when the manager gives it up.
 func TestConflict(t *testing.T) {
 	resync := func(c *Config) { c.Resync = time.Minute }
 	operate(t, []runtime.Object{newServer("web")}, resync, func(t *testing.T, o *operating) {

@@ -51,8 +51,8 @@ func (s *scene) awaitCapped(t *testing.T, who string) {
 	})
 }
 
-// checkCaps holds what was written against what it costs to set the number back so many times. Each time
-// the field is taken from the scaler, and 1 is applied. All that is told once.
+// checkCaps compares the operator's writes with what it costs to set the number back so many times. Each time the operator takes
+// the field from the scaler and applies 1. It reports that by one event.
 func (s *scene) checkCaps(t *testing.T, since audit.Mark, times int) {
 	t.Helper()
 	count := harness.CountWrites(s.server, s.Writes(t, since))
