@@ -17,9 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// rests remembers, for each MCPServer, how a pass has left its children, when it left nothing to do. A pass that finds them
-// unchanged, and is to render the same, has nothing to do either: it goes on to the status. More than half of all passes are of
-// that kind, since most events are about pods and the progress of rollouts.
+// rests remembers, for each MCPServer, how a pass has left its children, when it left nothing to do but what is in conflict. A
+// pass that finds them unchanged, and is to render the same, has nothing to do either: it goes on to the status. More than half of
+// all passes are of that kind, since most events are about pods and the progress of rollouts.
 type rests struct {
 	mu sync.Mutex
 	of map[cache.ObjectName]rest
@@ -31,6 +31,8 @@ type rest struct {
 	situation uint64
 	// result is what was rendered, without the intents.
 	result render.Result
+	// conflicts stand until the situation changes.
+	conflicts []error
 }
 
 // observation returns what to report about the MCPServer.
@@ -96,12 +98,14 @@ func situationOf(v *view, input render.Input) uint64 {
 
 // restsOn reports whether a pass has left nothing to do about the children, and nothing that does not follow from the same
 // situation: it neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It
-// may wait for the backend to begin with the proxy, but not if an answer has shown meanwhile that the backend is ready.
+// may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
+// has shown meanwhile that the backend is ready.
 func (p *pass) restsOn(result *render.Result) bool {
 	unwanted := (&pruning{view: p.view, result: result}).unwanted()
 	_, _, restarts := render.ImmediateRestart(p.server)
 	asked := func(key string) bool { return p.server.Annotations[key] != "" }
-	return !restarts && !p.blocked && !p.discovered && len(p.refused) == 0 && p.held == 0 && len(p.capped) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
+	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
+	return !restarts && !p.blocked && !p.discovered && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
 		p.takeover.isIdle() && (p.deployment() != nil || !p.backendReady(result)) &&
 		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
 		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.object(ref) != nil })

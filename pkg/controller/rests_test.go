@@ -134,9 +134,11 @@ func TestSituation(t *testing.T) {
 func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotation, value string
-		refuse, rests     bool
+		refuse, seize     bool
+		rests             bool
 	}{
 		"calm":               {rests: true},
+		"a conflict":         {seize: true, rests: true},
 		"a refused write":    {refuse: true},
 		"a request to take":  {annotation: v1beta1.AnnotationTake, value: "helm"},
 		"a request to yield": {annotation: v1beta1.AnnotationYield, value: ".spec.replicas"},
@@ -160,6 +162,10 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 				o.rest()
 				if !test.refuse {
 					o.becomeReady("web")
+				}
+				if test.seize {
+					seize(t, o, "evil")
+					o.rest()
 				}
 				if _, rests := o.rests.of[cache.NewObjectName("shop", "web")]; rests != test.rests {
 					t.Errorf("remembered: %t, want %t", rests, test.rests)

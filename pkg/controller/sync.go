@@ -131,6 +131,7 @@ func (p *pass) reconcile(ctx context.Context) {
 func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation status.Observation, ok bool) {
 	if !p.blocked && p.takeover.isIdle() {
 		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
+			p.refused = append(p.refused, known.conflicts...)
 			return known.observation(p.server), true
 		}
 	}
@@ -145,11 +146,12 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 		p.retry = retryBackoff
 		return observation, false
 	}
+	before := len(p.refused)
 	observation = p.carryOut(ctx, result)
 	if p.restsOn(result) {
 		told := *result
 		told.Intents, told.Absent = nil, nil
-		p.rests.put(p.key, rest{situationOf(p.view, input), told})
+		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:])})
 	}
 	return observation, true
 }
