@@ -24,12 +24,16 @@ type freehold struct {
 
 // startFreehold starts the operator as it is deployed, but without a lease. The caller closes it.
 func (b *bench) startFreehold(ctx context.Context, s *site) (*freehold, error) {
+	env, err := b.deployed.envFor(b.settings.servers)
+	if err != nil {
+		return nil, err
+	}
 	output, err := os.Create(filepath.Join(b.dir, "operator.log"))
 	if err != nil {
 		return nil, err
 	}
 	options := operator.Options{
-		Binary: b.settings.operator, Kubeconfig: s.kubeconfig, Log: output, Env: b.deployed.env,
+		Binary: b.settings.operator, Kubeconfig: s.kubeconfig, Log: output, Env: env,
 		Args: append(b.deployed.args, fmt.Sprintf("--workers=%d", b.settings.workers)),
 	}
 	o := &freehold{output: output, subject: subject{

@@ -80,6 +80,29 @@ func readDeployed() (d deployed, err error) {
 	return d, nil
 }
 
+const (
+	// manifestServers is for how many MCPServers the limits of install.yaml are, and kiBPerServer is what to raise them by for each one
+	// more: docs/architecture.md.
+	manifestServers, kiBPerServer = 1000, 80
+	memoryLimit                   = "GOMEMLIMIT="
+)
+
+// envFor returns the environment with the limit on memory that docs/architecture.md advises for a number of MCPServers. With less, the
+// Go runtime would collect garbage half of the time.
+func (d *deployed) envFor(servers int) ([]string, error) {
+	i := slices.IndexFunc(d.env, func(entry string) bool { return strings.HasPrefix(entry, memoryLimit) })
+	if i < 0 {
+		return nil, errors.New("install.yaml does not set GOMEMLIMIT")
+	}
+	var manifest int
+	if _, err := fmt.Sscanf(d.env[i], memoryLimit+"%dMiB", &manifest); err != nil {
+		return nil, fmt.Errorf("cannot read %s of install.yaml: %w", d.env[i], err)
+	}
+	env := slices.Clone(d.env)
+	env[i] = fmt.Sprintf(memoryLimit+"%dMiB", manifest+max(0, servers-manifestServers)*kiBPerServer/1024)
+	return env, nil
+}
+
 // newServers returns MCPServers to be made: the sample of a transport, as often as asked for.
 func newServers(namespace string, transport v1beta1.Transport, count int) ([]*v1beta1.MCPServer, error) {
 	samples, err := operator.Samples()
