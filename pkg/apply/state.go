@@ -147,16 +147,9 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 		return nil
 	}
 	known := a.State.Object
-	ctx, span := startSpan(ctx, SpanGet, w.manager.Name, a.Object)
-	found, err := a.Load(ctx)
-	if err != nil {
-		refusal := classify(err, w.manager, a.Object, known)
-		endRefused(span, refusal)
-		if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) {
-			return refusal
-		}
-	} else {
-		endAccepted(span, outcomeRead, found.GetResourceVersion())
+	found, err := read(ctx, w.manager, a.Object, known, a.Load)
+	if err != nil && (!apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err)) {
+		return classify(err, w.manager, a.Object, known)
 	}
 	live, ok := found.(L)
 	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.Standing(found, "") != a.State.standing {

@@ -14,6 +14,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
 // instrumentation is the name under which this package makes spans.
@@ -28,7 +31,7 @@ const (
 	SpanEdit = "edit managedFields"
 	// SpanDelete is a delete.
 	SpanDelete = "delete"
-	// SpanGet is a read of an object of which the caller passed only the State.
+	// SpanGet is a read: of an object of which the caller passed only the State, or by Read.
 	SpanGet = "get"
 )
 
@@ -40,7 +43,7 @@ const (
 	AttributeObject = attribute.Key("freehold.object")
 	// AttributeKind is the kind of the object, as in StatefulSet.
 	AttributeKind = attribute.Key("freehold.kind")
-	// AttributeWriter is the field manager that the request is for. A delete has none.
+	// AttributeWriter is the field manager that the request is for. A delete has none, nor has a read that no write is waiting for.
 	AttributeWriter = attribute.Key("freehold.writer")
 	// AttributeOutcome is created, applied, claimed, deleted or read, or for a refusal the outcome of its class, see Policy.
 	AttributeOutcome = attribute.Key("freehold.outcome")
@@ -71,6 +74,25 @@ func startSpan(ctx context.Context, name, writer string, ref ObjectRef) (context
 	}
 	return parent.TracerProvider().Tracer(instrumentation).Start(ctx, name,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+}
+
+// Read reads an object for another purpose than a write, with a span. It returns what load returns.
+func Read(ctx context.Context, ref ObjectRef, load func(ctx context.Context) (metav1.Object, error)) (metav1.Object, error) {
+	return read(ctx, fieldmanager.Writer{}, ref, nil, load)
+}
+
+// read reads an object of which an earlier state may be known, with a span.
+func read(
+	ctx context.Context, by fieldmanager.Writer, ref ObjectRef, known metav1.Object, load func(ctx context.Context) (metav1.Object, error),
+) (metav1.Object, error) {
+	ctx, span := startSpan(ctx, SpanGet, by.Name, ref)
+	found, err := load(ctx)
+	if err != nil {
+		endRefused(span, classify(err, by, ref, known))
+		return found, err
+	}
+	endAccepted(span, outcomeRead, found.GetResourceVersion())
+	return found, nil
 }
 
 // endAccepted ends the span of a request that was accepted. A delete has no resourceVersion.

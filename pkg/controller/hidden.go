@@ -210,7 +210,7 @@ func (p *pass) reveal(ctx context.Context) bool {
 
 // readChild reads an object from the API server; nil when there is none.
 func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
-	object, err := c.clients.reading(ref)(ctx)
+	object, err := apply.Read(ctx, ref, c.clients.reading(ref))
 	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
 		return nil, nil // Where no Status came, it is the resource that was not found, on a server that does not serve it yet.
 	}

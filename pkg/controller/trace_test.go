@@ -139,7 +139,7 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// A refusal of our own, for which no request is sent, is told by the pass.
+// A refusal of our own, for which no request is sent, is told by the pass, and the read that found the object has a span.
 func TestTraceOfAForeignObject(t *testing.T) {
 	spans := newTraces()
 	foreign := &corev1.Service{}
@@ -148,6 +148,9 @@ func TestTraceOfAForeignObject(t *testing.T) {
 		looks := spans.took(t)
 		if last := looks[len(looks)-1]; last.Outcome != "foreign" || last.Failed != "Foreign of service/mcp-web-proxy" {
 			t.Errorf("the last pass is %+v", last)
+		}
+		if got := requests(looks); !slices.Contains(got, "get service/mcp-web-proxy : read") {
+			t.Errorf("the read of the object in the way has no span: %v", got)
 		}
 	})
 }
