@@ -93,9 +93,10 @@ func TestEvents(t *testing.T) {
 	}
 
 	looked := ns.Mark(t)
-	before := strings.Count(log(), `class="Conflict"`)
+	const look = `"Looked at rollouts"`
+	before := strings.Count(log(), look)
 	harness.Eventually(t, "looks at the conflict that stands", func(context.Context) error {
-		if looks := strings.Count(log(), `class="Conflict"`) - before; looks < resyncs {
+		if looks := strings.Count(log(), look) - before; looks < resyncs {
 			return fmt.Errorf("there were %d", looks)
 		}
 		return nil
