@@ -18,8 +18,8 @@ readonly MANAGE='^(TestCreation|TestReadsAreThoseOfInformers|TestWritesArePrecon
 # Objects that only a real API server can record: pkg/render/testdata/stored/README.md.
 readonly RECORDED='^TestStoredByAPIServer$'
 
-# The same sources give the same cache entries, whatever the name of the copy.
-export GOFLAGS="-trimpath -tags=fieldsv1string,grpcnotrace"
+# The same sources give the same cache entries, whatever the name of the copy. Vet and debuggers have no use for it.
+export GOFLAGS="-trimpath -tags=fieldsv1string,grpcnotrace -ldflags=-w -vet=off"
 PARITY="${FREEHOLD_UPSTREAM:-${ROOT}/../shared/upstream}"
 if [[ -d "${PARITY}" ]]; then
 	export FREEHOLD_UPSTREAM="${PARITY}"
