@@ -70,5 +70,5 @@ func (o *overwritten) fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServe
 	if err != nil {
 		return 0 // Texts and numbers alone can be encoded.
 	}
-	return maphash.Bytes(o.seed, text)
+	return maphash.Bytes(o.seed, append(text, server.UID...)) // The next MCPServer of that name begins without a status.
 }

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -70,4 +72,19 @@ func TestStatusThatATwinOverwrites(t *testing.T) {
 			t.Error("what another one wrote after peace stays")
 		}
 	})
+}
+
+// The status of an MCPServer that was deleted is none that another process has overwritten in the next one of that name.
+func TestStatusOfTheNextMCPServer(t *testing.T) {
+	key, server, again := cache.NewObjectName("shop", "web"), newServer("web"), newServer("web")
+	again.UID = "again"
+	o := newOverwritten(clocktesting.NewFakePassiveClock(bubbleStart))
+	next := v1beta1.MCPServerStatus{Phase: v1beta1.PhasePending, Message: "waits for the backend"}
+	o.note(key, server, next)
+	if !o.again(key, server, next) {
+		t.Error("a status that is gone was not overwritten")
+	}
+	if o.again(key, again, next) {
+		t.Error("the first status of another MCPServer was overwritten")
+	}
 }
