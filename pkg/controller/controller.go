@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -390,12 +391,21 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 	return handler
 }
 
-// wakeParents wakes the MCPServers of which an object of that name is a child, or in the way of one.
+// wakeParents wakes the MCPServers of which an object of that name is a child, or in the way of one. What has become of the child
+// of a predecessor is not urgent.
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, urgent bool) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.serves(key) {
-			c.enqueue(key, urgent)
+			c.enqueue(key, urgent && !isOfPredecessor(obj, c.caches.server(key)))
 		}
 	}
+}
+
+// isOfPredecessor reports whether an object belongs to an MCPServer that is gone, although there may be another one of that name.
+// When many are deleted and made again, their first passes would otherwise overtake edits, each time that a child of the earlier
+// ones goes.
+func isOfPredecessor(child metav1.Object, server *v1beta1.MCPServer) bool {
+	controller := metav1.GetControllerOfNoCopy(child)
+	return controller != nil && controller.Kind == managers.MCPServer.Kind && (server == nil || controller.UID != server.UID)
 }

@@ -197,13 +197,7 @@ func (k *keptMeta) meta(wanted *wantedField) metav1.ObjectMeta {
 	meta := k.identity()
 	meta.Generation, meta.DeletionTimestamp = k.generation, k.deleted
 	meta.Labels, meta.Annotations = k.labels.whole(), k.annotations.whole()
-	for _, handle := range k.owners {
-		owner := handle.Value()
-		meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{
-			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid,
-			Controller: owner.controller.whole(), BlockOwnerDeletion: owner.blocks.whole(),
-		})
-	}
+	meta.OwnerReferences = k.ownerReferences()
 	if len(k.entries) > 0 {
 		meta.ManagedFields = make([]metav1.ManagedFieldsEntry, 0, len(k.entries))
 	}
@@ -225,9 +219,21 @@ func (k *keptMeta) identity() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: k.namespace.Value(), Name: k.name, UID: k.uid, ResourceVersion: k.version}
 }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers ask for.
+func (k *keptMeta) ownerReferences() (references []metav1.OwnerReference) {
+	for _, handle := range k.owners {
+		owner := handle.Value()
+		references = append(references, metav1.OwnerReference{
+			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid,
+			Controller: owner.controller.whole(), BlockOwnerDeletion: owner.blocks.whole(),
+		})
+	}
+	return references
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers and their handlers ask for.
 func (k *keptMeta) GetObjectMeta() metav1.Object {
 	meta := k.identity()
+	meta.Generation, meta.OwnerReferences = k.generation, k.ownerReferences()
 	return &meta
 }
 

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
@@ -161,33 +163,57 @@ func TestIsEdited(t *testing.T) {
 	}
 }
 
-// An edit is not behind the first passes of all the MCPServers that were created before it.
-func TestEditOvertakesFirstPasses(t *testing.T) {
+// An edit is not behind what happens to all the other MCPServers.
+func TestEditOvertakesACrowd(t *testing.T) {
 	const crowd = 40
-	one := func(c *Config) { c.Workers = 1 }
-	operate(t, []runtime.Object{newServer("web")}, one, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		busy := make(chan struct{})
-		var begun []string
-		o.before.set(func(w write) error {
-			<-busy
-			if !slices.Contains(begun, serverOf(w)) {
-				begun = append(begun, serverOf(w))
+	for name, test := range map[string]struct {
+		// exists reports whether the others are there before.
+		exists bool
+		happen func(o *operating, other string)
+	}{
+		"first passes":         {false, func(o *operating, other string) { o.add(newServer(other)) }},
+		"progress of rollouts": {true, func(o *operating, other string) { backendReady(o.apiServer, other) }},
+		"made anew while children of the earlier ones go": {true, func(o *operating, other string) {
+			remove[*v1beta1.MCPServer](o.apiServer, other)
+			again := newServer(other)
+			again.UID = types.UID("again-" + other)
+			o.add(again)
+			synctest.Wait() // The garbage collector comes later.
+			remove[*corev1.Service](o.apiServer, "mcp-"+other+"-proxy")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := []runtime.Object{newServer("web")}
+			for i := range crowd {
+				if test.exists {
+					servers = append(servers, newServer(fmt.Sprintf("new%02d", i)))
+				}
 			}
-			return nil
+			operate(t, servers, func(c *Config) { c.Workers = 1 }, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				busy := make(chan struct{})
+				var begun []string
+				o.before.set(func(w write) error {
+					<-busy
+					if !slices.Contains(begun, serverOf(w)) {
+						begun = append(begun, serverOf(w))
+					}
+					return nil
+				})
+				for i := range crowd {
+					test.happen(o, fmt.Sprintf("new%02d", i))
+				}
+				synctest.Wait() // The only worker is with one of them.
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = "example.com/mcp:2" })
+				synctest.Wait()
+				close(busy)
+				o.rest()
+				if at := slices.Index(begun, "web"); at != 1 || len(begun) != crowd+1 {
+					t.Errorf("the edit comes after %d others of %d, want 1 of %d: %v", at, len(begun)-1, crowd, begun)
+				}
+			})
 		})
-		for i := range crowd {
-			o.add(newServer(fmt.Sprintf("new%02d", i)))
-		}
-		synctest.Wait() // The only worker is with one of them.
-		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = "example.com/mcp:2" })
-		synctest.Wait()
-		close(busy)
-		o.rest()
-		if at := slices.Index(begun, "web"); at != 1 || len(begun) != crowd+1 {
-			t.Errorf("the edit comes after %d others of %d, want 1 of %d: %v", at, len(begun)-1, crowd, begun)
-		}
-	})
+	}
 }
 
 // serverOf returns the name of the MCPServer that a write is about. Names of these tests' MCPServers have no dash.
