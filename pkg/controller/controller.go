@@ -407,5 +407,5 @@ func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, urgen
 // ones goes.
 func isOfPredecessor(child metav1.Object, server *v1beta1.MCPServer) bool {
 	controller := metav1.GetControllerOfNoCopy(child)
-	return controller != nil && controller.Kind == managers.MCPServer.Kind && (server == nil || controller.UID != server.UID)
+	return controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID)
 }

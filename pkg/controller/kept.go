@@ -232,10 +232,18 @@ func (k *keptMeta) ownerReferences() (references []metav1.OwnerReference) {
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers and their handlers ask for.
 func (k *keptMeta) GetObjectMeta() metav1.Object {
-	meta := k.identity()
-	meta.Generation, meta.OwnerReferences = k.generation, k.ownerReferences()
-	return &meta
+	seen := &keptIdentity{k.identity(), k}
+	seen.Generation = k.generation
+	return seen
 }
+
+// keptIdentity makes owner references when a handler asks for them. Informers ask for its name several times for each event.
+type keptIdentity struct {
+	metav1.ObjectMeta
+	of *keptMeta
+}
+
+func (i *keptIdentity) GetOwnerReferences() []metav1.OwnerReference { return i.of.ownerReferences() }
 
 // pairs are labels or annotations, sorted by their keys.
 type pairs []unique.Handle[pair]
