@@ -139,7 +139,7 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// A refusal of our own, for which no request is sent, is told by the pass, and the read that found the object has a span.
+// The span of the pass has a refusal that Freehold decides without a request, and the read that found the object has a span of its own.
 func TestTraceOfAForeignObject(t *testing.T) {
 	spans := newTraces()
 	foreign := &corev1.Service{}
