@@ -110,7 +110,7 @@ func (c *controller) run(ctx context.Context) {
 
 // sync is one pass. An error means that it is to be tried again, which sends nothing while a refusal stands.
 func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
-	ref := apply.ObjectRef{Kind: configMap, NamespacedName: name.AsNamespacedName()}
+	ref := apply.NewObjectRef(configMap, name.Namespace, name.Name)
 	found, exists, err := c.known.GetStore().GetByKey(name.String())
 	if err != nil || !exists {
 		c.applier.Forget(ref) // The garbage collector deletes the ConfigMap.

@@ -111,6 +111,11 @@ type ObjectRef struct {
 	types.NamespacedName
 }
 
+// NewObjectRef names an object; the namespace of a cluster-scoped one is empty.
+func NewObjectRef(kind schema.GroupKind, namespace, name string) ObjectRef {
+	return ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
 // String returns the form that kubectl takes, such as statefulset.apps/name.
 func (r ObjectRef) String() string {
 	kind := strings.ToLower(r.Kind.Kind)

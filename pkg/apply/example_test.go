@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/applyconfigurations"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -47,7 +46,7 @@ func ExampleApplier_Sync() {
 		return
 	}
 	applier := apply.NewApplier(nil)
-	ref := apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}}
+	ref := apply.NewObjectRef(configMapKind, "default", "hello")
 	sync := func(live metav1.Object, greeting string) metav1.Object {
 		out := applier.Sync(ctx, writer, apply.Request{
 			Object: ref, Live: live,
@@ -95,7 +94,7 @@ func ExampleNewTarget() {
 	applier := apply.NewApplier(nil)
 	sync := func(live metav1.Object, generation int64, greeting string) metav1.Object {
 		out := applier.Sync(ctx, writer, apply.Request{
-			Object: apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}},
+			Object: apply.NewObjectRef(configMapKind, "default", "hello"),
 			Live:   live, Source: apply.Source{UID: "5f2c", Generation: generation},
 			Config: corev1ac.ConfigMap("hello", "default").WithData(map[string]string{"greeting": greeting}),
 		})
@@ -113,7 +112,7 @@ func ExampleNewTarget() {
 func ExampleApplier_GetCurrent() {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	applier := apply.NewApplier(nil)
-	ref := apply.ObjectRef{Kind: configMapKind, NamespacedName: types.NamespacedName{Namespace: "default", Name: "hello"}}
+	ref := apply.NewObjectRef(configMapKind, "default", "hello")
 	live, current, err := applier.GetCurrent(ref, store)
 	fmt.Println(live, current, err)
 	// Output:

@@ -47,10 +47,8 @@ const (
 
 var (
 	deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	webRef         = apply.ObjectRef{
-		Kind: deploymentKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "web"},
-	}
-	content = fieldmanager.Writer{Name: "content", Kind: deploymentKind, Claim: fieldmanager.Claim{
+	webRef         = apply.NewObjectRef(deploymentKind, namespace, "web")
+	content        = fieldmanager.Writer{Name: "content", Kind: deploymentKind, Claim: fieldmanager.Claim{
 		Within: []fieldpath.Path{fieldmanager.Path("metadata"), fieldmanager.Path("spec")},
 		Except: []fieldpath.Path{fieldmanager.Path("spec", "replicas")},
 	}}

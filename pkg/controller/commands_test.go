@@ -197,7 +197,7 @@ func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
 		"below one":               {webDeployment, []string{`.metadata.ownerReferences[uid="x"].name`}, false},
 		"one can and one cannot":  {webDeployment, []string{".spec.replicas", ".spec.selector"}, false},
 		"named alike":             {webDeployment, []string{".spec.selectorX"}, true},
-		"a ConfigMap's":           {childRef(managers.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
+		"a ConfigMap's":           {apply.NewObjectRef(managers.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
 		"of the MCPServer itself": {serverRef(key("web")), []string{".status.message"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

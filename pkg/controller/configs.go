@@ -58,7 +58,7 @@ func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
 	slices.Sort(keys)
 	refs := make([]apply.ObjectRef, 0, len(keys))
 	for _, key := range keys {
-		refs = append(refs, childRef(managers.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
+		refs = append(refs, apply.NewObjectRef(managers.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
 	}
 	return refs
 }
@@ -99,7 +99,7 @@ func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef)
 func wantedConfigs(server cache.ObjectName, intents []render.Intent) (wanted []apply.ObjectRef) {
 	for _, intent := range intents {
 		if intent.Kind == managers.ConfigMap {
-			wanted = append(wanted, childRef(intent.Kind, server.Namespace, intent.Name))
+			wanted = append(wanted, apply.NewObjectRef(intent.Kind, server.Namespace, intent.Name))
 		}
 	}
 	return wanted
@@ -107,7 +107,7 @@ func wantedConfigs(server cache.ObjectName, intents []render.Intent) (wanted []a
 
 // configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
 func (v *view) configUID(name string) types.UID {
-	live := v.object(childRef(managers.ConfigMap, v.key.Namespace, name))
+	live := v.object(apply.NewObjectRef(managers.ConfigMap, v.key.Namespace, name))
 	if live == nil {
 		return ""
 	}
@@ -124,7 +124,7 @@ func notWhatItsNameTells(ref apply.ObjectRef) string {
 // unmet returns the first object that an intent depends on and that was not brought in line.
 func unmet(intent render.Intent, namespace string, unwritten sets.Set[apply.ObjectRef]) (ref apply.ObjectRef, found bool) {
 	for _, dependency := range intent.DependsOn {
-		if ref = childRef(dependency.Kind, namespace, dependency.Name); unwritten.Has(ref) {
+		if ref = apply.NewObjectRef(dependency.Kind, namespace, dependency.Name); unwritten.Has(ref) {
 			return ref, true
 		}
 	}

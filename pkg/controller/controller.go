@@ -333,7 +333,7 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		// The next pass would find it out as well. That may take long when thousands are created at once, and until then
 		// their versions would be remembered. A store of the kind that a pass does not look into says nothing about the one
 		// that it does.
-		if ref := childRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
+		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
 		wake(accessor, urgent)

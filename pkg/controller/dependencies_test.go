@@ -299,7 +299,7 @@ func TestNamesOfConfigMapsAreForgotten(t *testing.T) {
 	names := newConfigNames()
 	key := cache.NewObjectName("shop", "web")
 	ref := func(policy string) apply.ObjectRef {
-		return childRef(managers.ConfigMap, "shop", inventory.InlineAuthz.ContentName("web", map[string]string{"authz.json": policy}))
+		return apply.NewObjectRef(managers.ConfigMap, "shop", inventory.InlineAuthz.ContentName("web", map[string]string{"authz.json": policy}))
 	}
 	first, second := ref(permitAll), ref(forbidAll)
 	for _, step := range []struct{ wanted, dropped []apply.ObjectRef }{

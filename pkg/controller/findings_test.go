@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-var webDeployment = childRef(managers.Deployment, "shop", "web")
+var webDeployment = apply.NewObjectRef(managers.Deployment, "shop", "web")
 
 func refusalOf(class apply.Class) apply.Refusal {
 	return apply.Refusal{Class: class, Writer: managers.Proxy, Object: webDeployment, Reason: "why"}

@@ -155,7 +155,7 @@ type configPass struct {
 // again, 0 for when there is an event.
 func (k *configKeeper) sync(ctx, watching context.Context, key configKey) (again time.Duration, err error) {
 	p := &configPass{configKeeper: k, row: managers.ConfigOf(v1beta1.Kind(key.kind)), key: key, scope: k.caches.scope(key.Namespace)}
-	p.ref = childRef(p.row.GroupKind(), key.Namespace, key.Name)
+	p.ref = apply.NewObjectRef(p.row.GroupKind(), key.Namespace, key.Name)
 	live, current, err := k.applier.GetCurrent(p.ref, p.scope.configStores[key.kind].GetStore())
 	switch {
 	case err != nil:

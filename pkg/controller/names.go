@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -31,14 +30,8 @@ func (c *Controller) places(server cache.ObjectName) []apply.ObjectRef {
 	return append(fixed(server), c.configNames.get(server)...)
 }
 
-func childRef(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
-	ref := apply.ObjectRef{Kind: kind}
-	ref.Namespace, ref.Name = namespace, name
-	return ref
-}
-
 func serverRef(key cache.ObjectName) apply.ObjectRef {
-	return childRef(managers.MCPServer, key.Namespace, key.Name)
+	return apply.NewObjectRef(managers.MCPServer, key.Namespace, key.Name)
 }
 
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.

@@ -58,7 +58,7 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 func (in *pruning) unwanted() []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, absent := range in.result.Absent {
-		refs = append(refs, childRef(absent.Kind, in.key.Namespace, absent.Name))
+		refs = append(refs, apply.NewObjectRef(absent.Kind, in.key.Namespace, absent.Name))
 	}
 	wanted := wantedConfigs(in.key, in.result.Intents)
 	for _, ref := range in.refs {

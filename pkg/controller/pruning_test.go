@@ -74,7 +74,7 @@ func TestPruningIsDecided(t *testing.T) {
 		"a reference cannot be used":    {change: func(in *pruning) { in.result.Held = []render.Problem{{}} }, want: []string{service, account}},
 		"written at a later generation": {old: ofGeneration2},
 		"that is a forgery": {old: ofGeneration2, change: func(in *pruning) {
-			in.forged = []apply.ObjectRef{childRef(managers.ConfigMap, "shop", earlierConfig)}
+			in.forged = []apply.ObjectRef{apply.NewObjectRef(managers.ConfigMap, "shop", earlierConfig)}
 		}, want: []string{config}},
 		"ToolHive's, which is there": {old: heldByOperator, change: func(in *pruning) { in.intruded = true }},
 		"ToolHive's, which is gone":  {old: heldByOperator, want: []string{service, account, config}},

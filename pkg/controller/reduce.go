@@ -46,7 +46,7 @@ func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cac
 		if !ok { // the note that an object is gone, or what was made of one before
 			return obj, nil
 		}
-		ref := childRef(kind, object.GetNamespace(), object.GetName())
+		ref := apply.NewObjectRef(kind, object.GetNamespace(), object.GetName())
 		var before *child
 		if item, exists, err := store().GetByKey(ref.NamespacedName.String()); err == nil && exists {
 			if known, ok := item.(*kept); ok {
@@ -81,7 +81,7 @@ func isSpoilt(object metav1.Object) bool {
 		return false
 	}
 	for _, server := range inventory.Servers(managers.ConfigMap, config.Name) {
-		named := inventory.Named(childRef(managers.ConfigMap, config.Namespace, config.Name), server)
+		named := inventory.Named(apply.NewObjectRef(managers.ConfigMap, config.Namespace, config.Name), server)
 		if named.ContentName(server, config.Data) == config.Name && len(config.BinaryData) == 0 {
 			return false
 		}

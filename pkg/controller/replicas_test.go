@@ -48,7 +48,7 @@ func TestCaps(t *testing.T) {
 	if want != maxCapWait {
 		t.Fatalf("the wait has grown to %s, want %s", want, maxCapWait)
 	}
-	if other := webDeployment; c.left(childRef(managers.StatefulSet, other.Namespace, other.Name)) != 0 {
+	if other := webDeployment; c.left(apply.NewObjectRef(managers.StatefulSet, other.Namespace, other.Name)) != 0 {
 		t.Error("another object waits along")
 	}
 

@@ -45,7 +45,7 @@ func TestWhatIsYieldable(t *testing.T) {
 	object := func(kind, name string) apply.ObjectRef {
 		for _, gk := range inventory.Kinds() {
 			if gk.Kind == kind {
-				return childRef(gk, "shop", name)
+				return apply.NewObjectRef(gk, "shop", name)
 			}
 		}
 		t.Fatalf("there is no child of kind %s", kind)
@@ -92,7 +92,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 			t.Errorf("%s is left to others: %t", path, got)
 		}
 	}
-	other := apply.Request{Object: childRef(managers.StatefulSet, "shop", "web")}
+	other := apply.Request{Object: apply.NewObjectRef(managers.StatefulSet, "shop", "web")}
 	if r.complete(&other); other.Yield(pathOf(t, ".metadata.labels.a")) || other.Take != nil {
 		t.Error("the request reaches an object that it does not name")
 	}

@@ -17,7 +17,9 @@ import (
 // podKind is the kind of the objects that are deleted for an immediate restart.
 var podKind = schema.GroupKind{Kind: "Pod"}
 
-func podRef(pod *corev1.Pod) apply.ObjectRef { return childRef(podKind, pod.Namespace, pod.Name) }
+func podRef(pod *corev1.Pod) apply.ObjectRef {
+	return apply.NewObjectRef(podKind, pod.Namespace, pod.Name)
+}
 
 // immediateRestart returns the proxy's pods for which the author of the MCPServer does not want to wait, or how long it is
 // until they go.

@@ -59,7 +59,7 @@ func (s *situation) number() uint64 {
 	v := sees(s.server)
 	reducer := &reducer{applier: apply.NewApplier(nil), clients: &clients{}}
 	add := func(child *inventory.Child, name string, object metav1.Object) {
-		ref := childRef(child.Kind, s.server.Namespace, name)
+		ref := apply.NewObjectRef(child.Kind, s.server.Namespace, name)
 		v.children[ref] = reducer.reduce(ref, object, nil)
 	}
 	if s.proxy != nil {

@@ -99,8 +99,8 @@ func TestAdmissionIsDecided(t *testing.T) {
 // With a closed gate the proxy goes first, with an open one the backend.
 func TestTurnOfObjectIsDecided(t *testing.T) {
 	server := newServer("web")
-	role := childRef(managers.Role, "shop", "web-proxy-runner")
-	binding := childRef(managers.RoleBinding, "shop", "web-proxy-runner")
+	role := apply.NewObjectRef(managers.Role, "shop", "web-proxy-runner")
+	binding := apply.NewObjectRef(managers.RoleBinding, "shop", "web-proxy-runner")
 	for name, c := range map[string]struct {
 		gate   string
 		change func(d *appsv1.Deployment, s *appsv1.StatefulSet)
@@ -156,12 +156,12 @@ func TestInheritanceIsDecided(t *testing.T) {
 		held     bool
 		inherits bool
 	}{
-		"an object that nobody has made":   {manager: managers.Service, gate: "2", object: childRef(managers.ServiceKind, "shop", "mcp-web")},
+		"an object that nobody has made":   {manager: managers.Service, gate: "2", object: apply.NewObjectRef(managers.ServiceKind, "shop", "mcp-web")},
 		"the main writer of one of theirs": {manager: managers.Proxy, gate: "2", object: webDeployment, inherits: true},
 		"its number is not the main one":   {manager: managers.ProxyReplicas, gate: "2", object: webDeployment},
 		"it is not its turn":               {manager: managers.Proxy, gate: "1", object: webDeployment, held: true},
-		"a binding":                        {manager: managers.Access, gate: "2", object: childRef(managers.RoleBinding, "shop", "web-proxy-runner")},
-		"a binding, and ToolHive works":    {manager: managers.Access, gate: "2", intruded: true, object: childRef(managers.RoleBinding, "shop", "web-proxy-runner"), held: true},
+		"a binding":                        {manager: managers.Access, gate: "2", object: apply.NewObjectRef(managers.RoleBinding, "shop", "web-proxy-runner")},
+		"a binding, and ToolHive works":    {manager: managers.Access, gate: "2", intruded: true, object: apply.NewObjectRef(managers.RoleBinding, "shop", "web-proxy-runner"), held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")

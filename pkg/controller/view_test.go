@@ -74,9 +74,9 @@ func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
 			ref.Kind = managers.RoleBinding
 		case *corev1.ConfigMap:
 			ref.Kind = managers.ConfigMap
-			v.refs = append(v.refs, childRef(ref.Kind, object.Namespace, object.Name))
+			v.refs = append(v.refs, apply.NewObjectRef(ref.Kind, object.Namespace, object.Name))
 		}
-		ref = childRef(ref.Kind, object.GetNamespace(), object.GetName())
+		ref = apply.NewObjectRef(ref.Kind, object.GetNamespace(), object.GetName())
 		v.children[ref] = &child{State: apply.State{Object: essence(ref.Kind, object)}}
 	}
 	return v

@@ -27,7 +27,7 @@ import (
 func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.view)
 	for _, intent := range result.Intents {
-		ref := childRef(intent.Kind, p.key.Namespace, intent.Name)
+		ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
 		if ref.Kind == managers.Deployment && p.object(ref) == nil && !p.backendReady(result) {
 			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
 			// its pod, brings us back here.

@@ -140,7 +140,7 @@ func (c *Child) ContentName(server string, data map[string]string) string {
 
 // Ref names an MCPServer's child.
 func (c *Child) Ref(namespace, server string) apply.ObjectRef {
-	return ref(c.Kind, namespace, c.Name(server))
+	return apply.NewObjectRef(c.Kind, namespace, c.Name(server))
 }
 
 // Server returns the MCPServer that an object of the kind belongs to by its name; ok is false where it belongs to none.
@@ -243,10 +243,4 @@ func cutDigest(name string) (base string, found bool) {
 func HasDigest(name string) bool {
 	_, found := cutDigest(name)
 	return found
-}
-
-func ref(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
-	made := apply.ObjectRef{Kind: kind}
-	made.Namespace, made.Name = namespace, name
-	return made
 }

@@ -170,8 +170,7 @@ func TestIsMCPServer(t *testing.T) {
 
 // What is told says whose it is, and what to do.
 func TestExplain(t *testing.T) {
-	ref := apply.ObjectRef{Kind: managers.ServiceKind}
-	ref.Namespace, ref.Name = "shop", "mcp-a-proxy"
+	ref := apply.NewObjectRef(managers.ServiceKind, "shop", "mcp-a-proxy")
 	for name, c := range map[string]struct {
 		verdict inventory.Verdict
 		exists  bool

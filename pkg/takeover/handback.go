@@ -80,9 +80,7 @@ func HandbackAlone(object *unstructured.Unstructured) []Return {
 
 // RefOf names an object.
 func RefOf(object *unstructured.Unstructured) apply.ObjectRef {
-	ref := apply.ObjectRef{Kind: object.GroupVersionKind().GroupKind()}
-	ref.Namespace, ref.Name = object.GetNamespace(), object.GetName()
-	return ref
+	return apply.NewObjectRef(object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName())
 }
 
 func isBackendService(ref apply.ObjectRef, server string) bool {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -21,7 +20,7 @@ func (c *Clients) ReadReference(ctx context.Context, namespace, reference string
 	word, name, _ := strings.Cut(reference, "/")
 	for kind, objects := range c.Objects {
 		if strings.EqualFold(word, kind.Kind) && (kind == managers.ConfigMap || managers.ConfigOf(kind) != nil) {
-			ref := apply.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+			ref := apply.NewObjectRef(kind, namespace, name)
 			return apply.Read(ctx, ref, func(ctx context.Context) (metav1.Object, error) { return objects.Get(ctx, namespace, name) })
 		}
 	}

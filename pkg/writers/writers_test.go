@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -85,7 +84,7 @@ func TestWhoRecordsReferences(t *testing.T) {
 			kind = managers.ConfigMap
 		}
 		planned, err := apply.Plan(planners[writers.Key{Manager: manager, Kind: kind}], apply.Request{
-			Object: apply.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "tools", Name: "web"}}, Config: test.config,
+			Object: apply.NewObjectRef(kind, "tools", "web"), Config: test.config,
 			Source: apply.Source{UID: "server", Generation: 1, References: apply.References{
 				{Name: "mcpoidcconfig/idp", UID: "idp", Generation: 1, ResourceVersion: "2"},
 			}},

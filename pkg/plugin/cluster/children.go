@@ -79,7 +79,7 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	for i := range list.Items {
 		name := list.Items[i].Name
 		if slices.Contains(inventory.Servers(managers.ConfigMap, name), server) {
-			configs = append(configs, ref(managers.ConfigMap, namespace, name))
+			configs = append(configs, apply.NewObjectRef(managers.ConfigMap, namespace, name))
 		}
 	}
 	slices.SortStableFunc(configs, func(a, b apply.ObjectRef) int {

@@ -134,13 +134,7 @@ func (c *Client) All(version schema.GroupVersionResource, namespace string) ([]m
 
 // ServerRef names an MCPServer.
 func ServerRef(namespace, name string) apply.ObjectRef {
-	return ref(managers.MCPServer, namespace, name)
-}
-
-func ref(kind schema.GroupKind, namespace, name string) apply.ObjectRef {
-	r := apply.ObjectRef{Kind: kind}
-	r.Namespace, r.Name = namespace, name
-	return r
+	return apply.NewObjectRef(managers.MCPServer, namespace, name)
 }
 
 // NamesServer reports whether the user means an MCPServer by an argument: NAME, or KIND/NAME with its kind.

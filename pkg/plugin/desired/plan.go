@@ -186,7 +186,7 @@ func NewPlanner(in Input, result *render.Result) (*Planner, error) {
 
 // Ref names an object in the namespace of the MCPServer.
 func (p *Planner) Ref(kind schema.GroupKind, name string) apply.ObjectRef {
-	return apply.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: p.Server.Namespace, Name: name}}
+	return apply.NewObjectRef(kind, p.Server.Namespace, name)
 }
 
 // Plan plans an intent on an object, which is nil where there is none. Complete, if set, asks for more than the MCPServer does.
