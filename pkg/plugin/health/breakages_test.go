@@ -180,9 +180,18 @@ var breakages = map[string]struct {
 	"a pod that crashes": {
 		func(w *world) {
 			w.set("Pod", leading, content{"waiting": content{"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}, "status", "containerStatuses", 0, "state")
+			w.set("Pod", leading, int64(3), "status", "containerStatuses", 0, "restartCount")
 		}, "restarts",
 		[]string{"Error CrashLoopBackOff pod/" + leading},
 		"back-off 5m0s", "--previous",
+	},
+	"a pod whose image cannot be pulled": {
+		func(w *world) {
+			w.set("Pod", leading, content{"waiting": content{"reason": "ImagePullBackOff", "message": "back-off pulling image"}},
+				"status", "containerStatuses", 0, "state")
+		}, "restarts",
+		[]string{"Error ImagePullBackOff pod/" + leading},
+		"back-off pulling image", "kubectl describe pod -n freehold-system " + leading,
 	},
 	"a pod that restarted": {
 		func(w *world) {

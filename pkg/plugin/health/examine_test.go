@@ -104,7 +104,8 @@ func TestNoBreakage(t *testing.T) {
 			})
 			w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "--watch-namespaces=other"))
 		},
-		"a plugin that is no release": func(w *world) { w.plugin = "v0.0.0-local" },
+		"a plugin that is no release":     func(w *world) { w.plugin = "v0.0.0-local" },
+		"a plugin of a commit in between": func(w *world) { w.plugin = "v0.1.0-dev+0123456789ab" },
 		"an old restart": func(w *world) {
 			w.set("Pod", leading, content{"terminated": content{"reason": "Error", "exitCode": int64(1), "finishedAt": "2026-05-01T11:00:00Z"}},
 				"status", "containerStatuses", 0, "lastState")

@@ -140,13 +140,15 @@ func (e *examination) restarts(c *Check) error {
 		pod := &pods[i]
 		for _, container := range pod.Status.ContainerStatuses {
 			total += int(container.RestartCount)
-			find := func(severity State, reason, message string) {
-				c.find(Finding{
-					Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message,
-					Do: shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous"),
-				})
-			}
 			ended := container.LastTerminationState.Terminated
+			// A container that has never run, as its image cannot be pulled, has no log.
+			look := shell.Command("kubectl", "describe", "pod", "-n", pod.Namespace, pod.Name)
+			if ended != nil || container.RestartCount > 0 {
+				look = shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
+			}
+			find := func(severity State, reason, message string) {
+				c.find(Finding{Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message, Do: look})
+			}
 			waiting := container.State.Waiting
 			switch {
 			case waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
@@ -184,8 +186,11 @@ func (e *examination) version(c *Check) error {
 	return nil
 }
 
-// isRelease reports whether a version of the plugin is that of a release, and not of a build in between.
-func isRelease(version string) bool { return !strings.HasPrefix(version, "v0.0.0-") }
+// isRelease reports whether a version of the plugin is that of a release, and not of a build in between: those have a commit behind
+// a plus, see hack/version.sh, or v0.0.0 if they were built without it.
+func isRelease(version string) bool {
+	return !strings.HasPrefix(version, "v0.0.0-") && !strings.Contains(version, "+")
+}
 
 // tagOf returns the tag of an image, empty for none, and reports whether it has a digest.
 func tagOf(image string) (tag string, pinned bool) {
