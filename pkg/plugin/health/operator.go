@@ -141,13 +141,13 @@ func (e *examination) restarts(c *Check) error {
 		for _, container := range pod.Status.ContainerStatuses {
 			total += int(container.RestartCount)
 			ended := container.LastTerminationState.Terminated
-			// A container that has never run, as its image cannot be pulled, has no log.
-			look := shell.Command("kubectl", "describe", "pod", "-n", pod.Namespace, pod.Name)
-			if ended != nil || container.RestartCount > 0 {
-				look = shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
-			}
 			find := func(severity State, reason, message string) {
-				c.find(Finding{Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message, Do: look})
+				// A container that has never run, as its image cannot be pulled, has no log.
+				do := shell.Command("kubectl", "describe", "pod", "-n", pod.Namespace, pod.Name)
+				if ended != nil || container.RestartCount > 0 {
+					do = shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
+				}
+				c.find(Finding{Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message, Do: do})
 			}
 			waiting := container.State.Waiting
 			switch {
