@@ -22,8 +22,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -343,8 +341,8 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 // An event has room for so many names. The log has all of them.
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 	server := key(strings.Repeat("w", 63))
-	event, command := leftBehind(server, append(fixed(server), apply.NewObjectRef(managers.ConfigMap, "shop", inventory.RunConfig.Name(server.Name)),
-		apply.NewObjectRef(managers.ConfigMap, "shop", inventory.InlineAuthz.Name(server.Name))))
+	event, command := leftBehind(server, append(fixed(server), inventory.RunConfig.Ref(server.Namespace, server.Name),
+		inventory.InlineAuthz.Ref(server.Namespace, server.Name)))
 	if len(event.Note) > 1024 || !strings.Contains(event.Note, " more objects, which the operator's log names)") {
 		t.Errorf("told %v", event)
 	}

@@ -82,8 +82,7 @@ func TestNamesAndServersAreInverse(t *testing.T) {
 			}
 		}
 		kind := rapid.SampledFrom(append(inventory.Kinds(), managers.MCPServer)).Draw(t, "kind")
-		object := apply.ObjectRef{Kind: kind}
-		object.Name = genServerName().Draw(t, "object")
+		object := apply.NewObjectRef(kind, "", genServerName().Draw(t, "object"))
 		servers := inventory.Servers(kind, object.Name)
 		if len(slices.Compact(slices.Clone(servers))) != len(servers) {
 			t.Fatalf("%s leads to an MCPServer twice: %q", object, servers)
@@ -152,8 +151,7 @@ func TestEverythingRenderedIsAChild(t *testing.T) {
 			}
 			last := 0
 			for _, intent := range result.Intents {
-				object := apply.ObjectRef{Kind: intent.Kind}
-				object.Name = intent.Name
+				object := apply.NewObjectRef(intent.Kind, "", intent.Name)
 				if got := inventory.Named(object, "web"); got == nil || got != intent.Child {
 					t.Errorf("%s is rendered, and not the child that its intent names", object)
 				}
@@ -168,8 +166,7 @@ func TestEverythingRenderedIsAChild(t *testing.T) {
 				last = at
 			}
 			for _, absent := range result.Absent {
-				object := apply.ObjectRef{Kind: absent.Kind}
-				object.Name = absent.Name
+				object := apply.NewObjectRef(absent.Kind, "", absent.Name)
 				if inventory.Named(object, "web") == nil {
 					t.Errorf("%s was rendered once, and is no child", object)
 				}

@@ -12,12 +12,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 func deployment(name string) apply.ObjectRef {
-	ref := apply.ObjectRef{}
-	ref.Kind.Group, ref.Kind.Kind, ref.Name = "apps", "Deployment", name
-	return ref
+	return apply.NewObjectRef(managers.Deployment, "", name)
 }
 
 // What an index finds is what looking at each entry finds.

@@ -131,16 +131,10 @@ func (w world) replace(t *testing.T, ref apply.ObjectRef, manager string, value 
 }
 
 var (
-	proxy   = apply.ObjectRef{Kind: managers.Deployment}
-	service = apply.ObjectRef{Kind: managers.ServiceKind}
-	backend = apply.ObjectRef{Kind: managers.StatefulSet}
+	proxy   = apply.NewObjectRef(managers.Deployment, "tools", "web")
+	service = apply.NewObjectRef(managers.ServiceKind, "tools", "mcp-web")
+	backend = apply.NewObjectRef(managers.StatefulSet, "tools", "web")
 )
-
-func init() {
-	proxy.Namespace, proxy.Name = "tools", "web"
-	service.Namespace, service.Name = "tools", "mcp-web"
-	backend.Namespace, backend.Name = "tools", "web"
-}
 
 const (
 	proxyIntent    = managers.Proxy + " deployment.apps/web"
