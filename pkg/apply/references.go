@@ -128,10 +128,16 @@ func (r References) of(name string) (found Reference, known bool) {
 // Behind reports whether the object's annotation has an older state of one of the references. It does not compare a
 // reference that only the object or only the intent has.
 func (r References) Behind(live metav1.Object, annotation string) bool {
-	all, _ := referencesOf(live, annotation)
+	written, _ := referencesOf(live, annotation)
+	return r.NewerThan(written)
+}
+
+// NewerThan reports whether one of the references has a newer state than it has among others. It does not compare a reference
+// that only one side has.
+func (r References) NewerThan(others References) bool {
 	return slices.ContainsFunc(r, func(ours Reference) bool {
-		written, known := all.of(ours.Name)
-		return known && ours.newerThan(written)
+		other, known := others.of(ours.Name)
+		return known && ours.newerThan(other)
 	})
 }
 

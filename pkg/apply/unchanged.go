@@ -26,3 +26,21 @@ func (w *writer[L, A]) same(requests *requestCache, req Request) bool {
 	owned, err := w.ownsWanted(a, claim)
 	return err == nil && owned
 }
+
+// LastRefusal returns the refusal with which the last attempt to write the intent of a request ended, nil for none, and whether it
+// stands: Sync would answer with it, and send nothing. It does not modify the request, and sends nothing.
+func (a *Applier) LastRefusal(w Writer, req Request) (refusal error, stands bool) {
+	return w.lastRefusal(a.requests, req)
+}
+
+func (w *writer[L, A]) lastRefusal(requests *requestCache, req Request) (refusal error, stands bool) {
+	req, err := w.withOwnIntent(req)
+	if err != nil {
+		return nil, false
+	}
+	a, err := w.begin(requests, req)
+	if err != nil || a.last.refused == nil {
+		return nil, false
+	}
+	return a.last.refused.err, w.held(a)
+}

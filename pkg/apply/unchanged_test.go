@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -276,4 +278,30 @@ func TestStatusHasAnEntryOfItsOwn(t *testing.T) {
 	live.ManagedFields[0].Subresource = ""
 	b.settled(b.sync(live, ready(), 1), apply.ActionApplied)
 	b.expect(1, "an entry of the name, but of the object itself")
+}
+
+// A refusal is known of the intent that was refused. It stands until the write would be sent again.
+func TestLastRefusal(t *testing.T) {
+	b := newBench(t, content, (*server).target)
+	live := after(t, content.Name, web("a:1"))
+	expect := func(why, image string, want error, standing bool) {
+		t.Helper()
+		refusal, stands := b.applier.LastRefusal(b.writer, apply.Request{
+			Object: webRef, Live: live, Config: web(image), Source: apply.Source{UID: sourceUID, Generation: 1},
+		})
+		if refusal != want || stands != standing { //nolint:errorlint // this very one
+			t.Errorf("%s: known is %v, and whether it stands is %t; want %v, %t", why, refusal, stands, want, standing)
+		}
+	}
+	expect("before any", "a:2", nil, false)
+	b.server.refuse = apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
+	refusal := b.sync(live, web("a:2"), 1).Err
+	expect("in its wait", "a:2", refusal, true)
+	expect("another intent", "a:3", nil, false)
+	b.pass(apply.LongestWait)
+	expect("after its wait", "a:2", refusal, false)
+	b.server.refuse = nil
+	b.settled(b.sync(live, web("a:2"), 1), apply.ActionApplied)
+	expect("after a success", "a:2", nil, false)
+	b.expect(2, "asking sends nothing")
 }

@@ -6,6 +6,7 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,18 +16,35 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
 // refer to, when Config names no number.
 const DefaultConfigRolloutsAtOnce = 10
+
+// withoutEffect remembers what MCPServers referred to when that had changed and their proxies had nothing to change: the annotation of a
+// Deployment is written with its template alone, and does not tell.
+type withoutEffect struct {
+	references sync.Map // cache.ObjectName -> apply.References
+}
+
+// of returns the references; nil when no change without effect is known.
+func (w *withoutEffect) of(server cache.ObjectName) apply.References {
+	references, _ := w.references.Load(server)
+	found, _ := references.(apply.References)
+	return found
+}
+
+func (w *withoutEffect) note(server cache.ObjectName, references apply.References) {
+	w.references.Store(server, references)
+}
+
+func (w *withoutEffect) forget(server cache.ObjectName) { w.references.Delete(server) }
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
@@ -54,64 +72,102 @@ func (p *pass) pace(result *render.Result) {
 	if !p.takeover.isIdle() || !p.rollsForReference(result) {
 		return
 	}
+	refusal, stands := p.proxyRefusal(result)
+	if stands {
+		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
+	}
 	turn, acquired := p.configRollouts.acquire(p.key)
 	if acquired {
 		return
 	}
-	p.queued = &turn
+	p.queued, p.queuedAgain = &turn, refusal != nil
 	result.Intents = slices.DeleteFunc(result.Intents, render.Intent.IsOfProxy)
 	p.held++
 	p.unwritten.Insert(p.deploymentRef())
+	if refusal != nil {
+		p.refused = append(p.refused, refusal) // It is what the author has to resolve, until another attempt has shown that it is over.
+	}
 }
 
 // rollsForReference reports whether a proxy that runs is to be replaced, and something that it was made from has changed since.
 func (p *pass) rollsForReference(result *render.Result) bool {
-	deployment := p.deployment()
-	if deployment == nil || len(p.references) == 0 || !p.references.Behind(deployment, v1beta1.AnnotationReferences) {
+	deployment, template := p.deployment(), proxyTemplate(result)
+	if deployment == nil || template == nil || len(p.references) == 0 {
 		return false
 	}
-	var template *render.Intent
-	for i := range result.Intents {
-		switch intent := &result.Intents[i]; {
-		case intent.Child == inventory.RunConfig && !slices.Contains(configMapsOf(&deployment.Spec.Template.Spec), intent.Name):
-			return true
-		case intent.Child == inventory.Proxy && intent.Writer == managers.Proxy:
-			template = intent
+	switch {
+	case !p.references.Behind(deployment, v1beta1.AnnotationReferences):
+		p.withoutEffect.forget(p.key)
+		return false
+	case p.keepsTemplate(result, deployment, template):
+		p.withoutEffect.note(p.key, p.references)
+		return false
+	}
+	// What differs for another reason than a newer reference is the author's own.
+	before := p.withoutEffect.of(p.key)
+	return before == nil || p.references.NewerThan(before)
+}
+
+// keepsTemplate reports whether a proxy stays as it is.
+func (p *pass) keepsTemplate(result *render.Result, deployment *appsv1.Deployment, template *render.Intent) bool {
+	read := configMapsOf(&deployment.Spec.Template.Spec)
+	for _, intent := range result.Intents {
+		if intent.Child == inventory.RunConfig && !slices.Contains(read, intent.Name) {
+			return false
 		}
 	}
-	found := p.children[p.deploymentRef()]
-	if template == nil || found == nil {
-		return false
-	}
-	render.PinConfigs(*template, p.configUID)
-	return !p.applier.Unchanged(p.clients.Writers[writers.Key{Manager: managers.Proxy, Kind: managers.Deployment}], apply.Request{
-		Object: p.deploymentRef(), State: &found.State, Config: template.Config, Preserve: template.Preserve(),
+	return p.applier.Unchanged(p.writerOf(template.Writer, template.Kind), p.foresee(template, result))
+}
+
+// foresee returns the request with which the pass would write an intent.
+func (p *pass) foresee(intent *render.Intent, result *render.Result) apply.Request {
+	req := p.requestOf(intent, result)
+	p.complete(intent.Writer, &req)
+	return req
+}
+
+// proxyTemplate returns the intent of the proxy's template; nil when there is none.
+func proxyTemplate(result *render.Result) *render.Intent {
+	at := slices.IndexFunc(result.Intents, func(intent render.Intent) bool {
+		return intent.Child == inventory.Proxy && intent.Writer == managers.Proxy
 	})
+	if at < 0 {
+		return nil
+	}
+	return &result.Intents[at]
+}
+
+// proxyRefusal returns the refusal with which the last attempt ended to write the proxy, or what it depends on, as it is to be now; nil
+// for none. It stands if another attempt would end with it without a request.
+func (p *pass) proxyRefusal(result *render.Result) (refusal error, stands bool) {
+	template := proxyTemplate(result)
+	for i := range result.Intents {
+		intent := &result.Intents[i]
+		if managers.CountsReplicas(intent.Writer) || intent.Child != template.Child && !slices.Contains(template.DependsOn, render.ObjectRef{Kind: intent.Kind, Name: intent.Name}) {
+			continue
+		}
+		req := p.foresee(intent, result)
+		if refusal, stands = p.applier.LastRefusal(p.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
+			return refusal, stands && req.Take == nil
+		}
+	}
+	return nil, false
 }
 
 // leaveTurn ends a pass: the MCPServer keeps its slot for as long as its proxies are being replaced. Wake is when to give it up, if
 // nothing happens until then.
 func (p *pass) leaveTurn() (wake time.Duration) {
-	if p.queued != nil || !p.configRollouts.holds(p.key) {
-		if p.queued == nil {
-			p.configRollouts.release(p.key) // It may wait for a turn that it needs no more.
-		}
+	if p.queued != nil {
 		return 0
 	}
 	deployment := p.deployment()
-	if deployment == nil {
-		p.configRollouts.release(p.key)
-		return 0
+	switch {
+	case deployment == nil, !p.configRollouts.holds(p.key): // In the latter case it may wait for a turn that it needs no more.
+	case isReplaced(deployment, p.proxyPods(), p.now), p.unwritten.Has(p.deploymentRef()) && !slices.ContainsFunc(p.refused, endures):
+		return p.configRollouts.hold(p.key, turnProgress{generation: p.server.Generation, outdated: outdatedProxies(deployment)})
 	}
-	if slices.ContainsFunc(p.refused, endures) {
-		p.configRollouts.suspend(p.key)
-		return 0
-	}
-	if len(p.refused) == 0 && !isReplaced(deployment, p.proxyPods(), p.now) {
-		p.configRollouts.release(p.key)
-		return 0
-	}
-	return p.configRollouts.hold(p.key, turnProgress{generation: p.server.Generation, outdated: outdatedProxies(deployment)})
+	p.configRollouts.release(p.key)
+	return 0
 }
 
 // isReplaced reports whether the pods of a Deployment are being replaced, or are to become ready. Where it is to have none there is
@@ -127,13 +183,12 @@ func outdatedProxies(deployment *appsv1.Deployment) int {
 	return int(replicasOf(deployment) - min(s.UpdatedReplicas, s.ReadyReplicas) + s.Replicas - s.UpdatedReplicas)
 }
 
-// tellTurn completes the observation of an MCPServer whose proxies wait to be replaced: the configuration they were made from is
-// still in use.
+// tellTurn completes the observation of an MCPServer whose proxies wait to be replaced. Where its last turn ended with a refusal it
+// reports that alone, so that its status does not change with each turn.
 func (p *pass) tellTurn(o *status.Observation) {
-	if p.queued == nil {
+	if p.queued == nil || p.queuedAgain {
 		return
 	}
-	o.Hashes = configs.Hashes{}
 	o.Delays = append(o.Delays, status.Finding{
 		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWaitingForTurn,
 		Message: fmt.Sprintf("An object that this MCPServer refers to has changed. Its proxy is replaced when its turn comes: at most %d "+

@@ -107,6 +107,7 @@ type Controller struct {
 	takeovers     *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
+	withoutEffect  withoutEffect
 	takes          takes
 	rollouts       *rolloutTracker
 	unreported     unreported

@@ -23,7 +23,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/takeover"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // keeperWorkers is how many configs are worked on at a time. There are few, and nothing waits for them.
@@ -313,7 +312,7 @@ func (p *configPass) write(ctx context.Context, manager string, req apply.Reques
 }
 
 func (p *configPass) writer(manager string) apply.Writer {
-	return p.clients.Writers[writers.Key{Manager: manager, Kind: p.ref.Kind}]
+	return p.writerOf(manager, p.ref.Kind)
 }
 
 // inheritance passes to our writers, in one edit, the claims of ToolHive where these pass, and those that an interrupted handback has

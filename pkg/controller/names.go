@@ -65,6 +65,7 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.overwritten.forget(key)
 	c.takeovers.release(key)
 	c.configRollouts.release(key)
+	c.withoutEffect.forget(key)
 	c.takes.forget(key)
 	c.applier.Forget(serverRef(key))
 	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {

@@ -21,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // compose computes the status. Fields of it that others own at other values are reported in FieldsOwned; where that is
@@ -96,7 +95,7 @@ func isCondition(path fieldpath.Path, conditionType string) bool {
 
 // statusWriter writes the status of MCPServers.
 func (c *Controller) statusWriter() apply.Writer {
-	return c.clients.Writers[writers.Key{Manager: managers.Status, Kind: managers.MCPServer}]
+	return c.writerOf(managers.Status, managers.MCPServer)
 }
 
 // stored returns the status as the API server has it after a write. What was left out is there as it was before, and no news.

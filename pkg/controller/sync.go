@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -59,6 +60,8 @@ type pass struct {
 	held      int
 	// queued says what the proxy waits for, if it waits for its turn to be replaced.
 	queued *turnWait
+	// queuedAgain is set when its last turn ended with a refusal.
+	queuedAgain bool
 	// made is set when an object was made, or is still to be made.
 	made bool
 	// capped are numbers of replicas that were set from outside and do not stay.
@@ -208,6 +211,9 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	}
 	for i := range o.Held {
 		o.Held[i].Message += " " + enforced(p.view)
+	}
+	if p.deployment() != nil && p.unwritten.Has(p.deploymentRef()) {
+		o.Hashes = configs.Hashes{} // The configuration that the proxy was made from is still in use.
 	}
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)

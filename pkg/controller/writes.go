@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -51,13 +52,19 @@ func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
 			p.takeover.postpone(ref, dependency.String())
 			continue
 		}
-		render.PinConfigs(intent, p.configUID)
-		if out := p.write(ctx, intent.Writer, apply.Request{
-			Object: ref, Config: intent.Config, Unset: stillSet(intent, p.object(ref)), Preserve: intent.Preserve(),
-			Source: apply.Source{References: writers.References(intent.Child, result.References)},
-		}); out.Err != nil {
+		if out := p.write(ctx, intent.Writer, p.requestOf(&intent, result)); out.Err != nil {
 			p.unwritten.Insert(ref)
 		}
+	}
+}
+
+// requestOf returns what writes an intent. The ConfigMaps that the intent refers to have been written, if they are to be.
+func (p *pass) requestOf(intent *render.Intent, result *render.Result) apply.Request {
+	render.PinConfigs(*intent, p.configUID)
+	ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
+	return apply.Request{
+		Object: ref, Config: intent.Config, Unset: stillSet(*intent, p.object(ref)), Preserve: intent.Preserve(),
+		Source: apply.Source{References: writers.References(intent.Child, result.References)},
 	}
 }
 
@@ -97,36 +104,47 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 // request's live object and source.
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	ref, live := req.Object, p.object(req.Object)
-	if ref.Kind == managers.MCPServer {
-		req.Live = live
-	} else if found := p.children[ref]; found != nil {
-		req.State, req.Load = &found.State, p.clients.reading(ref)
-	}
-	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
-	p.mandate.complete(&req)
-	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
+	p.complete(manager, &req)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {
 		out = p.applier.Refuse(ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live)
 	} else {
-		if ref.Kind != managers.MCPServer {
-			if req.Yield == nil {
-				req.Yield = request.Shared(manager, live, req.Config)
-			}
-			p.resolution.complete(&req)
-		}
 		if p.takeover.inherit(manager, &req) {
 			return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live}
 		}
 		if manager == managers.Status {
 			req.Aside = setAside(ctx, &p.takeover, p.statusWriter(), req)
 		}
-		out = p.applier.Sync(ctx, p.clients.Writers[writers.Key{Manager: manager, Kind: ref.Kind}], req)
+		out = p.applier.Sync(ctx, p.writerOf(manager, ref.Kind), req)
 	}
 	discovered, wake := p.discover(ctx, out)
 	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
 	p.recordOutcome(out)
 	return out
+}
+
+// writerOf returns the writer of a kind that a field manager is.
+func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Writer {
+	return c.clients.Writers[writers.Key{Manager: manager, Kind: kind}]
+}
+
+// complete fills in what a request has of the MCPServer and of the object as the pass knows them.
+func (p *pass) complete(manager string, req *apply.Request) {
+	ref, live := req.Object, p.object(req.Object)
+	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
+	p.mandate.complete(req)
+	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
+	if ref.Kind == managers.MCPServer {
+		req.Live = live
+		return
+	}
+	if found := p.children[ref]; found != nil {
+		req.State, req.Load = &found.State, p.clients.reading(ref)
+	}
+	if req.Yield == nil {
+		req.Yield = request.Shared(manager, live, req.Config)
+	}
+	p.resolution.complete(req)
 }
 
 // notOurs says why an object is not to be written; it is empty when it may be.
