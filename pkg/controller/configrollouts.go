@@ -110,7 +110,7 @@ func (p *pass) rollsForReference(result *render.Result) bool {
 
 // keepsTemplate reports whether a proxy stays as it is.
 func (p *pass) keepsTemplate(result *render.Result, deployment *appsv1.Deployment, template *render.Intent) bool {
-	read := configMapsOf(&deployment.Spec.Template.Spec)
+	read := rollout.ConfigMapsOf(&deployment.Spec.Template.Spec)
 	for _, intent := range result.Intents {
 		if intent.Child == inventory.RunConfig && !slices.Contains(read, intent.Name) {
 			return false

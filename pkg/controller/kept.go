@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: it has none of the API's structs,
@@ -95,7 +96,7 @@ func (k *kept) child(kind schema.GroupKind) *child {
 
 func keepTemplate(template *corev1.PodTemplateSpec) keptTemplate {
 	return keptTemplate{
-		keepPairs(template.Annotations), template.Spec.ServiceAccountName, configMapsOf(&template.Spec), unique.Make(render.EndpointOf(template)),
+		keepPairs(template.Annotations), template.Spec.ServiceAccountName, rollout.ConfigMapsOf(&template.Spec), unique.Make(render.EndpointOf(template)),
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // A pod belongs to the workload that its controller references lead to: a backend's to a StatefulSet, a proxy's through
@@ -78,26 +80,7 @@ func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 	}
 	parts[setRevision] = strconv.Itoa(revisionOf(set))
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
-	return replicaSet(strings.Join(slices.Concat(parts, configMapsOf(&set.Spec.Template.Spec)), "/"))
-}
-
-// configMapsOf returns the names of the ConfigMaps that a pod's volumes are made from, sorted and without repetition.
-func configMapsOf(pod *corev1.PodSpec) []string {
-	var names []string
-	for i := range pod.Volumes {
-		if source := pod.Volumes[i].ConfigMap; source != nil {
-			names = append(names, source.Name)
-		}
-		if projected := pod.Volumes[i].Projected; projected != nil {
-			for _, source := range projected.Sources {
-				if source.ConfigMap != nil {
-					names = append(names, source.ConfigMap.Name)
-				}
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return replicaSet(strings.Join(slices.Concat(parts, rollout.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
 }
 
 // from returns the parts from one on.

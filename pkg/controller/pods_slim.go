@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a keptPod or
@@ -85,7 +86,7 @@ type keptContainer struct{ name, image string }
 func keepPod(slim *corev1.Pod) *keptPod {
 	k := &keptPod{
 		keptMeta: keepMeta(slim), created: slim.CreationTimestamp,
-		serviceAccount: slim.Spec.ServiceAccountName, configMaps: configMapsOf(&slim.Spec), phase: slim.Status.Phase,
+		serviceAccount: slim.Spec.ServiceAccountName, configMaps: rollout.ConfigMapsOf(&slim.Spec), phase: slim.Status.Phase,
 		conditions: slim.Status.Conditions, init: slim.Status.InitContainerStatuses, statuses: slim.Status.ContainerStatuses,
 	}
 	for i := range slim.Spec.Containers {

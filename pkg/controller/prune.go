@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -106,9 +107,9 @@ func (in *pruning) configInUse(name string) bool {
 		return true
 	}
 	sets := in.around.replicaSets(deployment.Namespace, deployment.UID)
-	return !knowsRevisions(deployment, sets) || slices.Contains(configMapsOf(&deployment.Spec.Template.Spec), name) ||
+	return !knowsRevisions(deployment, sets) || slices.Contains(rollout.ConfigMapsOf(&deployment.Spec.Template.Spec), name) ||
 		slices.ContainsFunc(sets, func(set replicaSet) bool { return slices.Contains(set.configMaps(), name) }) ||
-		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return slices.Contains(configMapsOf(&pod.Spec), name) })
+		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return slices.Contains(rollout.ConfigMapsOf(&pod.Spec), name) })
 }
 
 // knowsRevisions reports whether the ReplicaSets are all of those that a Deployment had when it was seen. Its cache may be ahead of
@@ -128,7 +129,7 @@ func (in *pruning) earlierProxies() bool {
 		return true
 	}
 	earlier := func(pod *corev1.PodSpec) bool {
-		return !slices.Contains(configMapsOf(pod), in.result.Intents[wanted].Name)
+		return !slices.Contains(rollout.ConfigMapsOf(pod), in.result.Intents[wanted].Name)
 	}
 	return earlier(&deployment.Spec.Template.Spec) ||
 		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return earlier(&pod.Spec) })

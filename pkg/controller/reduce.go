@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
@@ -159,7 +160,7 @@ func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 }
 
 // configVolumes are volumes that name the same ConfigMaps as those of a pod, and nothing else.
-func configVolumes(pod *corev1.PodSpec) []corev1.Volume { return volumesOf(configMapsOf(pod)) }
+func configVolumes(pod *corev1.PodSpec) []corev1.Volume { return volumesOf(rollout.ConfigMapsOf(pod)) }
 
 // volumesOf are volumes that name ConfigMaps.
 func volumesOf(configMaps []string) (volumes []corev1.Volume) {

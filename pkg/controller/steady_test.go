@@ -113,6 +113,9 @@ func TestDeletedChildrenComeBack(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 				o.becomeReady("web")
+				proxy, _ := get[*appsv1.Deployment](o.apiServer, "web")
+				change(o.apiServer, proxyPod("web", nil).Name, func(pod *corev1.Pod) { pod.Spec.Volumes = proxy.Spec.Template.Spec.Volumes })
+				o.rest()
 				test.remove(o.apiServer)
 				o.rest()
 				o.expect(test.want, "a child was deleted")

@@ -117,12 +117,13 @@ func (o Observation) hold() *tier {
 
 // serves reports whether what the spec asks for serves, and nothing earlier does.
 func (o Observation) serves() bool {
-	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy)
+	rewritten := o.Proxy.Reason == rollout.Unobserved && o.Deployment != nil && !rollout.ReadTemplate(o.Deployment, o.ProxyPods)
+	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy) && !rewritten
 }
 
 // tierServes reports whether a rollout is over. One whose workload's controller has not looked at the last change yet counts
 // as it did before, unless the spec has changed, or an object that it refers to: other changes, such as one of the number of
-// replicas, do not usually roll pods out.
+// replicas, do not usually roll pods out. What the proxy reads besides, see serves, no hash tells of.
 func (o Observation) tierServes(state rollout.State) bool {
 	previous, next := o.Server.Status, o.Server.Status
 	setHashes(&next, o)

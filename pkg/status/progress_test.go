@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -105,20 +107,25 @@ func TestNotObserved(t *testing.T) {
 		generation int64
 		// policy is the hash of what the MCPServer refers to.
 		policy string
-		want   metav1.ConditionStatus
+		// read is the ConfigMap that the pods of the proxy read; its template names "new".
+		read string
+		want metav1.ConditionStatus
 	}{
-		"somebody scales it":            {served, 3, "a", metav1.ConditionTrue},
-		"the policy cannot be used":     {served, 3, "", metav1.ConditionTrue},
-		"the spec changes":              {served, 4, "a", metav1.ConditionFalse},
-		"the policy changes":            {served, 3, "b", metav1.ConditionFalse},
-		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, "a", metav1.ConditionFalse},
-		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, "a", metav1.ConditionFalse},
+		"somebody scales it":            {served, 3, "a", "new", metav1.ConditionTrue},
+		"the policy cannot be used":     {served, 3, "", "new", metav1.ConditionTrue},
+		"the spec changes":              {served, 4, "a", "new", metav1.ConditionFalse},
+		"the policy changes":            {served, 3, "b", "new", metav1.ConditionFalse},
+		"a ConfigMap of it changes":     {served, 3, "a", "old", metav1.ConditionFalse},
+		"it has not served before":      {v1beta1.MCPServerStatus{ObservedGeneration: 3}, 3, "a", "new", metav1.ConditionFalse},
+		"it is seen for the first time": {v1beta1.MCPServerStatus{}, 3, "a", "new", metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := policed.DeepCopy()
 			s.Generation, s.Status = c.generation, c.previous
+			deployment, pod := &appsv1.Deployment{}, running()
+			deployment.Spec.Template.Spec.Volumes, pod.Spec.Volumes = reading("new"), reading(c.read)
 			got := status.Compute(status.Observation{
-				Server: s, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: unobserved, Backend: serving,
+				Server: s, StatefulSet: backend(1), Deployment: deployment, ProxyPods: pods(pod), Proxy: unobserved, Backend: serving,
 				Hashes: configs.Hashes{Authz: c.policy},
 			}, noon)
 			if ready := find(got, v1beta1.ConditionReady); ready.Status != c.want {
@@ -126,6 +133,13 @@ func TestNotObserved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reading are the volumes of a pod that reads a ConfigMap.
+func reading(configMap string) []corev1.Volume {
+	return []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}},
+	}}}
 }
 
 // The image is that of the pods that are ready; as long as they have not all the same, or none is, that which was told last.
