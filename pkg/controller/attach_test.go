@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 func stdioServer(name string) *v1beta1.MCPServer {
@@ -105,5 +106,48 @@ func (o *operating) attached(want string) {
 	}
 	if got := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; got != want {
 		o.t.Errorf("the proxy is attached to %q, want %q", got, want)
+	}
+}
+
+// A server process that has ended takes the proxy along although its Deployment is not written: its pod is deleted, once, and the next
+// one attaches to the process that there is.
+func TestHeldProxyFollowsItsProcess(t *testing.T) {
+	server := stdioServer("web")
+	server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "corp", Audience: "tools"}
+	for name, hold := range map[string]func(o *operating){
+		"a reference cannot be used": func(o *operating) { remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp") },
+		"the spec cannot be used":    func(o *operating) { change(o.apiServer, "web", makeUnrenderable) },
+		"the proxy is in conflict": func(o *operating) {
+			changeAs(o.apiServer, "", "helm", "web", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{server.DeepCopy(), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				hold(o)
+				o.rest()
+				if deleted := o.deleted(); len(deleted) > 0 {
+					t.Fatalf("%v deleted, and the process has not ended", deleted)
+				}
+				o.changePod(func(c *corev1.ContainerStatus) { c.Ready = false })
+				o.rest()
+				if deleted := o.deleted(); len(deleted) > 0 {
+					t.Errorf("%v deleted, and there is no other process", deleted)
+				}
+				o.changePod(func(c *corev1.ContainerStatus) { c.Ready, c.RestartCount = true, 1 })
+				o.rest()
+				if diff := cmp.Diff([]string{proxyPod("web", nil).Name}, o.deleted()); diff != "" {
+					t.Errorf("deleted (-want +got):\n%s", diff)
+				}
+				o.attached("first/0")
+				o.addProxyPod("web", proxyPod("web", render.ProxySelector("web")))
+				o.rest()
+				change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 0 })
+				<-time.After(time.Hour)
+				if deleted := o.deleted(); len(deleted) > 0 {
+					t.Errorf("%v deleted as well", deleted)
+				}
+			})
+		})
 	}
 }

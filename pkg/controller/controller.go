@@ -102,6 +102,7 @@ type Controller struct {
 	// configMaps are those that MCPServers refer to.
 	configMaps    *configMaps
 	adoptions     adoptions
+	attachments   attachments
 	capBackoff    *capBackoff
 	proxyRecovery *proxyRecovery
 	takeovers     *turnLimiter

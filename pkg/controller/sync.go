@@ -222,6 +222,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	for _, pod := range recovery.doomed {
 		p.delete(ctx, podRef(pod), pod)
 	}
+	p.reattach(ctx)
 	rollouts := followRollouts(p.view)
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {

@@ -1,0 +1,84 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
+)
+
+// attachments remembers the processes for which proxies were replaced, see stranded. The memory is lost with the operator, and the ages
+// of pods tell then; as these are by the clocks of several machines, they alone might have one pod after the other replaced.
+type attachments struct {
+	processes sync.Map // cache.ObjectName -> string
+}
+
+func (a *attachments) areMade(server cache.ObjectName, process string) bool {
+	made, _ := a.processes.Load(server)
+	return made == process
+}
+
+func (a *attachments) note(server cache.ObjectName, process string) { a.processes.Store(server, process) }
+
+func (a *attachments) forget(server cache.ObjectName) { a.processes.Delete(server) }
+
+// stranded returns the pods of a proxy with transport stdio whose runner is attached to a process that has ended, while the Deployment
+// cannot name the process that has taken its place: the template is held back or refused as a whole, be it because of a reference that
+// cannot be used. A runner does not recover by itself, see AnnotationAttachedTo. If such a pod is deleted, the one that follows has the same
+// template and attaches to the present process.
+func (p *pass) stranded() []*corev1.Pod {
+	deployment, process := p.deployment(), p.backendProcess()
+	if deployment == nil || slices.ContainsFunc(p.refused, isMomentary) {
+		return nil
+	}
+	to, attached := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
+	if !attached || to == process || p.attachments.areMade(p.key, process) {
+		return nil
+	}
+	began := p.processBegan()
+	return slices.DeleteFunc(slices.Clone(p.proxyPods()), func(pod *corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil || !began.IsZero() && pod.CreationTimestamp.After(began)
+	})
+}
+
+// reattach has the stranded proxies replaced.
+func (p *pass) reattach(ctx context.Context) {
+	stranded := p.stranded()
+	for _, pod := range stranded {
+		if out := p.delete(ctx, podRef(pod), pod); out.Err != nil {
+			return
+		}
+	}
+	if len(stranded) > 0 {
+		p.attachments.note(p.key, p.backendProcess())
+	}
+}
+
+// processBegan returns since when the present process of the backend can be attached to; zero if that is not known.
+func (v *view) processBegan() (began time.Time) {
+	for _, pod := range v.backendPods() {
+		if pod.Name != render.OnlyBackendPod(v.key.Name) {
+			continue
+		}
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				began = c.LastTransitionTime.Time
+			}
+		}
+		for i := range pod.Status.ContainerStatuses {
+			if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(began) {
+				began = running.StartedAt.Time
+			}
+		}
+	}
+	return began
+}
