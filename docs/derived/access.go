@@ -64,7 +64,7 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 	return append(all,
 		may("", "pods", "list watch", "Shows the progress of a rollout, and which pods use which ConfigMap."),
 		may("", "pods", "delete",
-			"Restarts that an MCPServer's author wants at once, and proxies that wait out a back-off after their backend came back."),
+			"Restarts that an MCPServer's author wants at once, and proxies that wait out a back-off after their backend came back, or are attached to a process that has ended."),
 		may("", "pods/eviction", "create", "Replaces pods of a backend within their PodDisruptionBudgets, where Kubernetes does not."),
 		may("", "pods/attach", "create",
 			"**Never used.** The Role of a proxyrunner with transport stdio holds it, and no one can grant what they do not hold."),

@@ -27,7 +27,9 @@ func (a *attachments) areMade(server cache.ObjectName, process string) bool {
 	return made == process
 }
 
-func (a *attachments) note(server cache.ObjectName, process string) { a.processes.Store(server, process) }
+func (a *attachments) note(server cache.ObjectName, process string) {
+	a.processes.Store(server, process)
+}
 
 func (a *attachments) forget(server cache.ObjectName) { a.processes.Delete(server) }
 

@@ -20,23 +20,20 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and a child's deletion,
-// is urgent.
+// Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and the end of a child, is
+// urgent; what is being deleted comes after that.
 func TestHandlerWakes(t *testing.T) {
 	for _, test := range []struct {
 		kind schema.GroupKind
 		want []string
 	}{
-		{managers.MCPServer, []string{"added", "new", "edited!", "deleted", "missed"}},
-		{managers.Deployment, []string{"added", "new", "edited!", "deleted!", "missed!"}},
+		{managers.MCPServer, []string{"added", "new", "edited!", "ending-", "deleted", "missed"}},
+		{managers.Deployment, []string{"added", "new", "edited!", "ending-", "deleted!", "missed!"}},
 	} {
 		var woken []string
 		c := &Controller{applier: apply.NewApplier(nil), caches: &caches{}}
-		handler := c.handler(test.kind, nil, func(obj metav1.Object, urgent bool) {
-			name := obj.GetName()
-			if urgent {
-				name += "!"
-			}
+		handler := c.handler(test.kind, nil, func(obj metav1.Object, to lane) {
+			name := obj.GetName() + [laneCount]string{laneEdits: "!", laneDeletions: "-"}[to]
 			woken = append(woken, name)
 		})
 		edited := newServer("edited")
@@ -44,6 +41,10 @@ func TestHandlerWakes(t *testing.T) {
 		handler.OnAdd(newServer("added"), true)
 		handler.OnUpdate(newServer("old"), newServer("new"))
 		handler.OnUpdate(newServer("edited"), edited)
+		ending := newServer("ending")
+		ending.Generation++
+		ending.DeletionTimestamp = new(metav1.Now())
+		handler.OnUpdate(newServer("ending"), ending)
 		handler.OnDelete(newServer("deleted"))
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/missed", Obj: newServer("missed")})
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/lost"})

@@ -285,8 +285,8 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, urgent bool) {
-			c.enqueue(cache.MetaObjectToName(obj), urgent)
+		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, to lane) {
+			c.enqueue(cache.MetaObjectToName(obj), to)
 		})
 		if _, err := s.serverStore.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers}); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
@@ -299,8 +299,8 @@ func (c *Controller) addHandlers() error {
 		}
 		for key, store := range s.childStores {
 			kind := key.kind
-			if _, err := store.AddEventHandler(c.handler(kind, store.GetStore(), func(obj metav1.Object, urgent bool) {
-				c.wakeParents(kind, obj, urgent)
+			if _, err := store.AddEventHandler(c.handler(kind, store.GetStore(), func(obj metav1.Object, to lane) {
+				c.wakeParents(kind, obj, to)
 			})); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
@@ -309,11 +309,9 @@ func (c *Controller) addHandlers() error {
 	return nil
 }
 
-// enqueue queues an MCPServer. An urgent one does not wait for all the others in the queue.
-func (c *Controller) enqueue(key cache.ObjectName, urgent bool) {
-	if urgent {
-		c.lanes.expedite(key)
-	}
+// enqueue queues an MCPServer.
+func (c *Controller) enqueue(key cache.ObjectName, to lane) {
+	c.lanes.expedite(key, to)
 	c.queue.Add(key)
 }
 
@@ -325,9 +323,9 @@ func (c *Controller) wake(key cache.ObjectName) {
 }
 
 // handler wakes MCPServers for every event of a kind that a store shows. An edit of an object that the store has shown before is
-// urgent, and so is the deletion of a child.
-func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, urgent bool)) cache.ResourceEventHandler {
-	seen := func(obj any, urgent bool) {
+// urgent, and so is the end of a child.
+func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, to lane)) cache.ResourceEventHandler {
+	seen := func(obj any, to lane) {
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return
@@ -338,12 +336,25 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
-		wake(accessor, urgent)
+		wake(accessor, to)
 	}
-	handler := onEvery(func(obj any) { seen(obj, false) })
-	handler.UpdateFunc = func(before, now any) { seen(now, isEdited(kind, now, before)) }
-	handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), kind != managers.MCPServer) }
+	handler := onEvery(func(obj any) { seen(obj, laneOthers) })
+	handler.UpdateFunc = func(before, now any) { seen(now, laneOf(kind, now, before)) }
+	if kind != managers.MCPServer {
+		handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), laneEdits) }
+	}
 	return handler
+}
+
+// laneOf returns the lane for an update of an object.
+func laneOf(kind schema.GroupKind, now, before any) lane {
+	if !isEdited(kind, now, before) {
+		return laneOthers
+	}
+	if object, err := meta.Accessor(now); err == nil && object.GetDeletionTimestamp() != nil {
+		return laneDeletions
+	}
+	return laneEdits
 }
 
 // isEdited reports whether more than the status of an object has changed. An object without a generation has no status that
@@ -395,19 +406,23 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 
 // wakeParents wakes the MCPServers of which an object of that name is a child, or in the way of one. What has become of the child
 // of a predecessor is not urgent.
-func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, urgent bool) {
+func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to lane) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.serves(key) {
-			c.enqueue(key, urgent && !isOfPredecessor(obj, c.caches.server(key)))
+			c.enqueue(key, max(to, laneOfParent(obj, c.caches.server(key))))
 		}
 	}
 }
 
-// isOfPredecessor reports whether an object belongs to an MCPServer that is gone, although there may be another one of that name.
-// When many are deleted and made again, their first passes would otherwise overtake edits, each time that a child of the earlier
-// ones goes.
-func isOfPredecessor(child metav1.Object, server *v1beta1.MCPServer) bool {
-	controller := metav1.GetControllerOfNoCopy(child)
-	return controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID)
+// laneOfParent returns the earliest lane for what becomes of a child. When many MCPServers are deleted, and perhaps made again, their
+// passes would otherwise overtake edits, each time that a child goes.
+func laneOfParent(child metav1.Object, server *v1beta1.MCPServer) lane {
+	switch controller := metav1.GetControllerOfNoCopy(child); {
+	case controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID):
+		return laneOthers // It was a predecessor's.
+	case server != nil && server.DeletionTimestamp != nil:
+		return laneDeletions
+	}
+	return laneEdits
 }

@@ -12,10 +12,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// urgentShare is how many keys leave the urgent lane for each one that leaves the other, while both have some. So an edit waits
-// for the edits before it and a third as many other keys, however many of those there are; and these get on as well, at a
-// quarter of their speed or better, however much is edited.
-const urgentShare = 3
+// lane is how soon a key leaves the queue.
+type lane int
+
+const (
+	// laneEdits is for what somebody waits for.
+	laneEdits lane = iota
+	// laneDeletions is for MCPServers that go, which may be many at once: of a whole namespace, or by a tool that makes everything anew.
+	laneDeletions
+	// laneOthers is for first passes, the progress of rollouts and all the rest.
+	laneOthers
+	laneCount
+)
+
+// laneShare is how many keys leave a lane for each one that leaves a later lane, while both have some. So an edit waits for the edits
+// before it and a third as many other keys, however many of those there are; and what is not urgent gets on as well, at a quarter of
+// what the lanes before it leave, however much is edited.
+const laneShare = 3
 
 // The workqueues, as metrics name them.
 const (
@@ -34,32 +47,37 @@ type Queue struct {
 // QueueNames returns the names of all workqueues.
 func QueueNames() []string { return []string{queueConfigs, queueServers} }
 
-// lanes are the order in which a workqueue hands out its keys: those that are urgent in one lane, all others in another one, each
-// in the order of arrival. Thousands of first passes after a restart would otherwise be in front of an edit.
+// lanes are the order in which a workqueue hands out its keys, each lane in the order of arrival. Thousands of first passes after a
+// restart would otherwise be in front of an edit.
 //
 // Add of a workqueue takes no priority, so the controller calls expedite before it adds an urgent key.
 type lanes[K comparable] struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
-	// expedited are the keys that are urgent when they are added next; one that is being worked on is added when that is done.
-	expedited map[K]bool
+	// expedited are the lanes of keys that are added next, where these are urgent; one that is being worked on is added when that is
+	// done.
+	expedited map[K]lane
 	// waiting has the place in a lane of each key that waits, which is a place.
-	waiting        map[K]*list.Element
-	urgent, others *list.List
-	// inRow is how many urgent keys were handed out, one after the other, while others waited.
-	inRow int
+	waiting map[K]*list.Element
+	of      [laneCount]*list.List
+	// inRow is how many keys were handed out from each lane, one after the other, while later lanes had some.
+	inRow [laneCount]int
 }
 
 // place is that of a key in a lane.
 type place[K comparable] struct {
-	key    K
-	since  time.Time
-	urgent bool
+	key   K
+	since time.Time
+	lane  lane
 }
 
 func newLanes[K comparable](clock clock.PassiveClock) *lanes[K] {
-	return &lanes[K]{clock: clock, expedited: map[K]bool{}, waiting: map[K]*list.Element{}, urgent: list.New(), others: list.New()}
+	l := &lanes[K]{clock: clock, expedited: map[K]lane{}, waiting: map[K]*list.Element{}}
+	for i := range l.of {
+		l.of[i] = list.New()
+	}
+	return l
 }
 
 // newQueue returns a workqueue, of that name in the metrics, that hands out its keys in the order of the lanes.
@@ -70,11 +88,13 @@ func (l *lanes[K]) newQueue(name string) workqueue.TypedDelayingInterface[K] {
 	})
 }
 
-// expedite makes a key urgent that is about to be added to the queue.
-func (l *lanes[K]) expedite(key K) {
+// expedite puts a key that is about to be added to the queue in a lane, unless it is in an earlier one.
+func (l *lanes[K]) expedite(key K, to lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expedited[key] = true
+	if already, ok := l.expedited[key]; to < laneOthers && (!ok || to < already) {
+		l.expedited[key] = to
+	}
 }
 
 // oldestWait returns how long the key has waited that has waited longest; 0 when none waits.
@@ -92,9 +112,10 @@ func (l *lanes[K]) Touch(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.waiting[key]
-	if p := at.Value.(place[K]); l.takeExpedited(key) && !p.urgent {
-		l.others.Remove(at)
-		p.urgent = true
+	p := at.Value.(place[K])
+	if to := l.takeLane(key); to < p.lane {
+		l.of[p.lane].Remove(at)
+		p.lane = to
 		l.put(p)
 	}
 }
@@ -103,7 +124,7 @@ func (l *lanes[K]) Touch(key K) {
 func (l *lanes[K]) Push(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(place[K]{key, l.clock.Now(), l.takeExpedited(key)})
+	l.put(place[K]{key, l.clock.Now(), l.takeLane(key)})
 }
 
 // Len implements workqueue.Queue.
@@ -117,33 +138,40 @@ func (l *lanes[K]) Len() int {
 func (l *lanes[K]) Pop() K {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lane := l.others
-	switch {
-	case l.others.Len() == 0:
-		lane, l.inRow = l.urgent, 0
-	case l.urgent.Len() > 0 && l.inRow < urgentShare:
-		lane = l.urgent
-		l.inRow++
-	default:
-		l.inRow = 0
-	}
-	p := lane.Remove(lane.Front()).(place[K])
+	next := l.next()
+	p := l.of[next].Remove(l.of[next].Front()).(place[K])
 	delete(l.waiting, p.key)
 	return p.key
 }
 
-// put adds a key to the end of its lane.
-func (l *lanes[K]) put(p place[K]) {
-	lane := l.others
-	if p.urgent {
-		lane = l.urgent
+// next returns the lane whose turn it is.
+func (l *lanes[K]) next() (next lane) {
+	later := len(l.waiting)
+	for next = laneEdits; next < laneOthers; next++ {
+		here := l.of[next].Len()
+		later -= here
+		switch {
+		case later == 0:
+			l.inRow[next] = 0
+			return next
+		case here > 0 && l.inRow[next] < laneShare:
+			l.inRow[next]++
+			return next
+		}
+		l.inRow[next] = 0
 	}
-	l.waiting[p.key] = lane.PushBack(p)
+	return laneOthers
 }
 
-// takeExpedited reports whether a key is to be urgent, once.
-func (l *lanes[K]) takeExpedited(key K) bool {
-	urgent := l.expedited[key]
+// put adds a key to the end of its lane.
+func (l *lanes[K]) put(p place[K]) { l.waiting[p.key] = l.of[p.lane].PushBack(p) }
+
+// takeLane returns the lane of a key that is added, and forgets it.
+func (l *lanes[K]) takeLane(key K) lane {
+	to, urgent := l.expedited[key]
+	if !urgent {
+		return laneOthers
+	}
 	delete(l.expedited, key)
-	return urgent
+	return to
 }

@@ -24,17 +24,17 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// Urgent keys go first, three for each other one, and both in the order in which they came.
+// Edits go first, three for each other key, then deletions, and each lane in the order in which they came.
 func TestLanesShare(t *testing.T) {
 	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
 	for i := range 6 {
 		l.Push(fmt.Sprint("other", i))
 	}
-	l.expedite("other4")
+	l.expedite("other4", laneEdits)
 	l.Touch("other4")
 	l.Touch("other5") // It is added again, and stays where it is.
 	for i := range 5 {
-		l.expedite(fmt.Sprint("edited", i))
+		l.expedite(fmt.Sprint("edited", i), laneEdits)
 		l.Push(fmt.Sprint("edited", i))
 	}
 	want := []string{
@@ -45,7 +45,7 @@ func TestLanesShare(t *testing.T) {
 	}
 	// What was urgent once is not so for ever.
 	l.Push("other4")
-	l.expedite("edited9")
+	l.expedite("edited9", laneEdits)
 	l.Push("edited9")
 	if diff := cmp.Diff([]string{"edited9", "other4"}, drain(l)); diff != "" {
 		t.Errorf("the order afterwards (-want +got):\n%s", diff)
@@ -57,6 +57,28 @@ func drain(l *lanes[string]) (keys []string) {
 		keys = append(keys, l.Pop())
 	}
 	return keys
+}
+
+// Of what edits leave, deletions get three quarters.
+func TestDeletionsHaveALane(t *testing.T) {
+	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
+	for i := range 5 {
+		l.Push(fmt.Sprint("other", i))
+		for name, to := range map[string]lane{"deleted": laneDeletions, "edited": laneEdits} {
+			l.expedite(fmt.Sprint(name, i), to)
+			l.Push(fmt.Sprint(name, i))
+		}
+	}
+	l.expedite("deleted4", laneEdits)
+	l.expedite("deleted4", laneDeletions) // It is in an earlier lane.
+	l.Touch("deleted4")
+	want := []string{
+		"edited0", "edited1", "edited2", "deleted0", "edited3", "edited4", "deleted4", "deleted1", "deleted2", "other0", "deleted3",
+		"other1", "other2", "other3", "other4",
+	}
+	if diff := cmp.Diff(want, drain(l)); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
 }
 
 // How long the oldest key has waited does not begin anew when it is added again, or becomes urgent.
@@ -76,14 +98,14 @@ func TestOldestWait(t *testing.T) {
 	l.Touch("a")
 	clock.Step(time.Minute)
 	expect("a waits longest", 2*time.Minute)
-	l.expedite("b")
+	l.expedite("b", laneEdits)
 	l.Touch("b")
 	clock.Step(time.Minute)
 	expect("b has overtaken it", 3*time.Minute)
 	l.Pop()
 	l.Pop()
 	expect("all have left", 0)
-	l.expedite("a")
+	l.expedite("a", laneEdits)
 	l.Push("a")
 	clock.Step(time.Minute)
 	l.Push("b")
@@ -91,45 +113,48 @@ func TestOldestWait(t *testing.T) {
 }
 
 // Whatever is added, expedited and handed out in which order: no key is lost or handed out twice, and none waits for more than the
-// keys that were in front of it in its lane, and for the share of the other lane that goes with them.
+// keys that were in front of it in its lane, and for the share of the other lanes that goes with them.
 func TestLanesProperty(t *testing.T) {
+	// most is how many keys are handed out until one is that has so many in front of it in its lane, itself included.
+	most := [laneCount]func(place int) int{
+		laneEdits:     func(place int) int { return place + place/laneShare + 1 },
+		laneDeletions: func(place int) int { return (laneShare + 1) * (place + place/laneShare + 1) },
+		laneOthers:    func(place int) int { return (laneShare + 1) * (laneShare + 1) * place },
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLanes[int](testingclock.NewFakePassiveClock(time.Now()))
 		waiting, bound := map[int]bool{}, map[int]int{}
 		popped := 0
 		key := rapid.IntRange(0, 15)
-		for _, op := range rapid.SliceOfN(rapid.IntRange(0, 2), 1, 200).Draw(t, "ops") {
-			switch op {
-			case 0, 1:
-				k := key.Draw(t, "key")
-				if op == 1 {
-					l.expedite(k)
+		for _, op := range rapid.SliceOfN(rapid.IntRange(0, int(laneCount)), 1, 200).Draw(t, "ops") {
+			if op < int(laneCount) {
+				k, before := key.Draw(t, "key"), [laneCount]int{}
+				for i := range before {
+					before[i] = l.of[i].Len()
 				}
-				urgent := l.urgent.Len()
+				l.expedite(k, lane(op))
 				if waiting[k] {
 					l.Touch(k)
 				} else {
 					l.Push(k)
-					waiting[k], bound[k] = true, popped+(urgentShare+1)*l.others.Len()
+					waiting[k] = true
 				}
-				if place := l.urgent.Len(); place > urgent {
-					bound[k] = popped + place + place/urgentShare + 1
+				for i := range before {
+					if place := l.of[i].Len(); place > before[i] {
+						bound[k] = popped + most[i](place)
+					}
 				}
-			case 2:
-				if len(waiting) == 0 {
-					continue
-				}
+			} else if len(waiting) > 0 {
 				k := l.Pop()
 				if !waiting[k] {
 					t.Fatalf("%d does not wait", k)
 				}
-				popped++
-				if popped > bound[k] {
+				if popped++; popped > bound[k] {
 					t.Errorf("%d was handed out as number %d, want number %d at the latest", k, popped, bound[k])
 				}
 				delete(waiting, k)
 			}
-			if l.Len() != len(waiting) || l.urgent.Len()+l.others.Len() != len(waiting) {
+			if l.Len() != len(waiting) || l.of[laneEdits].Len()+l.of[laneDeletions].Len()+l.of[laneOthers].Len() != len(waiting) {
 				t.Fatalf("%d wait, want %d", l.Len(), len(waiting))
 			}
 		}
@@ -173,6 +198,11 @@ func TestEditOvertakesACrowd(t *testing.T) {
 	}{
 		"first passes":         {false, func(o *operating, other string) { o.add(newServer(other)) }},
 		"progress of rollouts": {true, func(o *operating, other string) { backendReady(o.apiServer, other) }},
+		"deletions": {true, func(o *operating, other string) {
+			change(o.apiServer, other, func(server *v1beta1.MCPServer) {
+				server.DeletionTimestamp, server.Generation = new(metav1.Now()), server.Generation+1
+			})
+		}},
 		"made anew while children of the earlier ones go": {true, func(o *operating, other string) {
 			remove[*v1beta1.MCPServer](o.apiServer, other)
 			again := newServer(other)
