@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -66,4 +67,21 @@ func TestHeldDeletionIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The rollouts of an MCPServer that is being deleted are nobody's concern, however long another finalizer keeps it.
+func TestRolloutsEndWithTheDeletion(t *testing.T) {
+	server := newServer("web")
+	server.Finalizers = []string{"example.com/keep"}
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		if len(o.Rollouts()) == 0 {
+			t.Fatal("no rollouts are known")
+		}
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) })
+		o.rest()
+		if left := o.Rollouts(); len(left) > 0 {
+			t.Errorf("rollouts %v of an MCPServer that is being deleted", left)
+		}
+	})
 }

@@ -95,6 +95,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
+		c.rollouts.forget(key)
 		c.configRollouts.release(key)
 		p.end(ctx)
 	} else {
