@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -42,6 +43,8 @@ const (
 // Settings are those of the operator that affect what it writes.
 type Settings struct {
 	render.Options
+	// Scope is which MCPServers it looks after.
+	Scope Scope
 	// LeavesConfigs is set when another operator, ToolHive's or one for other MCPServers, writes the objects that MCPServers refer to.
 	LeavesConfigs bool
 }
@@ -64,7 +67,7 @@ func (c *Client) OperatorSettings(deployment string, args []string) (Settings, e
 	case err != nil:
 		return Settings{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
 	}
-	settings, err := invocationOf(found).settings(args, c.apiGroups)
+	settings, err := invocationOf(&found.Spec.Template.Spec).settings(args, c.apiGroups)
 	if err != nil {
 		return settings, err
 	}
@@ -87,7 +90,7 @@ func (c *Client) Operator(deployment string) (*appsv1.Deployment, error) {
 	return found, c.read(versions[managers.Deployment], namespace, name, found)
 }
 
-// Pods reads those that a Deployment selects.
+// Pods reads those of a Deployment. Its selector may select the pods of another operator as well, whose labels are the same and more.
 func (c *Client) Pods(deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
@@ -95,7 +98,14 @@ func (c *Client) Pods(deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	}
 	list := &corev1.PodList{}
 	err = c.list(pods, deployment.Namespace, metav1.ListOptions{LabelSelector: selector.String()}, list)
-	return list.Items, err
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isOfOther(deployment, &pod) }), err
+}
+
+// isOfOther reports whether a pod was created for another Deployment. The name of a Deployment's ReplicaSet is its own and a hash, which
+// its pods have in a label.
+func isOfOther(deployment *appsv1.Deployment, pod *corev1.Pod) bool {
+	owner, hash := metav1.GetControllerOf(pod), pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	return owner != nil && hash != "" && owner.Name != deployment.Name+"-"+hash
 }
 
 // Lease reads a Lease.
@@ -104,40 +114,76 @@ func (c *Client) Lease(name types.NamespacedName) (*coordinationv1.Lease, error)
 	return found, c.read(leases, name.Namespace, name.Name, found)
 }
 
-// Process is what the operator's Deployment says about the operator's processes, besides their settings.
+// Process is what an operator's pod template says about the operator's processes, besides their settings.
 type Process struct {
 	// Image of the operator, and RunnerImage that of the proxyrunners that it makes.
 	Image, RunnerImage string
 	// User that a process is to the API server, and the namespace and the name of its ServiceAccount.
 	User           string
 	ServiceAccount types.NamespacedName
-	// Namespaces that it watches; empty for all.
-	Namespaces []string
+	// Scope is which MCPServers it looks after.
+	Scope
 	// Elects reports whether a process works only while it holds the Lease.
 	Elects bool
 	Lease  types.NamespacedName
+	// leavesConfigs is Settings.LeavesConfigs.
+	leavesConfigs bool
 }
 
 // ProcessOf reads the operator's Deployment.
 func ProcessOf(deployment *appsv1.Deployment) (Process, error) {
-	called := invocationOf(deployment)
+	return processOf(deployment.Namespace, &deployment.Spec.Template.Spec)
+}
+
+func processOf(namespace string, pod *corev1.PodSpec) (Process, error) {
+	called := invocationOf(pod)
 	rendering := settings.New(called.variable)
+	account := accountOf(namespace, pod)
 	found := Process{
-		Image: called.image, Elects: true,
-		Namespaces:     settings.List(called.env["WATCH_NAMESPACE"]),
-		Lease:          types.NamespacedName{Namespace: deployment.Namespace, Name: Freehold.lease},
-		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: cmp.Or(deployment.Spec.Template.Spec.ServiceAccountName, "default")},
+		Image: called.image, Elects: true, Lease: types.NamespacedName{Namespace: namespace, Name: Freehold.lease},
+		ServiceAccount: account, User: userOf(account), Scope: called.scope(),
 	}
-	found.User = "system:serviceaccount:" + found.ServiceAccount.Namespace + ":" + found.ServiceAccount.Name
+	var configs string
 	err := called.parse(nil, func(flags *pflag.FlagSet) {
 		rendering.AddFlags(flags)
-		flags.StringSliceVar(&found.Namespaces, "watch-namespaces", found.Namespaces, "")
+		found.addFlags(flags)
+		flags.StringVar(&configs, "configs", configs, "")
 		flags.BoolVar(&found.Elects, "leader-elect", found.Elects, "")
 		flags.StringVar(&found.Lease.Name, "leader-elect-resource-name", found.Lease.Name, "")
 		flags.StringVar(&found.Lease.Namespace, "leader-elect-resource-namespace", found.Lease.Namespace, "")
 	})
 	found.RunnerImage = cmp.Or(rendering.RunnerImage, render.DefaultRunnerImage)
-	return found, err
+	found.leavesConfigs = leaves(configs, found.Selector)
+	return found, errors.Join(err, found.validate())
+}
+
+// accountOf returns the ServiceAccount of a pod.
+func accountOf(namespace string, pod *corev1.PodSpec) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: cmp.Or(pod.ServiceAccountName, "default")}
+}
+
+// userOf returns what a ServiceAccount is to the API server.
+func userOf(account types.NamespacedName) string {
+	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
+}
+
+// leaves reports whether an operator with that value of --configs leaves to others what MCPServers refer to.
+func leaves(configs, selector string) bool {
+	return configs == leavesConfigs || selector != "" && configs != takesConfigs
+}
+
+// addFlags adds the flags that narrow the scope.
+func (s *Scope) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&s.Namespaces, "watch-namespaces", s.Namespaces, "")
+	flags.StringVar(&s.Selector, "mcpserver-selector", s.Selector, "")
+}
+
+// validate refuses a selector that cannot be parsed.
+func (s *Scope) validate() error {
+	if _, err := labels.Parse(s.Selector); err != nil {
+		return fmt.Errorf("the operator's arguments: --mcpserver-selector: %w", err)
+	}
+	return nil
 }
 
 // apiGroups asks the API server for its API groups.
@@ -156,21 +202,35 @@ type invocation struct {
 	env   map[string]string
 }
 
-func invocationOf(deployment *appsv1.Deployment) invocation {
+func invocationOf(pod *corev1.PodSpec) invocation {
 	found := invocation{env: map[string]string{}}
-	containers := deployment.Spec.Template.Spec.Containers
-	for i := range containers {
-		if containers[i].Name != operatorContainer && len(containers) > 1 {
-			continue
-		}
-		found.image = containers[i].Image
-		found.args = append(append(found.args, containers[i].Command...), containers[i].Args...)
-		for _, variable := range containers[i].Env {
+	if container := containerOf(pod.Containers); container != nil {
+		found.image = container.Image
+		found.args = slices.Concat(container.Command, container.Args)
+		for _, variable := range container.Env {
 			found.env[variable.Name] = variable.Value
 		}
 	}
 	return found
 }
+
+// containerOf returns the operator's container: the one with its name, or that shows what it is; nil if there is none.
+func containerOf(containers []corev1.Container) *corev1.Container {
+	if len(containers) == 1 {
+		return &containers[0]
+	}
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == operatorContainer })
+	if i < 0 {
+		i = slices.IndexFunc(containers, func(c corev1.Container) bool { return Freehold.shownBy(&c) != "" })
+	}
+	if i < 0 {
+		return nil
+	}
+	return &containers[i]
+}
+
+// scope returns the scope that the environment sets.
+func (i invocation) scope() Scope { return Scope{Namespaces: settings.List(i.env["WATCH_NAMESPACE"])} }
 
 // variable reads one of the environment.
 func (i invocation) variable(name string) (value string, ok bool) {
@@ -180,12 +240,12 @@ func (i invocation) variable(name string) (value string, ok bool) {
 
 // settings reads the settings as the operator does. More arguments go before its own.
 func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList, error)) (found Settings, err error) {
-	rendering := settings.New(i.variable)
-	var configs, selector string
+	rendering, scope := settings.New(i.variable), i.scope()
+	var configs string
 	err = i.parse(more, func(flags *pflag.FlagSet) {
 		rendering.AddFlags(flags)
+		scope.addFlags(flags)
 		flags.StringVar(&configs, "configs", configs, "")
-		flags.StringVar(&selector, "mcpserver-selector", selector, "")
 	})
 	if err != nil {
 		return found, err
@@ -193,9 +253,11 @@ func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList,
 	if err := rendering.Validate(); err != nil {
 		return found, fmt.Errorf("the operator's arguments: %w", err)
 	}
+	if err := scope.validate(); err != nil {
+		return found, err
+	}
 	openshift, err := rendering.IsOpenShift(groups)
-	leaves := configs == leavesConfigs || selector != "" && configs != takesConfigs
-	return Settings{Options: rendering.Options(openshift), LeavesConfigs: leaves}, err
+	return Settings{Options: rendering.Options(openshift), Scope: scope, LeavesConfigs: leaves(configs, scope.Selector)}, err
 }
 
 // parse reads some of the operator's flags. More arguments go before its own.

@@ -24,7 +24,7 @@ func operatorWith(env map[string]string, args ...string) invocation {
 	}
 	deployment := &appsv1.Deployment{}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar", Args: []string{"--runner-image=not-this"}}, container}
-	return invocationOf(deployment)
+	return invocationOf(&deployment.Spec.Template.Spec)
 }
 
 func TestOperatorSettings(t *testing.T) {
@@ -35,6 +35,7 @@ func TestOperatorSettings(t *testing.T) {
 		openshift bool
 		want      render.Options
 		leaves    bool
+		scope     Scope
 	}{
 		"none": {want: render.Options{RunnerImage: render.DefaultRunnerImage}},
 		"arguments before the environment": {
@@ -61,10 +62,11 @@ func TestOperatorSettings(t *testing.T) {
 			operator: operatorWith(nil, "--configs", "toolhive"), leaves: true, want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},
 		"configs are left to the operator of other MCPServers": {
-			operator: operatorWith(nil, "--mcpserver-selector=shard=a"), leaves: true, want: render.Options{RunnerImage: render.DefaultRunnerImage},
+			operator: operatorWith(nil, "--mcpserver-selector=shard=a"), leaves: true, scope: Scope{Selector: "shard=a"}, want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},
 		"one of several operators has the configs": {
-			operator: operatorWith(nil, "--mcpserver-selector=shard=a", "--configs=freehold"), want: render.Options{RunnerImage: render.DefaultRunnerImage},
+			operator: operatorWith(nil, "--mcpserver-selector=shard=a", "--configs=freehold"), scope: Scope{Selector: "shard=a"},
+			want: render.Options{RunnerImage: render.DefaultRunnerImage},
 		},
 		"configs are not, says the user": {
 			operator: operatorWith(nil, "--configs=toolhive"), more: []string{"--configs=auto"}, want: render.Options{RunnerImage: render.DefaultRunnerImage},
@@ -86,7 +88,7 @@ func TestOperatorSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(Settings{test.want, test.leaves}, got); diff != "" {
+			if diff := cmp.Diff(Settings{Options: test.want, Scope: test.scope, LeavesConfigs: test.leaves}, got); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})
@@ -109,7 +111,7 @@ func TestAssumedSettings(t *testing.T) {
 	}
 	groups := func() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
 	for want, args := range map[string][]string{container.Env[at].Value: nil, "mine": {"--runner-image=mine"}} {
-		got, err := invocationOf(assumed).settings(args, groups)
+		got, err := invocationOf(&assumed.Spec.Template.Spec).settings(args, groups)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,7 @@ func TestAssumedSettings(t *testing.T) {
 	}
 	// What install.yaml sets is read, and not what the code would set by itself.
 	assumed.Spec.Template.Spec.Containers[0].Args = append(slices.Clone(container.Args), "--proxy-host=::1")
-	if got, err := invocationOf(assumed).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
+	if got, err := invocationOf(&assumed.Spec.Template.Spec).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
 		t.Errorf("settings %+v, %v", got, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -30,9 +31,6 @@ type Product struct {
 	program, image, label, lease string
 	// namespace is where it is installed unless its user says otherwise.
 	namespace string
-	// watching is the flag that names the namespaces that it watches; empty for none. Both know the variable
-	// WATCH_NAMESPACE.
-	watching string
 }
 
 // The products.
@@ -43,7 +41,7 @@ var (
 	}
 	Freehold = Product{
 		Name: "Freehold", program: "freehold", image: "freehold", label: "freehold", lease: "freehold",
-		namespace: "freehold-system", watching: "--watch-namespaces=",
+		namespace: "freehold-system",
 	}
 )
 
@@ -57,14 +55,29 @@ type Running struct {
 	How string `json:"how"`
 	// Stop is the command that stops it; empty where that is not known.
 	Stop string `json:"stop,omitempty"`
-	// Namespaces that it watches; empty for all.
-	Namespaces []string `json:"namespaces,omitempty"`
+	// Scope is which MCPServers it looks after, as far as that is known: then all.
+	Scope
+	// ScopeUnknown is set where nothing shows how it was started.
+	ScopeUnknown bool `json:"-"`
+	// User that it is to the API server; empty where that is not known.
+	User string `json:"-"`
+	// Lease by which its replicas elect one; empty for none, and where that is not known.
+	Lease types.NamespacedName `json:"-"`
+	// LeavesConfigs is set when it leaves to others what MCPServers refer to.
+	LeavesConfigs bool `json:"-"`
 }
 
-// Watches reports whether it looks after a namespace.
-func (r Running) Watches(namespace string) bool {
-	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
+// Deployment returns its Deployment as NAMESPACE/NAME; empty where something else shows it.
+func (r Running) Deployment() string {
+	name, found := strings.CutPrefix(r.Object, deploymentObject)
+	if !found {
+		return ""
+	}
+	return r.Namespace + "/" + name
 }
+
+// deploymentObject is what the name of a Deployment begins with, as kubectl takes it.
+const deploymentObject = "deployment.apps/"
 
 // Running finds the running operators of a product, from Deployments, from pods and from Leases. Where the user may not
 // look at all namespaces, it looks only at the one in which the product is installed by default; unseen says so.
@@ -111,28 +124,32 @@ func (s *search) deployment(d *appsv1.Deployment) {
 		return
 	}
 	how := fmt.Sprintf("%s; it is to have %d replicas and has %d", why, wanted, d.Status.Replicas)
-	s.found = append(s.found, Running{
-		Product: s.Name, Object: "deployment.apps/" + d.Name, Namespace: d.Namespace, How: how,
-		Stop:       shell.Command("kubectl", "scale", "-n", d.Namespace, "deployment/"+d.Name, "--replicas=0"),
-		Namespaces: s.namespaces(&d.Spec.Template.Spec),
+	s.add(&d.Spec.Template.Spec, Running{
+		Object: deploymentObject + d.Name, Namespace: d.Namespace, How: how,
+		Stop: shell.Command("kubectl", "scale", "-n", d.Namespace, "deployment/"+d.Name, "--replicas=0"),
 	})
+}
+
+// add adds an operator with what its pod says about it.
+func (s *search) add(pod *corev1.PodSpec, r Running) {
+	r.Product, r.User = s.Name, userOf(accountOf(r.Namespace, pod))
+	if s.Name == Freehold.Name {
+		process, err := processOf(r.Namespace, pod)
+		r.Scope, r.LeavesConfigs, r.ScopeUnknown = process.Scope, process.leavesConfigs, err != nil
+		if process.Elects {
+			r.Lease = process.Lease
+		}
+	} else {
+		r.Namespaces = namespacesOf(pod)
+	}
+	s.found = append(s.found, r)
 }
 
 // runs returns why a pod is taken for one of the operator's; empty if it is not.
 func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
 	for i := range pod.Containers {
-		container := &pod.Containers[i]
-		for _, word := range slices.Concat(container.Command, container.Args) {
-			if path.Base(word) == s.program && !strings.HasPrefix(word, "-") {
-				return fmt.Sprintf("its container %s runs %s", container.Name, word)
-			}
-		}
-		image, _, _ := strings.Cut(container.Image, "@")
-		if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
-			image = image[:at]
-		}
-		if image == s.image || strings.HasSuffix(image, "/"+s.image) {
-			return fmt.Sprintf("its container %s has the image %s", container.Name, container.Image)
+		if why := s.shownBy(&pod.Containers[i]); why != "" {
+			return why
 		}
 	}
 	if labels[v1beta1.LabelAppName] == s.label {
@@ -141,18 +158,30 @@ func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
 	return ""
 }
 
-// namespaces returns those that an operator's pod says it watches.
-func (s *search) namespaces(pod *corev1.PodSpec) []string {
+// shownBy returns why a container is taken for one of the operator's; empty if it is not.
+func (p Product) shownBy(container *corev1.Container) string {
+	for _, word := range slices.Concat(container.Command, container.Args) {
+		if path.Base(word) == p.program && !strings.HasPrefix(word, "-") {
+			return fmt.Sprintf("its container %s runs %s", container.Name, word)
+		}
+	}
+	image, _, _ := strings.Cut(container.Image, "@")
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		image = image[:at]
+	}
+	if image == p.image || strings.HasSuffix(image, "/"+p.image) {
+		return fmt.Sprintf("its container %s has the image %s", container.Name, container.Image)
+	}
+	return ""
+}
+
+// namespacesOf returns those that the pod of ToolHive's operator says it watches.
+func namespacesOf(pod *corev1.PodSpec) []string {
 	var text string
 	for i := range pod.Containers {
 		for _, variable := range pod.Containers[i].Env {
 			if variable.Name == "WATCH_NAMESPACE" && variable.Value != "" {
 				text = variable.Value
-			}
-		}
-		for _, argument := range pod.Containers[i].Args {
-			if value, ok := strings.CutPrefix(argument, s.watching); ok && s.watching != "" {
-				text = value
 			}
 		}
 	}
@@ -175,9 +204,7 @@ func (s *search) pods(namespace string) error {
 		if pod.DeletionTimestamp != nil {
 			why += "; it is on its way out"
 		}
-		s.found = append(s.found, Running{
-			Product: s.Name, Object: "pod/" + pod.Name, Namespace: pod.Namespace, How: why, Namespaces: s.namespaces(&pod.Spec),
-		})
+		s.add(&pod.Spec, Running{Object: "pod/" + pod.Name, Namespace: pod.Namespace, How: why})
 	}
 	return nil
 }
@@ -196,8 +223,9 @@ func (s *search) leases(namespace string) error {
 		lease := &list.Items[i]
 		if holder, ok := Holder(lease, s.now); ok && !s.knows(lease.Namespace) {
 			s.found = append(s.found, Running{
-				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace,
-				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
+				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace, ScopeUnknown: true,
+				Lease: types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name},
+				How:   fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
 			})
 		}
 	}

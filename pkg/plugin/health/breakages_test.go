@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -29,15 +30,25 @@ metadata: {name: %[1]s}
 `
 )
 
-// breakages are ways in which an installation can be wrong. Each is told by one check, and by no other.
-var breakages = map[string]struct {
+// breakage is a way in which an installation can be wrong.
+type breakage struct {
 	do    func(w *world)
 	check string
 	// want are the findings, as SEVERITY REASON OBJECT.
 	want []string
 	// says is in a message, and the way out in what to do.
 	says, wayOut string
-}{
+}
+
+// breakages are all of them. Each is told by one check, and by no other.
+var breakages = func() map[string]breakage {
+	all := maps.Clone(breakagesOfOne)
+	maps.Copy(all, breakagesByOthers)
+	return all
+}()
+
+// breakagesOfOne are about one operator.
+var breakagesOfOne = map[string]breakage{
 	"no definition of MCPServers": {
 		func(w *world) { w.remove("CustomResourceDefinition", definitionOfServers) }, "crds",
 		[]string{"Error NotInstalled customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
@@ -212,48 +223,6 @@ var breakages = map[string]struct {
 		}, "version",
 		[]string{"Warning NoVersion deployment.apps/freehold"},
 		"registry:5000/freehold:latest", "",
-	},
-	"ToolHive's operator": {
-		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", "")) }, "operators",
-		[]string{"Error ToolHiveRuns deployment.apps/thv"},
-		"namespace shop", "kubectl scale -n elsewhere deployment/thv --replicas=0",
-	},
-	"ToolHive's operator with the binding of the policy alone": {
-		func(w *world) {
-			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
-			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "toolhive-system"))
-			w.remove("ValidatingAdmissionPolicy", "freehold-toolhive-operator")
-		}, "operators",
-		[]string{"Error ToolHiveRuns deployment.apps/thv"},
-		"namespace shop", "deploy/policy/beside-toolhive",
-	},
-	"ToolHive's operator without an MCPServer": {
-		func(w *world) {
-			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
-			w.remove("MCPServer", "web")
-			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "toolhive-system"))
-			w.remove("ValidatingAdmissionPolicy", "freehold-toolhive-operator")
-		}, "operators",
-		[]string{"Error ToolHiveRuns deployment.apps/thv"},
-		"every namespace", "",
-	},
-	"a second operator of Freehold's": {
-		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "")) }, "operators",
-		[]string{"Error TwoOperators deployment.apps/second"},
-		"a second operator", "--watch-namespaces",
-	},
-	"a second operator of Freehold's, for one of the namespaces": {
-		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "--watch-namespaces=shop")) }, "operators",
-		[]string{"Error TwoOperators deployment.apps/second"},
-		"a second operator", "",
-	},
-	"a second process of Freehold's": {
-		func(w *world) {
-			w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
-				"spec: {holderIdentity: laptop_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
-		}, "operators",
-		[]string{"Error TwoOperators lease.coordination.k8s.io/freehold"},
-		"laptop_1 holds it", "Stop it",
 	},
 	"rights that are missing": {
 		func(w *world) { w.denied = []string{"patch statefulsets", "delete statefulsets"} }, "rights",

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
 // page is the section of the documentation about both verbs.
@@ -82,7 +84,7 @@ func TestFieldsAreInTheDocumentation(t *testing.T) {
 	for _, answer := range []any{
 		Diagnosis{Checks: []Check{{Detail: "x", NotChecked: []string{"x"}, Findings: []Finding{{Object: "x", Namespace: "x"}}}}},
 		Status{
-			Operator: Operator{Image: "x", Version: "x", Leader: "x", Renewed: &time.Time{}, NoElection: true, Problem: "x"}, Namespace: "x",
+			Operator: Operator{Scope: cluster.Scope{Namespaces: []string{"x"}, Selector: "x"}, Image: "x", Version: "x", Leader: "x", Renewed: &time.Time{}, NoElection: true, Problem: "x"}, Namespace: "x",
 			Conflicts: problem, StuckRollouts: problem, Refused: problem, Takeovers: Takeovers{HeldUp: problem}, NotChecked: []string{"x"},
 		},
 	} {

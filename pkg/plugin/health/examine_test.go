@@ -86,6 +86,23 @@ func TestNoBreakage(t *testing.T) {
 			w.argument("--watch-namespaces=shop")
 			w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "--watch-namespaces=other"))
 		},
+		"two operators of Freehold's with MCPServers of their own": func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+		},
+		"two operators of Freehold's with arguments in words of their own": func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector", "shard=a", "--leader-elect-resource-name", "freehold-a")
+		},
+		"the proxies of another operator have its proxyrunner": func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+			w.set("MCPServer", "web", content{"shard": "a"}, "metadata", "labels")
+			w.set("Deployment", "web", "example.com/runner:next", "spec", "template", "spec", "containers", 0, "image")
+		},
+		"two Deployments that elect one leader": func(w *world) {
+			w.shard("freehold-blue")
+		},
 		"one replica that elects no leader": func(w *world) {
 			w.argument("--leader-elect=false")
 			w.set("Deployment", "freehold", int64(1), "spec", "replicas")

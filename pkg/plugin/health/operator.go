@@ -4,6 +4,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -28,8 +30,7 @@ func (e *examination) operator(c *Check) error {
 	}
 	deployment, err := e.deployment()
 	if apierrors.IsNotFound(err) {
-		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait",
-			installOperator+"; or name the operator by --operator=NAMESPACE/NAME")
+		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait", installOperator+"; or name the operator by "+e.otherNames())
 		return nil
 	}
 	if err != nil {
@@ -37,7 +38,9 @@ func (e *examination) operator(c *Check) error {
 	}
 	wanted, status := replicas(deployment), deployment.Status
 	c.Detail = fmt.Sprintf("%s in namespace %s has %d of %d replicas available", object, namespace, status.AvailableReplicas, wanted)
-	describe := shell.Command("kubectl", "describe", "deployment,pods", "-n", namespace, "-l", "app.kubernetes.io/component=operator")
+	describe := shell.Sequence(
+		shell.Command("kubectl", "describe", "-n", namespace, "deployment/"+deployment.Name),
+		shell.Command("kubectl", "describe", "pods", "-n", namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector)))
 	switch {
 	case wanted == 0:
 		find(Error, v1beta1.ReasonScaledToZero, "it is scaled to 0: edits and deletions of MCPServers wait",
@@ -50,6 +53,18 @@ func (e *examination) operator(c *Check) error {
 		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are as the Deployment says by now", status.UpdatedReplicas, wanted), describe)
 	}
 	return nil
+}
+
+// otherNames returns the flags that would name the Freehold operators that run.
+func (e *examination) otherNames() string {
+	found, _, _ := e.Client.Running(cluster.Freehold, e.Now) // The check of operators reports what cannot be looked at.
+	var names []string
+	for _, other := range found {
+		if name := other.Deployment(); name != "" {
+			names = append(names, "--operator="+name)
+		}
+	}
+	return cmp.Or(strings.Join(names, " or "), "--operator=NAMESPACE/NAME")
 }
 
 func replicas(deployment *appsv1.Deployment) int32 {
@@ -79,23 +94,26 @@ func (e *examination) leader(c *Check) error {
 	if err != nil {
 		return err
 	}
+	deployment, err := e.deployment()
+	if err != nil {
+		return err
+	}
 	if !process.Elects {
-		deployment, err := e.deployment()
-		if c.Detail = "the operator runs with --leader-elect=false"; err == nil && replicas(deployment) > 1 {
+		if c.Detail = "the operator runs with --leader-elect=false"; replicas(deployment) > 1 {
 			object, namespace := e.deploymentName()
 			c.find(Finding{
 				Severity: Error, Reason: FoundSeveralLeaders, Object: object, Namespace: namespace,
 				Message: "its replicas all work at the same time, since they do not elect a leader", Do: "Remove --leader-elect=false, or scale it to 1.",
 			})
 		}
-		return err
+		return nil
 	}
 	find := func(reason, message, do string) {
 		c.find(Finding{
 			Severity: Error, Reason: reason, Object: "lease.coordination.k8s.io/" + process.Lease.Name, Namespace: process.Lease.Namespace, Message: message, Do: do,
 		})
 	}
-	logs := shell.Command("kubectl", "logs", "-n", process.ServiceAccount.Namespace, "-l", "app.kubernetes.io/component=operator", "--tail=50", "--prefix")
+	logs := shell.Command("kubectl", "logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
 	lease, err := e.lease()
 	if apierrors.IsNotFound(err) {
 		find(FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
@@ -117,7 +135,7 @@ func (e *examination) leader(c *Check) error {
 	pods, err := e.pods()
 	if err == nil && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return leads(holder, pod.Name) }) {
 		find(FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
-			"Stop that process, or give it a Lease and namespaces of its own.")
+			"Stop that process, or give it a Lease of its own, and MCPServers of its own: see docs/shards.md.")
 	}
 	return err
 }

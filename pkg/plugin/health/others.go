@@ -6,7 +6,6 @@ package health
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,13 +14,12 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// operators looks for other operators that look after the namespaces of ours.
+// operators looks for other operators that look after the same MCPServers as ours.
 func (e *examination) operators(c *Check) error {
-	process, err := e.process()
-	if err != nil && !apierrors.IsNotFound(err) {
-		c.cannot(err)
+	process, missing := e.process()
+	if missing != nil && !apierrors.IsNotFound(missing) {
+		c.cannot(missing)
 	}
-	object, namespace := e.deploymentName()
 	for _, product := range []cluster.Product{cluster.ToolHive, cluster.Freehold} {
 		found, unseen, err := e.Client.Running(product, e.Now)
 		if err != nil {
@@ -35,33 +33,67 @@ func (e *examination) operators(c *Check) error {
 			c.unknown(fmt.Sprintf("operators of %s's in all namespaces: %s", product.Name, missingRight(text)))
 		}
 		for _, other := range found {
-			ours := other.Product == cluster.Freehold.Name && other.Namespace == namespace && (other.Object == object || !strings.HasPrefix(other.Object, "deployment."))
-			if ours || !overlap(other.Namespaces, process.Namespaces) {
-				continue
-			}
-			if other.Product == cluster.ToolHive.Name {
-				open, err := e.unfenced(other)
-				if err != nil {
-					c.cannot(err)
+			switch {
+			case other.Product == cluster.ToolHive.Name:
+				e.toolhive(c, &process, other)
+			case e.isOurs(other):
+				if !process.IsAll() {
+					c.Detail += fmt.Sprintf(", of which %s looks after %s", e.Operator, process.Description())
 				}
-				if len(open) == 0 {
-					continue
-				}
-				c.find(Finding{
-					Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
-					Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
-					Do:      stopping(other) + "; or keep it from MCPServers: kubectl apply -k deploy/policy/beside-toolhive",
-				})
-				continue
+			case missing == nil:
+				e.second(c, &process, other)
 			}
-			c.find(Finding{
-				Severity: Error, Reason: FoundTwoOperators, Object: other.Object, Namespace: other.Namespace,
-				Message: fmt.Sprintf("a second operator of Freehold's looks after the same namespaces (%s)", other.How),
-				Do:      stopping(other) + "; or give each namespaces of its own by --watch-namespaces",
-			})
 		}
 	}
 	return nil
+}
+
+// isOurs reports whether an operator of Freehold's is the one that is looked at. What is no Deployment is taken for a part of the one in
+// its namespace.
+func (e *examination) isOurs(other cluster.Running) bool {
+	_, namespace := e.deploymentName()
+	return other.Namespace == namespace && (other.Deployment() == e.Operator || other.Deployment() == "")
+}
+
+// second checks whether another operator of Freehold's gets in the way of ours. Operators with one Lease never work at the same time, so
+// if they look after different MCPServers, some of these have no operator.
+func (e *examination) second(c *Check, process *cluster.Process, other cluster.Running) {
+	find := func(reason, message, do string) {
+		c.find(Finding{Severity: Error, Reason: reason, Object: other.Object, Namespace: other.Namespace, Message: message, Do: do})
+	}
+	switch {
+	case other.ScopeUnknown && !process.IsAll():
+		c.unknown(fmt.Sprintf("whether %s in namespace %s looks after the same MCPServers as %s (%s): how it was started is not known",
+			other.Object, other.Namespace, e.Operator, other.How))
+	case process.Elects && other.Lease == process.Lease:
+		if !other.Scope.Equal(process.Scope) {
+			find(FoundSharedLease, fmt.Sprintf("it has the same Lease as %s, %s, so only one of the two works: it looks after %s, and %s after %s",
+				e.Operator, process.Lease, other.Description(), e.Operator, process.Description()),
+				"Give each operator a Lease of its own by --leader-elect-resource-name: see docs/shards.md.")
+		}
+	case other.Overlaps(process.Scope):
+		find(FoundTwoOperators, fmt.Sprintf("a second operator of Freehold's (%s) looks after %s, and %s after %s", other.How, other.Description(), e.Operator, process.Description()),
+			stopping(other)+"; or give each MCPServers of its own, by --mcpserver-selector or --watch-namespaces: see docs/shards.md")
+	}
+}
+
+// toolhive checks whether ToolHive's operator works on the MCPServers of the namespaces of ours.
+func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster.Running) {
+	if !(cluster.Scope{Namespaces: other.Namespaces}).Overlaps(cluster.Scope{Namespaces: process.Namespaces}) {
+		return
+	}
+	open, err := e.unfenced(other)
+	if err != nil {
+		c.cannot(err)
+	}
+	if len(open) == 0 {
+		return
+	}
+	c.find(Finding{
+		Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
+		Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
+		Do:      stopping(other) + "; or keep it from MCPServers: kubectl apply -k deploy/policy/beside-toolhive",
+	})
 }
 
 func stopping(other cluster.Running) string {
@@ -69,11 +101,6 @@ func stopping(other cluster.Running) string {
 		return "Stop it"
 	}
 	return other.Stop
-}
-
-// overlap reports whether two lists of namespaces have one in common. An empty list is of all.
-func overlap(a, b []string) bool {
-	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(namespace string) bool { return slices.Contains(b, namespace) })
 }
 
 // unfenced returns the namespaces with MCPServers that ToolHive's operator looks after, and that no admission policy keeps it from.

@@ -47,8 +47,10 @@ const (
 
 	// FoundToolHiveRuns is ToolHive's operator at work on the same MCPServers.
 	FoundToolHiveRuns = "ToolHiveRuns"
-	// FoundTwoOperators is a second Freehold operator.
+	// FoundTwoOperators is a second Freehold operator that looks after some of the same MCPServers.
 	FoundTwoOperators = "TwoOperators"
+	// FoundSharedLease is a second Freehold operator for other MCPServers, of which only one works at a time.
+	FoundSharedLease = "SharedLease"
 	// FoundRightMissing is a right that the operator lacks.
 	FoundRightMissing = "RightMissing"
 	// FoundNoPolicy is a binding without its policy, and FoundNoBinding a policy without its binding.

@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -59,24 +61,49 @@ func (e *examination) runner(c *Check, process cluster.Process) {
 			Message: "the proxyrunner " + image + " is of no release that Freehold is tested with", Do: set,
 		})
 	}
+	ours, err := e.isMine(process)
+	if err != nil {
+		c.unknown("whether the proxies have the proxyrunner of " + e.Operator + ", which looks after " + process.Description() + " alone")
+		return
+	}
 	for _, namespace := range scopes(process.Namespaces) {
 		proxies, err := e.Client.Proxies(namespace)
 		if err != nil {
 			c.cannot(err)
 		}
 		for i := range proxies {
-			otherRunner(c, &proxies[i], image)
+			if ours(&proxies[i]) {
+				e.otherRunner(c, &proxies[i], image)
+			}
 		}
 	}
 }
 
-// otherRunner reports a proxy with another proxyrunner than the operator's.
-func otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
+// isMine returns a function that reports whether a proxy, which has the name of its MCPServer, is that of an MCPServer of our operator.
+// An operator with a selector leaves the others to other operators.
+func (e *examination) isMine(process cluster.Process) (func(proxy *appsv1.Deployment) bool, error) {
+	if process.Selector == "" {
+		return func(*appsv1.Deployment) bool { return true }, nil
+	}
+	servers, err := e.servers()
+	names := sets.New[types.NamespacedName]()
+	for _, server := range servers {
+		if process.Covers(server) {
+			names.Insert(types.NamespacedName{Namespace: server.Namespace, Name: server.Name})
+		}
+	}
+	return func(proxy *appsv1.Deployment) bool {
+		return names.Has(types.NamespacedName{Namespace: proxy.Namespace, Name: proxy.Name})
+	}, err
+}
+
+// otherRunner reports a proxy with another proxyrunner than that of its operator.
+func (e *examination) otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
 	for _, container := range proxy.Spec.Template.Spec.Containers {
 		if container.Name == render.ProxyContainer && container.Image != image {
 			c.find(Finding{
 				Severity: Warning, Reason: FoundOtherRunner, Object: "deployment.apps/" + proxy.Name, Namespace: proxy.Namespace,
-				Message: "it has the proxyrunner " + container.Image + ", and not the operator's",
+				Message: fmt.Sprintf("it has the proxyrunner %s, and not that of the operator %s", container.Image, e.Operator),
 				Do:      shell.Command("kubectl", "freehold", "owners", "-n", proxy.Namespace, "deployment/"+proxy.Name),
 			})
 		}

@@ -49,6 +49,8 @@ type Operator struct {
 	// Image of the operator, and the Version in its tag; both empty where there is no Deployment, or it may not be read.
 	Image   string `json:"image,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Scope is which MCPServers it looks after. Others may have an operator of their own.
+	cluster.Scope
 	// Replicas that there should be, and those that are Available.
 	Replicas  int32 `json:"replicas"`
 	Available int32 `json:"available"`
@@ -179,7 +181,7 @@ func (s *Status) lookAtOperator(subject Subject) error {
 	if process, err := e.process(); err == nil {
 		s.Operator.Image = process.Image
 		s.Operator.Version, _ = tagOf(process.Image)
-		s.Operator.NoElection = !process.Elects
+		s.Operator.NoElection, s.Operator.Scope = !process.Elects, process.Scope
 	}
 	for _, look := range []func(*examination, *Check) error{(*examination).operator, (*examination).leader} {
 		c := &Check{}

@@ -38,6 +38,16 @@ func TestStatusOfHealthy(t *testing.T) {
 	}
 }
 
+// An operator that looks after some of the MCPServers says which.
+func TestStatusOfOneOfSeveralOperators(t *testing.T) {
+	w := newWorld(t)
+	w.argument("--mcpserver-selector=shard=a")
+	w.argument("--watch-namespaces=shop")
+	if got := w.look("").Operator.Description(); got != `the MCPServers with "shard=a" in shop` {
+		t.Errorf("it looks after %s", got)
+	}
+}
+
 // Each condition counts once, for what it is about.
 func TestStatusByCondition(t *testing.T) {
 	for name, test := range map[string]struct {

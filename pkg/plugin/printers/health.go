@@ -46,6 +46,9 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	case o.Image != "":
 		row("Operator", "%s, %d of %d replicas available in namespace %s", cmp.Or(o.Version, o.Image), o.Available, o.Replicas, o.Namespace)
 	}
+	if !o.IsAll() {
+		row("", "%s looks after %s", strings.TrimPrefix(o.Object, "deployment.apps/"), o.Description())
+	}
 	row("Plugin", "%s", s.Plugin)
 	switch holder, _, _ := strings.Cut(o.Leader, "_"); { // What follows the pod's name is random.
 	case o.Problem != "":

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/health"
 )
 
@@ -68,6 +69,7 @@ func TestStatusFitsOnAScreen(t *testing.T) {
 		})
 	}
 	s.Conflicts, s.StuckRollouts, s.Refused = problems, problems, problems
+	s.Operator.Scope = cluster.Scope{Selector: "a-domain.example.com/with-a-label=and-a-value-of-it", Namespaces: []string{"a-namespace-with-quite-a-long-name"}}
 	s.Takeovers = health.Takeovers{UnderWay: 1000, Waiting: 1000, Approval: 1000, HeldUp: problems}
 	lines := strings.Split(strings.TrimSuffix(shown(t, s, false), "\n"), "\n")
 	if len(lines) > 24 {
@@ -111,6 +113,10 @@ func TestStatusOfTrouble(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
+	}
+	s.Operator = health.Operator{Object: "deployment.apps/freehold-a", Scope: cluster.Scope{Selector: "shard=a"}}
+	if text := shown(t, s, false); !strings.Contains(text, "                freehold-a looks after the MCPServers with \"shard=a\"\n") {
+		t.Errorf("it says %s", text)
 	}
 	s.Operator = health.Operator{NoElection: true}
 	if text := shown(t, s, true); !strings.Contains(text, "Leader          none is elected") {

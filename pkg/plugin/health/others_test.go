@@ -1,0 +1,174 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// breakagesByOthers are about operators beside the one that is looked at.
+var breakagesByOthers = map[string]breakage{
+	"ToolHive's operator": {
+		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", "")) }, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"namespace shop", "kubectl scale -n elsewhere deployment/thv --replicas=0",
+	},
+	"ToolHive's operator with the binding of the policy alone": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "toolhive-system"))
+			w.remove("ValidatingAdmissionPolicy", "freehold-toolhive-operator")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"namespace shop", "deploy/policy/beside-toolhive",
+	},
+	"ToolHive's operator without an MCPServer": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.remove("MCPServer", "web")
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "toolhive-system"))
+			w.remove("ValidatingAdmissionPolicy", "freehold-toolhive-operator")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"every namespace", "",
+	},
+	"a second operator of Freehold's": {
+		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "")) }, "operators",
+		[]string{"Error TwoOperators deployment.apps/second"},
+		"a second operator", "--watch-namespaces",
+	},
+	"a second operator of Freehold's, for one of the namespaces": {
+		func(w *world) { w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "--watch-namespaces=shop")) }, "operators",
+		[]string{"Error TwoOperators deployment.apps/second"},
+		"a second operator", "",
+	},
+	"a second operator of Freehold's, for some of the MCPServers": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-b", "--mcpserver-selector=shard in (a,b)", "--leader-elect-resource-name=freehold-b")
+		}, "operators",
+		[]string{"Error TwoOperators deployment.apps/freehold-b"},
+		"shard in (a,b)", "--mcpserver-selector",
+	},
+	"a second operator of Freehold's, for the same MCPServers": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard=a")
+			w.shard("freehold-b", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-b")
+		}, "operators",
+		[]string{"Error TwoOperators deployment.apps/freehold-b"},
+		"a second operator", "--mcpserver-selector",
+	},
+	"two operators with MCPServers of their own, and one Lease": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold")
+		}, "operators",
+		[]string{"Error SharedLease deployment.apps/freehold-a"},
+		"freehold-system/freehold", "--leader-elect-resource-name",
+	},
+	"a leader of another operator": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+			w.set("Lease", "freehold", "freehold-a-6f9d-ccccc_1", "spec", "holderIdentity")
+			w.add("apiVersion: v1\nkind: Pod\nmetadata: {name: freehold-a-6f9d-ccccc, namespace: freehold-system, " +
+				"labels: {app.kubernetes.io/name: freehold, app.kubernetes.io/component: operator, pod-template-hash: 6f9d}, " +
+				"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: freehold-a-6f9d, uid: u, controller: true}]}")
+		}, "leader",
+		[]string{"Error OtherLeader lease.coordination.k8s.io/freehold"},
+		"freehold-a-6f9d-ccccc", "",
+	},
+	"a second process of Freehold's": {
+		func(w *world) {
+			w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
+				"spec: {holderIdentity: laptop_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
+		}, "operators",
+		[]string{"Error TwoOperators lease.coordination.k8s.io/freehold"},
+		"laptop_1 holds it", "Stop it",
+	},
+	"an operator beside others without a replica": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+			w.set("Deployment", "freehold-a", content{"matchLabels": content{"app.kubernetes.io/instance": "a"}}, "spec", "selector")
+			w.set("Deployment", "freehold-a", int64(0), "status", "availableReplicas")
+			w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold-a, namespace: freehold-system}\n" +
+				"spec: {holderIdentity: freehold-a-6f9d-ccccc_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
+			w.add("apiVersion: v1\nkind: Pod\nmetadata: {name: freehold-a-6f9d-ccccc, namespace: freehold-system, labels: {app.kubernetes.io/instance: a}}")
+			w.operator = "freehold-system/freehold-a"
+		}, "operator",
+		[]string{"Error NotAvailable deployment.apps/freehold-a"},
+		"", "kubectl describe -n freehold-system deployment/freehold-a && kubectl describe pods -n freehold-system -l 'app.kubernetes.io/instance=a'",
+	},
+	"an operator beside others that has never worked": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+			w.set("Deployment", "freehold-a", content{"matchLabels": content{"app.kubernetes.io/instance": "a"}}, "spec", "selector")
+			w.operator = "freehold-system/freehold-a"
+		}, "leader",
+		[]string{"Error NoLeader lease.coordination.k8s.io/freehold-a"},
+		"", "kubectl logs -n freehold-system -l 'app.kubernetes.io/instance=a' --tail=50",
+	},
+}
+
+// shard adds another operator of Freehold's beside the first, with more arguments.
+func (w *world) shard(name string, arguments ...string) {
+	w.t.Helper()
+	w.at("Deployment", "freehold", func(c content) {
+		other := (&unstructured.Unstructured{Object: c}).DeepCopy()
+		other.SetName(name)
+		container := other.Object["spec"].(content)["template"].(content)["spec"].(content)["containers"].([]any)[0].(content)
+		args := slices.DeleteFunc(container["args"].([]any), func(arg any) bool { return strings.HasPrefix(arg.(string), "--mcpserver-selector") })
+		for _, argument := range arguments {
+			args = append(args, argument)
+		}
+		container["args"] = args
+		w.objects = append(w.objects, other)
+	})
+}
+
+// Where the operator is not there that the plugin looks for, no other one is in its way, and the way out names those.
+func TestOperatorOfAnotherName(t *testing.T) {
+	w := newWorld(t)
+	w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+	w.shard("freehold-b", "--mcpserver-selector=shard notin (a)", "--leader-elect-resource-name=freehold-b")
+	w.remove("Deployment", "freehold")
+	found := w.examine()
+	if c := found.check("operators"); len(c.Findings) > 0 {
+		t.Errorf("it says %+v", c.Findings)
+	}
+	const want = "--operator=freehold-system/freehold-a or --operator=freehold-system/freehold-b"
+	if c := found.check("operator"); len(c.Findings) != 1 || !strings.Contains(c.Findings[0].Do, want) {
+		t.Errorf("it does not say %q: %+v", want, c.Findings)
+	}
+}
+
+// How an operator was started that shows only by its Lease is not known. One that looks after all MCPServers has it in its way all the
+// same.
+func TestOperatorOfUnknownScope(t *testing.T) {
+	w := newWorld(t)
+	w.argument("--mcpserver-selector=shard=a")
+	w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
+		"spec: {holderIdentity: laptop_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
+	if c := w.examine().check("operators"); c.State != NotChecked || !strings.Contains(strings.Join(c.NotChecked, ""), "laptop_1 holds it") {
+		t.Errorf("it is %s: %+v, %q", c.State, c.Findings, c.NotChecked)
+	}
+}
+
+// Without the right to list MCPServers it is not known which proxies are those of an operator with a selector.
+func TestProxiesOfUnknownMCPServers(t *testing.T) {
+	w := newWorld(t)
+	w.argument("--mcpserver-selector=shard=a")
+	w.set("Deployment", "web", "example.com/runner:mine", "spec", "template", "spec", "containers", 0, "image")
+	w.mayNot = []string{"list mcpservers"}
+	if c := w.examine().check("images"); c.State != NotChecked || len(c.Findings) > 0 || !slices.ContainsFunc(c.NotChecked, func(text string) bool { return strings.Contains(text, `"shard=a"`) }) {
+		t.Errorf("it is %s: %+v, %q", c.State, c.Findings, c.NotChecked)
+	}
+}
