@@ -87,11 +87,12 @@ func (o *conflictsOptions) run(args []string) error {
 		if len(fields) == 0 {
 			continue
 		}
-		if err := o.knowSettings(); err != nil {
+		kept, err := o.keepsConfigs(config.GetNamespace())
+		if err != nil {
 			return err
 		}
-		if o.settings.LeavesConfigs {
-			break
+		if !kept {
+			continue
 		}
 		answer.Configs = append(answer.Configs, conflictsOfConfig(config, fields))
 	}

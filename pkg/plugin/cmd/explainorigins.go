@@ -41,10 +41,11 @@ func (o *explainOptions) references(object apply.ObjectRef, path string) ([]expl
 	if err != nil {
 		return nil, err
 	}
-	if err := o.knowSettings(); err != nil {
+	settings, err := o.settingsFor(server)
+	if err != nil {
 		return nil, err
 	}
-	in, children, err := o.client.Look(server, o.settings.Options)
+	in, children, err := o.client.Look(server, settings.Options)
 	if err != nil {
 		return nil, err
 	}

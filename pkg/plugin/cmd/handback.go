@@ -168,7 +168,7 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 	}
 	free, namespaces := true, namespacesOf(servers)
 	for _, product := range []cluster.Product{cluster.Freehold, cluster.ToolHive} {
-		running, err := o.running(product, append(namespaces, namespacesOf(configs)...))
+		running, err := o.inTheWay(product, servers, configs)
 		if err != nil {
 			return false, err
 		}

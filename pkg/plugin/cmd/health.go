@@ -77,6 +77,7 @@ kubectl freehold doctor -o json | jq -r '.checks[] | .name as $check | .findings
 // flags are those of both verbs.
 func (o *healthOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.operator, "operator", cluster.DefaultOperator, "The operator's Deployment, as NAMESPACE/NAME.")
+	o.flag = cmd.Flags().Lookup("operator")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: the most important. wide shows everything.")
 	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
 }

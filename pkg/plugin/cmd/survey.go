@@ -23,17 +23,17 @@ import (
 // surveyor computes the operator's intents for MCPServers. For that it needs to know how the operator is set up.
 type surveyor struct {
 	*plugin
-	operator string
-	args     []string
+	operators
 
-	client   *cluster.Client
-	settings *cluster.Settings
+	client *cluster.Client
 }
 
 // addFlags adds the flags that say where the operator is.
 func (s *surveyor) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.operator, "operator", cluster.DefaultOperator,
-		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes.")
+		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes. For an MCPServer that it does not look after, "+
+			"the one that does is looked for, unless you name one.")
+	s.flag = cmd.Flags().Lookup("operator")
 	cmd.Flags().StringArrayVar(&s.args, "operator-arg", nil,
 		"An argument that the operator has, such as --runner-image=IMAGE, where its Deployment does not tell; may be repeated.")
 }
@@ -49,10 +49,11 @@ func (s *surveyor) connect() (err error) {
 // survey computes the operator's intents for an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
 func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
-	if err := s.knowSettings(); err != nil {
+	settings, err := s.settingsFor(server)
+	if err != nil {
 		return nil, nil, err
 	}
-	in, children, err := s.client.Look(server, s.settings.Options)
+	in, children, err := s.client.Look(server, settings.Options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,24 +87,6 @@ func heldProxy(server *v1beta1.MCPServer, unread bool) string {
 		return fmt.Sprintf("what the operator writes of %s, and of what it reads, is not known", proxy)
 	}
 	return fmt.Sprintf("%s, and what it reads, is not written while a reference cannot be used", proxy)
-}
-
-// knowSettings reads the operator's settings, once.
-func (s *surveyor) knowSettings() error {
-	if s.settings != nil {
-		return nil
-	}
-	settings, err := s.client.OperatorSettings(s.operator, s.args)
-	switch {
-	case errors.Is(err, cluster.ErrNoOperator):
-		if len(s.args) == 0 {
-			s.warn("%v; what deploy/install.yaml sets is assumed, such as the proxyrunner %s (see --operator and --operator-arg)", err, settings.RunnerImage)
-		}
-	case err != nil:
-		return err
-	}
-	s.settings = &settings
-	return nil
 }
 
 // checkNames refuses names together with the flag for all namespaces.

@@ -77,12 +77,12 @@ func (o *takeoverOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.knowSettings(); err != nil {
+	if _, err := o.settingsOf(o.operator); err != nil {
 		return err
 	}
 	o.noteDefinitions(servers)
 	answer := printers.Takeovers{Operators: []cluster.Running{}, Servers: []printers.ServerTakeover{}}
-	if answer.Operators, err = o.writing(namespacesOf(servers)); err != nil {
+	if answer.Operators, err = o.writing(servers); err != nil {
 		return err
 	}
 	for _, server := range servers {
@@ -98,9 +98,10 @@ func (o *takeoverOptions) run(args []string) error {
 	return err
 }
 
-// writing are ToolHive's operators that look after one of the namespaces and that no admission policy keeps from writing there.
-func (s *surveyor) writing(namespaces []string) ([]cluster.Running, error) {
-	operators, err := s.running(cluster.ToolHive, namespaces)
+// writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there.
+func (s *surveyor) writing(servers []*v1beta1.MCPServer) ([]cluster.Running, error) {
+	namespaces := namespacesOf(servers)
+	operators, err := s.inTheWay(cluster.ToolHive, servers, nil)
 	if err != nil || len(operators) == 0 {
 		return operators, err
 	}
@@ -129,24 +130,6 @@ func (s *surveyor) fenced(fence cluster.Fence, namespace string) (bool, error) {
 	return holds, err
 }
 
-// running returns the operators of a product that look after one of the namespaces.
-func (s *surveyor) running(product cluster.Product, namespaces []string) ([]cluster.Running, error) {
-	found, unseen, err := s.client.Running(product, s.Clock.Now())
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range unseen {
-		s.warn("whether an operator of %s's runs was looked for in its usual namespace alone: %s", product.Name, text)
-	}
-	operators := []cluster.Running{}
-	for _, running := range found {
-		if slices.ContainsFunc(namespaces, running.Watches) {
-			operators = append(operators, running)
-		}
-	}
-	return operators, nil
-}
-
 // look works out what a takeover of one MCPServer would change.
 func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeover, error) {
 	found := &printers.ServerTakeover{
@@ -156,7 +139,11 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	block := func(object, reason, message string) {
 		found.Blockers = append(found.Blockers, printers.Blocker{Object: object, Reason: reason, Message: message})
 	}
-	in, children, err := o.client.Look(server, o.settings.Options)
+	settings, err := o.settingsFor(server)
+	if err != nil {
+		return nil, err
+	}
+	in, children, err := o.client.Look(server, settings.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,142 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+)
+
+// operators are those whose settings count. Several may share the MCPServers of a cluster, see docs/shards.md: the one that the plugin
+// is to ask says which it looks after, and the others are looked for only when an MCPServer is none of these.
+type operators struct {
+	// operator is the Deployment of the one to ask, as NAMESPACE/NAME, and flag the one by which the user names it.
+	operator string
+	flag     *pflag.Flag
+	// args are arguments that go before those of the Deployment.
+	args []string
+
+	// settings of operators, by their Deployments.
+	settings map[string]*cluster.Settings
+	// running are the operators of Freehold's with a Deployment; nil when these have not been looked for.
+	running []cluster.Running
+	// noted are the notes that the user has seen.
+	noted sets.Set[string]
+}
+
+// isNamed reports whether the user has named the operator.
+func (o *operators) isNamed() bool { return o.flag != nil && o.flag.Changed }
+
+// noteOnce writes a note about an operator, unless the user has seen it.
+func (s *surveyor) noteOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.noted == nil {
+		s.noted = sets.New[string]()
+	}
+	if !s.noted.Has(text) {
+		s.noted.Insert(text)
+		s.warn("%s", text)
+	}
+}
+
+// settingsOf reads the settings of an operator, once.
+func (s *surveyor) settingsOf(operator string) (*cluster.Settings, error) {
+	if found := s.settings[operator]; found != nil {
+		return found, nil
+	}
+	settings, err := s.client.OperatorSettings(operator, s.args)
+	switch {
+	case errors.Is(err, cluster.ErrNoOperator):
+		if len(s.args) == 0 {
+			s.warn("%v; what deploy/install.yaml sets is assumed, such as the proxyrunner %s (see --operator and --operator-arg)", err, settings.RunnerImage)
+		}
+	case err != nil:
+		return nil, err
+	}
+	if s.settings == nil {
+		s.settings = map[string]*cluster.Settings{}
+	}
+	s.settings[operator] = &settings
+	return &settings, nil
+}
+
+// settingsFor returns the settings of the operator that looks after an MCPServer: of the one that the plugin is to ask, if that does or
+// the user has named it, and otherwise of the one that does. The user learns which, where it is not the first, and where none does.
+func (s *surveyor) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, error) {
+	asked, err := s.settingsOf(s.operator)
+	if err != nil || asked.Scope.Covers(server) {
+		return asked, err
+	}
+	about := fmt.Sprintf("MCPServer %s in namespace %s", server.Name, server.Namespace)
+	scope := s.operator + " looks after " + asked.Scope.Description()
+	if s.isNamed() {
+		s.noteOnce("%s, and not after %s; its settings count nevertheless, since you have named it", scope, about)
+		return asked, nil
+	}
+	other, err := s.otherOperator(func(r cluster.Running) bool { return !r.ScopeUnknown && r.Covers(server) })
+	switch {
+	case err != nil:
+		return nil, err
+	case other == nil:
+		s.noteOnce("no operator was found that looks after %s: %s. The settings of that one are assumed (see --operator)", about, scope)
+		return asked, nil
+	}
+	s.noteOnce("the settings of the operator %s count for %s, which it looks after", other.Deployment(), other.Description())
+	return s.settingsOf(other.Deployment())
+}
+
+// keepsConfigs reports whether the operator that the plugin is to ask, or another one with which it shares the MCPServers, writes the
+// objects of a namespace that MCPServers refer to.
+func (s *surveyor) keepsConfigs(namespace string) (bool, error) {
+	asked, err := s.settingsOf(s.operator)
+	if err != nil || !asked.LeavesConfigs || asked.Scope.IsAll() || s.isNamed() {
+		return asked != nil && !asked.LeavesConfigs, err
+	}
+	other, err := s.otherOperator(func(r cluster.Running) bool { return !r.ScopeUnknown && !r.LeavesConfigs && r.Watches(namespace) })
+	return other != nil, err
+}
+
+// otherOperator returns the first operator of Freehold's with a Deployment that fits; nil for none.
+func (s *surveyor) otherOperator(fits func(cluster.Running) bool) (*cluster.Running, error) {
+	if s.running == nil {
+		found, unseen, err := s.client.Running(cluster.Freehold, s.Clock.Now())
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range unseen {
+			s.noteOnce("other operators of Freehold's were looked for in their usual namespace alone: %s", text)
+		}
+		s.running = slices.DeleteFunc(append([]cluster.Running{}, found...), func(r cluster.Running) bool { return r.Deployment() == "" })
+	}
+	if i := slices.IndexFunc(s.running, fits); i >= 0 {
+		return &s.running[i], nil
+	}
+	return nil, nil
+}
+
+// inTheWay returns the operators of a product that look after one of the MCPServers, or after one of the objects that these refer to.
+func (s *surveyor) inTheWay(product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) ([]cluster.Running, error) {
+	found, err := s.allRunning(product)
+	return slices.DeleteFunc(found, func(r cluster.Running) bool {
+		keeps := !r.LeavesConfigs && slices.ContainsFunc(namespacesOf(configs), r.Watches)
+		return !keeps && !slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return r.Covers(server) })
+	}), err
+}
+
+// allRunning returns the operators of a product.
+func (s *surveyor) allRunning(product cluster.Product) ([]cluster.Running, error) {
+	found, unseen, err := s.client.Running(product, s.Clock.Now())
+	for _, text := range unseen {
+		s.warn("whether an operator of %s's runs was looked for in its usual namespace alone: %s", product.Name, text)
+	}
+	return append([]cluster.Running{}, found...), err
+}
