@@ -166,7 +166,7 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 	if err != nil {
 		return false, err
 	}
-	free, namespaces := true, namespacesOf(servers)
+	free := true
 	for _, product := range []cluster.Product{cluster.Freehold, cluster.ToolHive} {
 		running, err := o.inTheWay(product, servers, configs)
 		if err != nil {
@@ -175,22 +175,48 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 		printers.Operators(o.Out, palette, running)
 		free = free && len(running) == 0
 	}
-	for _, namespace := range namespaces {
-		for _, fence := range []cluster.Fence{cluster.RunnersFence, cluster.OperatorFence} {
-			fenced, err := o.fenced(fence, namespace)
-			if err != nil {
-				return false, err
-			}
-			if fenced {
-				free = false
-				fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
-				fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
-					shell.Command("kubectl", "delete", "validatingadmissionpolicybinding", fence.Name))
-			}
+	for _, fence := range []cluster.Fence{cluster.RunnersFence, cluster.OperatorFence} {
+		fenced, err := o.fenced(fence, namespacesOf(servers))
+		if err != nil {
+			return false, err
+		}
+		for _, namespace := range fenced {
+			free = false
+			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
+			fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
+				shell.Command("kubectl", "delete", "validatingadmissionpolicybinding", fence.Name))
 		}
 	}
 	readable, err := o.readable(palette, servers)
 	return free && readable, err
+}
+
+// fenced returns those of some namespaces in which a fence is in force, whichever user it is about. If the user may not see that, there
+// is a warning, and the namespace is left out.
+func (o *handbackOptions) fenced(fence cluster.Fence, namespaces []string) (fenced []string, err error) {
+	policy, err := o.client.Fence(fence)
+	if apierrors.IsForbidden(err) {
+		o.warn("%v", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if idle, _ := policy.Idle(); idle {
+		return nil, nil
+	}
+	for _, namespace := range namespaces {
+		holds, err := o.client.HoldsIn(policy, namespace)
+		switch {
+		case apierrors.IsForbidden(err):
+			o.warn("%v", err)
+		case err != nil:
+			return nil, err
+		case holds:
+			fenced = append(fenced, namespace)
+		}
+	}
+	return fenced, nil
 }
 
 // readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too.

@@ -179,3 +179,33 @@ func TestOperatorsInTheWayOfHandback(t *testing.T) {
 		})
 	}
 }
+
+// besideToolHive is an API server with ToolHive's operator, of whose policies the user may read none.
+type besideToolHive struct{ deployments }
+
+// RoundTrip implements http.RoundTripper.
+func (b besideToolHive) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(request.URL.Path, "/apis/admissionregistration.k8s.io/") {
+		return refusing{}.RoundTrip(request)
+	}
+	return b.deployments.RoundTrip(request)
+}
+
+// Whether a policy keeps ToolHive's operator from MCPServers is not known without the right to read it: a preview says so, and takes the
+// operator neither for an obstacle nor for none.
+func TestPreviewWithoutTheRightToReadPolicies(t *testing.T) {
+	thv := deployments{"thv": {"/thv-operator"}}
+	for name, test := range map[string]struct {
+		server             http.RoundTripper
+		operators, unknown int
+	}{
+		"no right":  {besideToolHive{thv}, 0, 1},
+		"no policy": {thv, 1, 0},
+	} {
+		s, _, _ := surveyorOf(t, test.server)
+		operators, unknown, err := s.writing([]*v1beta1.MCPServer{serverWith(nil)})
+		if err != nil || len(operators) != test.operators || len(unknown) != test.unknown {
+			t.Errorf("%s: it finds %v, does not know %q, error %v", name, operators, unknown, err)
+		}
+	}
+}

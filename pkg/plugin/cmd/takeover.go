@@ -82,7 +82,7 @@ func (o *takeoverOptions) run(args []string) error {
 	}
 	o.noteDefinitions(servers)
 	answer := printers.Takeovers{Operators: []cluster.Running{}, Servers: []printers.ServerTakeover{}}
-	if answer.Operators, err = o.writing(servers); err != nil {
+	if answer.Operators, answer.NotChecked, err = o.writing(servers); err != nil {
 		return err
 	}
 	for _, server := range servers {
@@ -92,42 +92,43 @@ func (o *takeoverOptions) run(args []string) error {
 		}
 		answer.Servers = append(answer.Servers, *found)
 	}
-	if err = o.print(o.output, palette, answer); err == nil && answer.Hindered() {
+	err = o.print(o.output, palette, answer)
+	switch {
+	case err != nil:
+		return err
+	case answer.Hindered():
 		return errFound
+	case len(answer.NotChecked) > 0:
+		return errNotChecked
 	}
-	return err
+	return nil
 }
 
-// writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there.
-func (s *surveyor) writing(servers []*v1beta1.MCPServer) ([]cluster.Running, error) {
-	namespaces := namespacesOf(servers)
-	operators, err := s.inTheWay(cluster.ToolHive, servers, nil)
-	if err != nil || len(operators) == 0 {
-		return operators, err
+// writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there. unknown
+// says where that is not known: nothing can be said about these operators then.
+func (s *surveyor) writing(servers []*v1beta1.MCPServer) (operators []cluster.Running, unknown []string, err error) {
+	found, err := s.inTheWay(cluster.ToolHive, servers, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	var open []string
-	for _, namespace := range namespaces {
-		fenced, err := s.fenced(cluster.OperatorFence, namespace)
+	operators = []cluster.Running{}
+	for _, operator := range found {
+		open, err := s.client.OpenTo(operator, namespacesOf(servers))
 		if err != nil {
-			return nil, err
+			if answer := apierrors.APIStatus(nil); errors.As(err, &answer) && !apierrors.IsForbidden(err) {
+				return nil, nil, err
+			}
+			unknown = append(unknown, fmt.Sprintf("whether ToolHive's operator writes these MCPServers (%s in namespace %s): %s", operator.Object, operator.Namespace, oneLine(err)))
 		}
-		if !fenced {
-			open = append(open, namespace)
+		if len(open.Namespaces) == 0 {
+			continue
 		}
+		if open.Why != "" {
+			operator.How += fmt.Sprintf("; the policy %s does not keep it from MCPServers: %s", cluster.OperatorFence.Name, open.Why)
+		}
+		operators = append(operators, operator)
 	}
-	return slices.DeleteFunc(operators, func(operator cluster.Running) bool {
-		return !slices.ContainsFunc(open, operator.Watches)
-	}), nil
-}
-
-// fenced reports whether a fence holds in a namespace. If the user may not see that, there is a warning, and none counts.
-func (s *surveyor) fenced(fence cluster.Fence, namespace string) (bool, error) {
-	holds, err := s.client.Fenced(fence, namespace)
-	if apierrors.IsForbidden(err) {
-		s.warn("%v", err)
-		return false, nil
-	}
-	return holds, err
+	return operators, unknown, nil
 }
 
 // look works out what a takeover of one MCPServer would change.

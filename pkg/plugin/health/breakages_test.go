@@ -27,6 +27,7 @@ spec: {variables: [{name: operator, expression: "'system:serviceaccount:%[2]s:fr
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceSelector: {}}}
 `
 )
 
@@ -292,6 +293,22 @@ var breakagesOfOne = map[string]breakage{
 		}, "policies",
 		[]string{"Warning NoPolicy validatingadmissionpolicy.admissionregistration.k8s.io/freehold-runners"},
 		"", "",
+	},
+	"a policy whose binding only warns": {
+		func(w *world) {
+			w.add(fmt.Sprintf(policy, "freehold-runners", "freehold-system"))
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-runners", []any{"Warn", "Audit"}, "spec", "validationActions")
+		}, "policies",
+		[]string{"Warning NotEnforced validatingadmissionpolicy.admissionregistration.k8s.io/freehold-runners"},
+		"Warn, Audit", "kubectl apply -k deploy/policy",
+	},
+	"a policy whose binding binds another one": {
+		func(w *world) {
+			w.add(fmt.Sprintf(policy, "freehold-runners", "freehold-system"))
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-runners", "mine", "spec", "policyName")
+		}, "policies",
+		[]string{"Warning NoBinding validatingadmissionpolicy.admissionregistration.k8s.io/freehold-runners"},
+		"mine", "kubectl apply -k deploy/policy",
 	},
 	"a policy that refuses the operator": {
 		func(w *world) { w.add(fmt.Sprintf(policy, "freehold-field-managers", "platform")) }, "policies",

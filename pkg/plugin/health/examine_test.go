@@ -78,6 +78,20 @@ func TestNoBreakage(t *testing.T) {
 			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
 			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
 		},
+		"ToolHive's operator, which the policy names": func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.about("system:serviceaccount:elsewhere:default")
+		},
+		"a policy for all namespaces, none of which may be read": func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.mayNot = []string{"get namespaces"}
+		},
+		"a policy that is to warn": func(w *world) {
+			w.add(fmt.Sprintf(policy, "freehold-owned-fields", "freehold-system"))
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-owned-fields", []any{"Warn", "Audit"}, "spec", "validationActions")
+		},
 		"ToolHive's operator in other namespaces": func(w *world) {
 			w.argument("--watch-namespaces=shop")
 			w.add(strings.Replace(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""), "args: []", "env: [{name: WATCH_NAMESPACE, value: other}]", 1))

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -82,18 +81,23 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 	if !(cluster.Scope{Namespaces: other.Namespaces}).Overlaps(cluster.Scope{Namespaces: process.Namespaces}) {
 		return
 	}
-	open, err := e.unfenced(other)
-	if err != nil {
+	open, why, unknown := e.unfenced(other)
+	for _, err := range unknown {
 		c.cannot(err)
 	}
 	if len(open) == 0 {
 		return
 	}
-	c.find(Finding{
+	f := Finding{
 		Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
 		Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
 		Do:      stopping(other) + "; or keep it from MCPServers: kubectl apply -k deploy/policy/beside-toolhive",
-	})
+	}
+	if why != "" {
+		f.Message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, why)
+		f.Do += ", with the ServiceAccount of that operator: see docs/migration.md, ToolHive's operator for its other kinds"
+	}
+	c.find(f)
 }
 
 func stopping(other cluster.Running) string {
@@ -103,47 +107,45 @@ func stopping(other cluster.Running) string {
 	return other.Stop
 }
 
-// unfenced returns the namespaces with MCPServers that ToolHive's operator looks after, and that no admission policy keeps it from.
-// While there is no MCPServer yet, it is every namespace unless the policy is there.
-func (e *examination) unfenced(other cluster.Running) (open []string, err error) {
+// unfenced returns where ToolHive's operator may write MCPServers, and why the policy does not keep it from that, which is there. While
+// there is no MCPServer yet, that is everywhere, unless the policy is in force somewhere. What is not known is in the errors.
+func (e *examination) unfenced(other cluster.Running) (open []string, why string, unknown []error) {
 	servers, err := e.servers()
+	if err != nil {
+		unknown = append(unknown, err)
+	}
 	namespaces := sets.New[string]()
 	for _, server := range servers {
 		namespaces.Insert(server.Namespace)
 	}
-	if len(namespaces) == 0 {
-		policy, binding, problem := e.Client.Policy(cluster.OperatorFence.Name)
-		if policy == nil || binding == nil {
-			open = []string{"every namespace that it looks after"}
-		}
-		return open, errors.Join(err, problem)
+	found, err := e.Client.OpenTo(other, sets.List(namespaces))
+	if err != nil {
+		unknown = append(unknown, err)
 	}
-	for _, namespace := range sets.List(namespaces) {
-		if !other.Watches(namespace) {
-			continue
-		}
-		fenced, problem := e.Client.Fenced(cluster.OperatorFence, namespace)
-		if problem != nil {
-			err = problem
-		}
-		if !fenced {
-			open = append(open, "namespace "+namespace)
-		}
+	for _, namespace := range found.Namespaces {
+		open = append(open, "namespace "+namespace)
 	}
-	return open, err
+	if len(namespaces) == 0 && found.Everywhere {
+		open = []string{"every namespace that it looks after"}
+	}
+	return open, found.Why, unknown
 }
 
 // policies are those of deploy/policy, and the one that keeps ToolHive's operator from MCPServers.
-var policies = []string{fieldManagers, cluster.RunnersFence.Name, "freehold-owned-fields", cluster.OperatorFence.Name}
+var policies = []string{fieldManagers, cluster.RunnersFence.Name, ownedFields, cluster.OperatorFence.Name}
 
-// fieldManagers is the policy that refuses requests of users other than the operator.
-const fieldManagers = "freehold-field-managers"
+const (
+	// fieldManagers is the policy that refuses requests of users other than the operator.
+	fieldManagers = "freehold-field-managers"
+	// ownedFields is the policy that is to warn, and to refuse nothing.
+	ownedFields = "freehold-owned-fields"
+)
 
 func (e *examination) policies(c *Check) error {
 	process, missing := e.process()
 	var there, absent []string
 	for _, name := range policies {
-		policy, binding, err := e.Client.Policy(name)
+		policy, err := e.Client.Policy(name)
 		if err != nil {
 			return err
 		}
@@ -154,16 +156,19 @@ func (e *examination) policies(c *Check) error {
 		find := func(severity State, reason, message, do string) {
 			c.find(Finding{Severity: severity, Reason: reason, Object: "validatingadmissionpolicy.admissionregistration.k8s.io/" + name, Message: message, Do: do})
 		}
+		idle, why := policy.Idle()
 		switch {
-		case policy == nil && binding == nil:
+		case idle && why == "":
 			absent = append(absent, name)
 			continue
-		case policy == nil:
-			find(Warning, FoundNoPolicy, "there is its binding alone, which does nothing", "kubectl apply -k "+directory)
+		case policy.ValidatingAdmissionPolicy == nil:
+			find(Warning, FoundNoPolicy, why, "kubectl apply -k "+directory)
 			continue
-		case binding == nil:
-			find(Warning, FoundNoBinding, "it has no binding, and does nothing", "kubectl apply -k "+directory)
+		case policy.Binding == nil, policy.Binding.Spec.PolicyName != name:
+			find(Warning, FoundNoBinding, why, "kubectl apply -k "+directory)
 			continue
+		case idle && name != ownedFields:
+			find(Warning, FoundNotEnforced, "it refuses nothing: "+why, "kubectl apply -k "+directory)
 		}
 		there = append(there, name)
 		if typed := policy.Status.TypeChecking; typed != nil && len(typed.ExpressionWarnings) > 0 {

@@ -28,6 +28,34 @@ var breakagesByOthers = map[string]breakage{
 		[]string{"Error ToolHiveRuns deployment.apps/thv"},
 		"namespace shop", "deploy/policy/beside-toolhive",
 	},
+	"ToolHive's operator, with a policy that only warns": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-toolhive-operator", []any{"Warn"}, "spec", "validationActions")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"does not deny", "deploy/policy/beside-toolhive",
+	},
+	"ToolHive's operator, without an MCPServer, with a policy that only warns": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.remove("MCPServer", "web")
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-toolhive-operator", []any{"Audit"}, "spec", "validationActions")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"does not deny", "",
+	},
+	"ToolHive's operator, with a policy about another ServiceAccount": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.about("system:serviceaccount:toolhive-system:toolhive-operator")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"system:serviceaccount:elsewhere:default", "docs/migration.md",
+	},
 	"ToolHive's operator without an MCPServer": {
 		func(w *world) {
 			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
@@ -132,6 +160,53 @@ func (w *world) shard(name string, arguments ...string) {
 		container["args"] = args
 		w.objects = append(w.objects, other)
 	})
+}
+
+// about lets the policy that keeps ToolHive's operator from MCPServers name a user.
+func (w *world) about(user string) {
+	w.t.Helper()
+	w.set("ValidatingAdmissionPolicy", "freehold-toolhive-operator",
+		[]any{content{"name": "toolhive-operator", "expression": "request.userInfo.username == '" + user + "'"}}, "spec", "matchConditions")
+}
+
+// What cannot be looked at is no finding: whether a policy keeps ToolHive's operator from MCPServers is not known then.
+func TestUnknownFence(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(w *world)
+		says string
+	}{
+		"no right to read policies": {func(w *world) { w.mayNot = []string{"get validatingadmissionpolicies"} }, `needs the right to get resource "validatingadmissionpolicies"`},
+		"no right to read bindings": {func(w *world) { w.mayNot = []string{"get validatingadmissionpolicybindings"} }, `needs the right to get resource "validatingadmissionpolicybindings"`},
+		"no right to read a namespace": {func(w *world) {
+			w.mayNot = []string{"get namespaces"}
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-toolhive-operator", content{"matchLabels": content{"team": "shop"}}, "spec", "matchResources", "namespaceSelector")
+		}, `needs the right to get resource "namespaces"`},
+		"no right, and no MCPServer": {func(w *world) {
+			w.mayNot = []string{"get validatingadmissionpolicies"}
+			w.remove("MCPServer", "web")
+		}, `needs the right to get resource "validatingadmissionpolicies"`},
+		"a condition of another form": {func(w *world) {
+			w.set("ValidatingAdmissionPolicy", "freehold-toolhive-operator",
+				[]any{content{"name": "mine", "expression": "request.userInfo.username.startsWith('system:')"}}, "spec", "matchConditions")
+		}, "match condition mine"},
+		"an operator that shows only by its Lease": {func(w *world) {
+			w.remove("Deployment", "thv")
+			w.about("system:serviceaccount:toolhive-system:toolhive-operator")
+			w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: toolhive-operator-leader-election, namespace: elsewhere}\n" +
+				"spec: {holderIdentity: laptop_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
+		}, "as which user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			test.do(w)
+			c := w.examine().check("operators")
+			if c.State != NotChecked || len(c.Findings) > 0 || !strings.Contains(strings.Join(c.NotChecked, "\n"), test.says) {
+				t.Errorf("it is %s: %+v, %q, want %q", c.State, c.Findings, c.NotChecked, test.says)
+			}
+		})
+	}
 }
 
 // Where the operator is not there that the plugin looks for, no other one is in its way, and the way out names those.

@@ -56,6 +56,8 @@ const (
 	// FoundNoPolicy is a binding without its policy, and FoundNoBinding a policy without its binding.
 	FoundNoPolicy  = "NoPolicy"
 	FoundNoBinding = "NoBinding"
+	// FoundNotEnforced is a policy that is to refuse requests, with a binding that only warns of them or records them.
+	FoundNotEnforced = "NotEnforced"
 	// FoundTypeChecking is a policy of which the API server warns.
 	FoundTypeChecking = "TypeChecking"
 	// FoundOtherOperator is a policy that takes another ServiceAccount for the operator's.

@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 // Takeovers is the answer of takeover --preview, for programs as well. Names and meanings of its fields stay; more may
@@ -21,6 +22,8 @@ type Takeovers struct {
 	// Operators of ToolHive that still run, and look after one of the MCPServers.
 	Operators []cluster.Running `json:"operators"`
 	Servers   []ServerTakeover  `json:"servers"`
+	// NotChecked says what could not be looked at, and why.
+	NotChecked []string `json:"notChecked,omitempty"`
 }
 
 // ServerTakeover is what a takeover of one MCPServer would change.
@@ -115,8 +118,11 @@ func (s ServerTakeover) hindered() bool { return len(s.Blockers) > 0 || len(s.Co
 // Print shows it for humans. Wide shows whole values, and why fields change.
 func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
 	Operators(to, palette, t.Operators)
+	for _, text := range t.NotChecked {
+		fmt.Fprintln(to, palette.Removed("not checked")+": "+printable.Text(text))
+	}
 	for i, server := range t.Servers {
-		if i > 0 || len(t.Operators) > 0 {
+		if i > 0 || len(t.Operators)+len(t.NotChecked) > 0 {
 			fmt.Fprintln(to)
 		}
 		if err := server.print(to, palette, now, wide); err != nil {
