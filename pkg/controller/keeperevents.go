@@ -10,6 +10,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -76,9 +77,9 @@ func (p *configPass) tellConflict(conflict *apply.ConflictError) {
 
 // describe names the owners of the object's contested fields, and how to end the conflict.
 func (p *configPass) describe(c *apply.ConflictError) string {
-	how, command := takeover.EndConflict(c.Object, p.live)
-	if command != "" {
-		how += ": " + command
+	how, words := takeover.EndConflict(c.Object, p.live)
+	if len(words) > 0 {
+		how += ": " + shell.Kubectl(words...)
 	}
 	return holding(c, pathBytes) + ". " + how + "."
 }

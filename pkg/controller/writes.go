@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
@@ -155,7 +156,7 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 	}
 	switch verdict := v.whose(ref, live); {
 	case !verdict.Mine:
-		return verdict.Explain(ref, v.around.exists(cache.NewObjectName(v.key.Namespace, verdict.Other)))
+		return verdict.Explain(ref, v.around.exists(cache.NewObjectName(v.key.Namespace, verdict.Other)), shell.Kubectl)
 	case v.children[ref].spoilt && live.GetDeletionTimestamp() == nil:
 		return notWhatItsNameTells(ref)
 	}

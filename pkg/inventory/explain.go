@@ -7,12 +7,11 @@ import (
 	"fmt"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // Explain says why an object that is not the Owner's is left alone, and what the user can do about it. exists reports whether
-// there is an MCPServer of the name in Verdict.Other.
-func (v Verdict) Explain(ref apply.ObjectRef, exists bool) string {
+// there is an MCPServer of the name in Verdict.Other; kubectl makes a command with these arguments.
+func (v Verdict) Explain(ref apply.ObjectRef, exists bool, kubectl func(...string) string) string {
 	switch {
 	case v.Other == "":
 		return "an object with that name exists, and it is not a child of this MCPServer; rename or delete one of them"
@@ -21,6 +20,6 @@ func (v Verdict) Explain(ref apply.ObjectRef, exists bool) string {
 			"Create one of the two again under another name", v.Other)
 	default:
 		return fmt.Sprintf("MCPServer %s, since deleted, left it behind. If it is no longer needed: %s",
-			v.Other, shell.Command("kubectl", "delete", "-n", ref.Namespace, ref.String()))
+			v.Other, kubectl("delete", "-n", ref.Namespace, ref.String()))
 	}
 }

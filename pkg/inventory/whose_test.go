@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // The living MCPServers of the namespace are a, a-proxy and other; their UIDs are their names.
@@ -180,7 +181,7 @@ func TestExplain(t *testing.T) {
 		"another's":   {inventory.Verdict{Other: "a"}, true, "it belongs to MCPServer a: a child of each MCPServer has this name. Create one of the two again under another name"},
 		"left behind": {inventory.Verdict{Other: "a"}, false, "MCPServer a, since deleted, left it behind. If it is no longer needed: kubectl delete -n shop service/mcp-a-proxy"},
 	} {
-		if got := c.verdict.Explain(ref, c.exists); got != c.want {
+		if got := c.verdict.Explain(ref, c.exists, shell.Kubectl); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

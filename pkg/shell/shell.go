@@ -26,6 +26,9 @@ func Command(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
+// Kubectl is a call of kubectl.
+func Kubectl(words ...string) string { return Command(append([]string{"kubectl"}, words...)...) }
+
 // Sequence is commands of which each is run if the one before it succeeds.
 func Sequence(commands ...string) string { return strings.Join(commands, " && ") }
 

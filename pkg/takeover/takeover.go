@@ -22,7 +22,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // MainWriter returns the manager whose claim makes an object Freehold's.
@@ -54,14 +53,15 @@ func HeldByPlugin(child metav1.Object) bool {
 	return slices.ContainsFunc(child.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return FromPlugin(ownership.OwnerOf(&e)) })
 }
 
-// EndConflict says how a conflict about an object that MCPServers refer to ends, and by which command; empty for none.
-func EndConflict(ref apply.ObjectRef, live metav1.Object) (how, command string) {
+// EndConflict says how a conflict about an object that MCPServers refer to ends, and by which arguments of kubectl; none for no command.
+func EndConflict(ref apply.ObjectRef, live metav1.Object) (how string, kubectl []string) {
 	if Held(live, "") || Held(live, "status") {
 		return "Freehold does not write this object while ToolHive's operator does. Stop ToolHive's operator and run Freehold's with " +
-			"--configs=freehold, or leave the object to it with --configs=toolhive", ""
+			"--configs=freehold, or leave the object to it with --configs=toolhive", nil
 	}
-	return "Freehold writes the other fields. Stop that field manager, then clear the status; Freehold writes it again", shell.Command(
-		"kubectl", "patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`)
+	return "Freehold writes the other fields. Stop that field manager, then clear the status; Freehold writes it again", []string{
+		"patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`,
+	}
 }
 
 // Untaken reports whether a child is still ToolHive's to be taken. ToolHive's ConfigMaps are not: ours have names of their

@@ -134,7 +134,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 				continue
 			}
 			children.Foreign = append(children.Foreign, refs[i])
-			children.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other))
+			children.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other), c.Kubectl)
 		}
 	}
 	return children, nil

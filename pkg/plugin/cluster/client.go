@@ -27,6 +27,8 @@ import (
 
 // Client talks to one cluster as one user.
 type Client struct {
+	// Caller makes commands about the cluster.
+	Caller
 	getter genericclioptions.RESTClientGetter
 	// Namespace is the one that the user means when they name none.
 	Namespace string

@@ -19,7 +19,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // Product is the product that an operator belongs to.
@@ -126,7 +125,7 @@ func (s *search) deployment(d *appsv1.Deployment) {
 	how := fmt.Sprintf("%s; it is to have %d replicas and has %d", why, wanted, d.Status.Replicas)
 	s.add(&d.Spec.Template.Spec, Running{
 		Object: deploymentObject + d.Name, Namespace: d.Namespace, How: how,
-		Stop: shell.Command("kubectl", "scale", "-n", d.Namespace, "deployment/"+d.Name, "--replicas=0"),
+		Stop: s.client.Kubectl("scale", "-n", d.Namespace, "deployment/"+d.Name, "--replicas=0"),
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 // The command that stops an operator calls kubectl and nothing else, whatever its Deployment is called.
 func TestPrintedStopTakesNothingForAProgram(t *testing.T) {
 	for _, text := range shelltest.Hostile() {
-		s := &search{Product: ToolHive}
+		s := &search{Product: ToolHive, client: &Client{}}
 		s.deployment(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "-n" + text, Name: text, Labels: map[string]string{v1beta1.LabelAppName: ToolHive.label},
 		}})

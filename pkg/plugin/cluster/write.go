@@ -23,7 +23,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // patience is how long a write is tried again whose object has changed since it was read: within 10 s, as its status changes often
@@ -63,6 +62,8 @@ type HeldError struct {
 	Value string
 	// By are its owners.
 	By []ownership.Owner
+	// Caller makes the command that removes it.
+	Caller Caller
 }
 
 // Error implements error.
@@ -72,7 +73,7 @@ func (e *HeldError) Error() string {
 		by = append(by, o.String())
 	}
 	return fmt.Sprintf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: %s",
-		e.Annotation, e.Value, strings.Join(by, ", "), Unannotate(e.Namespace, e.Server, e.Annotation))
+		e.Annotation, e.Value, strings.Join(by, ", "), e.Caller.Unannotate(e.Namespace, e.Server, e.Annotation))
 }
 
 // Annotate sets one of the plugin's annotations on an MCPServer, by server-side apply without force; an empty value
@@ -114,7 +115,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 	})
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-		return nil, Held(server, annotation)
+		return nil, c.Held(server, annotation)
 	case err != nil:
 		return nil, err
 	}
@@ -122,8 +123,8 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 }
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.
-func Unannotate(namespace, server, annotation string) string {
-	return shell.Command("kubectl", "annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
+func (c Caller) Unannotate(namespace, server, annotation string) string {
+	return c.Kubectl("annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
 }
 
 // requests returns the annotations that the plugin writes.
@@ -172,8 +173,8 @@ func Ours(server *v1beta1.MCPServer, annotation string) bool {
 func annotationPath(annotation string) string { return ".metadata.annotations." + annotation }
 
 // Held returns the error that names the owner of an annotation.
-func Held(server *v1beta1.MCPServer, annotation string) error {
-	held := &HeldError{Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
+func (c Caller) Held(server *v1beta1.MCPServer, annotation string) error {
+	held := &HeldError{Caller: c, Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
 	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
 		if o.Manager != managers.Plugin {
 			held.By = append(held.By, o)

@@ -49,7 +49,8 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: annotation}
 	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}
 	preview := &printers.ServerTakeover{Contested: []printers.ContestedField{contested}}
-	(&takeoverOptions{}).settlements(preview, server)
+	s := surveyor{client: &cluster.Client{}}
+	(&takeoverOptions{surveyor: s}).settlements(preview, server)
 	field := request.Selector{Object: contested.Object, Path: contested.Path}
 	wanted := func(annotation string) string {
 		before := server.Annotations[annotation]
@@ -69,8 +70,8 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	}{
 		{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationTake)}},
 		{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationYield)}},
-		{settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
-		{settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
+		{s.settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
+		{s.settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
 		{unannotate, []string{"annotate", "-n", namespace, mcpserver, v1beta1.AnnotationTake + "-"}},
 	} {
 		if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {

@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -94,7 +93,7 @@ func (o *conflictsOptions) run(args []string) error {
 		if !kept {
 			continue
 		}
-		answer.Configs = append(answer.Configs, conflictsOfConfig(config, fields))
+		answer.Configs = append(answer.Configs, o.conflictsOfConfig(config, fields))
 	}
 	if err = o.print(o.output, palette, answer); err == nil && len(answer.Servers)+len(answer.Configs) > 0 {
 		return errFound
@@ -116,12 +115,15 @@ func (o *conflictsOptions) asked(args []string) ([]*v1beta1.MCPServer, []*unstru
 	return servers, configs, err
 }
 
-func conflictsOfConfig(config *unstructured.Unstructured, fields []desired.Contested) printers.ConfigConflicts {
+func (o *conflictsOptions) conflictsOfConfig(config *unstructured.Unstructured, fields []desired.Contested) printers.ConfigConflicts {
 	ref := takeover.RefOf(config)
 	found := printers.ConfigConflicts{
 		Namespace: ref.Namespace, Object: ref.String(), Told: told(desired.ConditionsOf(config)), Fields: printers.ContestedFields(fields),
 	}
-	found.End, found.Clear = takeover.EndConflict(ref, config)
+	end, words := takeover.EndConflict(ref, config)
+	if found.End = end; len(words) > 0 {
+		found.Clear = o.client.Kubectl(words...)
+	}
 	return found
 }
 
@@ -152,15 +154,15 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	fields := plan.Contested()
 	found.Fields = append(found.Fields, printers.ContestedFields(fields)...)
 	if len(fields) > 0 {
-		found.Take = settling("take", server)
+		found.Take = o.settling("take", server)
 	}
 	if slices.ContainsFunc(fields, desired.Contested.Yieldable) {
-		found.Yield = settling("yield", server)
+		found.Yield = o.settling("yield", server)
 	}
 	return found, nil
 }
 
-// settling returns a command that settles the conflicts of an MCPServer.
-func settling(verb string, server *v1beta1.MCPServer) string {
-	return shell.Command("kubectl", "freehold", verb, "-n", server.Namespace, "mcpserver/"+server.Name)
+// settling returns a command about an MCPServer, such as one that settles its conflicts.
+func (s *surveyor) settling(verb string, server *v1beta1.MCPServer) string {
+	return s.client.Freehold(verb, "-n", server.Namespace, "mcpserver/"+server.Name)
 }

@@ -13,11 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -101,10 +101,10 @@ func (o *diffOptions) run(argument string) error {
 		if intent.Foreign {
 			o.found = true
 			o.warn("%s is refused: its data does not match the digest in its name. To let the operator create it again: %s", intent.Object,
-				shell.Command("kubectl", "delete", "-n", server.Namespace, intent.Object.String()))
+				o.client.Kubectl("delete", "-n", server.Namespace, intent.Object.String()))
 			continue
 		}
-		if err := o.show(palette, intent); err != nil {
+		if err := o.show(palette, server, intent); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (o *diffOptions) run(argument string) error {
 }
 
 // show shows what one intent would change.
-func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) error {
+func (o *diffOptions) show(palette printers.Palette, server *v1beta1.MCPServer, intent *desired.Intent) error {
 	for _, change := range intent.Claims {
 		o.found = true
 		if change.Cause == apply.CauseYielded {
@@ -136,7 +136,8 @@ func (o *diffOptions) show(palette printers.Palette, intent *desired.Intent) err
 		return nil
 	case len(intent.Contested) > 0:
 		o.found = true
-		o.warn("%s does not write %s while %s of it is contested; see kubectl freehold conflicts", intent.Writer, intent.Object, intent.Contested[0].Path)
+		o.warn("%s does not write %s while %s of it is contested; see %s", intent.Writer, intent.Object, intent.Contested[0].Path,
+			o.settling("conflicts", server))
 		return nil
 	case apply.ClassOf(intent.Err) != "":
 		o.found = true

@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
@@ -184,7 +183,7 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 			free = false
 			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
 			fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
-				shell.Command("kubectl", "delete", "validatingadmissionpolicybinding", fence.Name))
+				o.client.Kubectl("delete", "validatingadmissionpolicybinding", fence.Name))
 		}
 	}
 	readable, err := o.readable(palette, servers)
@@ -238,7 +237,7 @@ func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.
 		readable = false
 		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of MCPServer %s in namespace %s, and would reconcile no MCPServer any more.",
 			field, value, server.Name, server.Namespace)))
-		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:", shell.Command("kubectl", "edit", "-n", server.Namespace, "mcpserver/"+server.Name))
+		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:", o.client.Kubectl("edit", "-n", server.Namespace, "mcpserver/"+server.Name))
 	}
 	return readable, nil
 }
@@ -268,7 +267,7 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
 			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
 				o.warn("MCPServer %s keeps the annotation %s, which another client set: %s",
-					server.Name, annotation, cluster.Unannotate(server.Namespace, server.Name, annotation))
+					server.Name, annotation, o.client.Unannotate(server.Namespace, server.Name, annotation))
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func (o *healthOptions) runStatus() error {
 	if err != nil {
 		return err
 	}
-	return o.answer(palette, printers.Status{Status: found}, !found.Healthy(), len(found.NotChecked) > 0)
+	return o.answer(palette, printers.Status{Status: found, Caller: o.client.Caller}, !found.Healthy(), len(found.NotChecked) > 0)
 }
 
 func (o *healthOptions) runDoctor() error {

@@ -37,6 +37,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 type plugin struct {
 	Environment
 	flags  *genericclioptions.ConfigFlags
+	root   *cobra.Command
 	colour string
 	// machine gets output for programs, unchanged. Out and ErrOut of the Environment, which are for people, are terminals.
 	machine  io.Writer
@@ -78,6 +79,7 @@ look after. status sums an installation up, and doctor looks for what is wrong w
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	p.root = root
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
@@ -93,7 +95,13 @@ look after. status sums an installation up, and doctor looks for what is wrong w
 }
 
 // client connects to the cluster.
-func (p *plugin) client() (*cluster.Client, error) { return cluster.New(p.flags) }
+func (p *plugin) client() (*cluster.Client, error) {
+	client, err := cluster.New(p.flags)
+	if err == nil {
+		client.Target = p.target()
+	}
+	return client, err
+}
 
 func (p *plugin) palette() (printers.Palette, error) {
 	palette, err := p.Environment.palette(p.colour)

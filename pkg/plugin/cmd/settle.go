@@ -206,10 +206,10 @@ func (s *settler) poll(ctx context.Context, server *v1beta1.MCPServer, done func
 }
 
 // refuseForeign returns an error, before anything else is shown, when another field manager owns an annotation.
-func refuseForeign(server *v1beta1.MCPServer, annotation string) error {
+func (s *settler) refuseForeign(server *v1beta1.MCPServer, annotation string) error {
 	value, ok := server.Annotations[annotation]
 	if !ok || value == "" || cluster.Ours(server, annotation) {
 		return nil
 	}
-	return cluster.Held(server, annotation)
+	return s.client.Held(server, annotation)
 }

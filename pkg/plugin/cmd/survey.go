@@ -42,7 +42,9 @@ func (s *surveyor) connect() (err error) {
 	if namespace, name, ok := strings.Cut(s.operator, "/"); !ok || namespace == "" || name == "" {
 		return usage("--operator is %q; give NAMESPACE/NAME", s.operator)
 	}
-	s.client, err = s.plugin.client()
+	if s.client, err = s.plugin.client(); err == nil {
+		s.client.Caller = s.caller()
+	}
 	return err
 }
 

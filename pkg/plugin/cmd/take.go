@@ -62,7 +62,7 @@ func holders(c desired.Contested) string {
 
 // choose finds the contested fields that entries are about, and the entries to write; all without entries. Each entry
 // must fit something.
-func choose(all []desired.Contested, arguments []string) (chosen []desired.Contested, entries []request.Selector, err error) {
+func choose(all []desired.Contested, arguments []string, see string) (chosen []desired.Contested, entries []request.Selector, err error) {
 	if len(arguments) == 0 {
 		for _, c := range all {
 			entries = append(entries, c.Selector())
@@ -84,7 +84,7 @@ func choose(all []desired.Contested, arguments []string) (chosen []desired.Conte
 			}
 		}
 		if !fits {
-			return nil, nil, fmt.Errorf("%s: no contested field fits; see kubectl freehold conflicts", argument)
+			return nil, nil, fmt.Errorf("%s: no contested field fits; see %s", argument, see)
 		}
 		entries = append(entries, s)
 	}
@@ -98,7 +98,7 @@ func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(d
 	if err != nil {
 		return nil, nil, err
 	}
-	if chosen, entries, err = choose(slices.DeleteFunc(plan.Contested(), unless), fields); err == nil && len(entries) == 0 {
+	if chosen, entries, err = choose(slices.DeleteFunc(plan.Contested(), unless), fields, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
 		fmt.Fprintln(s.Out, "No conflicts.")
 	}
 	return chosen, entries, err
@@ -113,7 +113,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if err := refuseForeign(server, v1beta1.AnnotationTake); err != nil {
+	if err := s.refuseForeign(server, v1beta1.AnnotationTake); err != nil {
 		return err
 	}
 	c := change{server: server, annotation: v1beta1.AnnotationTake, entries: entries}

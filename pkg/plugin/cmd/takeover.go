@@ -22,7 +22,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -322,7 +321,7 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 			return ""
 		}
 		entries := append(request.Read(server.Annotations[annotation]), request.Fit(fields)...)
-		return shell.Command("kubectl", "annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
+		return o.client.Kubectl("annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
 			annotation+"="+request.Write(entries))
 	}
 	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)

@@ -163,7 +163,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 		if entries = append(entries, s); slices.Contains(before, s) {
 			continue
 		}
-		given, err := givenUp(plan, s)
+		given, err := o.givenUp(server, plan, s)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 }
 
 // givenUp returns what the writers own of the fields that an entry stands for.
-func givenUp(plan *desired.Plan, s request.Selector) ([]string, error) {
+func (o *yielding) givenUp(server *v1beta1.MCPServer, plan *desired.Plan, s request.Selector) ([]string, error) {
 	var effects []string
 	kept := false
 	for _, intent := range plan.Intents {
@@ -199,9 +199,9 @@ func givenUp(plan *desired.Plan, s request.Selector) ([]string, error) {
 	case kept:
 		return nil, fmt.Errorf("%s cannot be given up: more depends on it than its value", s)
 	case len(plan.Held) > 0:
-		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see kubectl freehold diff", s)
+		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see %s", s, o.settling("diff", server))
 	default:
-		return nil, fmt.Errorf("%s: the operator owns no such field; see kubectl freehold owners", s)
+		return nil, fmt.Errorf("%s: the operator owns no such field; see %s", s, o.settling("owners", server))
 	}
 }
 
@@ -221,7 +221,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 		fmt.Fprintln(o.Out, "It is so already.")
 		return nil
 	}
-	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
+	if err := o.refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
 	}
 	c.answered = answeredYield(c.value())
@@ -263,7 +263,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		}
 		c.entries = slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) })
 	}
-	if err := refuseForeign(server, v1beta1.AnnotationYield); err != nil {
+	if err := o.refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
 	}
 	for _, s := range gone {

@@ -17,11 +17,13 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// Ways out that several findings have.
-const (
-	installCRDs = "kubectl freehold crd | kubectl apply --server-side -f -"
-	whoInstalls = "See docs/migration.md, Who installs the CRDs."
-)
+// whoInstalls is the way out where a definition is another one than Freehold's.
+const whoInstalls = "See docs/migration.md, Who installs the CRDs."
+
+// installCRDs is the way out where a definition is not there.
+func (e *examination) installCRDs() string {
+	return e.Client.Freehold("crd") + " | " + e.Client.Kubectl("apply", "--server-side", "-f", "-")
+}
 
 func (e *examination) crds(c *Check) error {
 	definitions, err := e.Client.Definitions(crd.Kubectl)
@@ -39,7 +41,7 @@ func (e *examination) crds(c *Check) error {
 				Severity: severity, Reason: reason, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name, Message: message, Do: do,
 			})
 		}
-		state(d, find)
+		e.state(d, find)
 		fields(d, find)
 		by := installersOf(d)
 		if installer := strings.Join(by, " and "); !slices.Contains(installers, installer) {
@@ -65,7 +67,7 @@ func (e *examination) crds(c *Check) error {
 func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 	f := Finding{
 		Severity: Error, Reason: FoundNotInstalled, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name,
-		Message: "it is not installed: there can be no " + d.Kind, Do: installCRDs,
+		Message: "it is not installed: there can be no " + d.Kind, Do: e.installCRDs(),
 	}
 	if d.Kind != v1beta1.MCPServerKind {
 		f.Severity = Warning
@@ -88,7 +90,7 @@ func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 }
 
 // state checks whether a definition in the cluster is being deleted, and whether the API server serves it.
-func state(d *cluster.Definition, find func(severity State, reason, message, do string)) {
+func (e *examination) state(d *cluster.Definition, find func(severity State, reason, message, do string)) {
 	if d.Live.GetDeletionTimestamp() != nil {
 		find(Error, FoundBeingDeleted, "it is being deleted, and every "+d.Kind+" with it", "See docs/uninstall.md, If MCPServers are stuck.")
 	}
@@ -105,7 +107,7 @@ func state(d *cluster.Definition, find func(severity State, reason, message, do 
 		}
 	}
 	if established != "" {
-		find(Error, FoundNotEstablished, "the API server does not serve it: "+established, "kubectl describe customresourcedefinition "+d.Name)
+		find(Error, FoundNotEstablished, "the API server does not serve it: "+established, e.Client.Kubectl("describe", "customresourcedefinition", d.Name))
 	}
 	served := false
 	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")

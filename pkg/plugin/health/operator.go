@@ -21,7 +21,9 @@ import (
 )
 
 // installOperator is the way out where a part of the operator is missing.
-const installOperator = "kubectl apply --server-side -f deploy/install-without-crd.yaml"
+func (e *examination) installOperator() string {
+	return e.Client.Kubectl("apply", "--server-side", "-f", "deploy/install-without-crd.yaml")
+}
 
 func (e *examination) operator(c *Check) error {
 	object, namespace := e.deploymentName()
@@ -30,7 +32,7 @@ func (e *examination) operator(c *Check) error {
 	}
 	deployment, err := e.deployment()
 	if apierrors.IsNotFound(err) {
-		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait", installOperator+"; or name the operator by "+e.otherNames())
+		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait", e.installOperator()+"; or name the operator by "+e.otherNames())
 		return nil
 	}
 	if err != nil {
@@ -39,12 +41,12 @@ func (e *examination) operator(c *Check) error {
 	wanted, status := replicas(deployment), deployment.Status
 	c.Detail = fmt.Sprintf("%s in namespace %s has %d of %d replicas available", object, namespace, status.AvailableReplicas, wanted)
 	describe := shell.Sequence(
-		shell.Command("kubectl", "describe", "-n", namespace, "deployment/"+deployment.Name),
-		shell.Command("kubectl", "describe", "pods", "-n", namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector)))
+		e.Client.Kubectl("describe", "-n", namespace, "deployment/"+deployment.Name),
+		e.Client.Kubectl("describe", "pods", "-n", namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector)))
 	switch {
 	case wanted == 0:
 		find(Error, v1beta1.ReasonScaledToZero, "it is scaled to 0: edits and deletions of MCPServers wait",
-			shell.Command("kubectl", "scale", "-n", namespace, "deployment/"+deployment.Name, "--replicas=2"))
+			e.Client.Kubectl("scale", "-n", namespace, "deployment/"+deployment.Name, "--replicas=2"))
 	case status.AvailableReplicas == 0:
 		find(Error, FoundNotAvailable, "no replica is available: "+why(deployment), describe)
 	case status.AvailableReplicas < wanted:
@@ -113,7 +115,7 @@ func (e *examination) leader(c *Check) error {
 			Severity: Error, Reason: reason, Object: "lease.coordination.k8s.io/" + process.Lease.Name, Namespace: process.Lease.Namespace, Message: message, Do: do,
 		})
 	}
-	logs := shell.Command("kubectl", "logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
+	logs := e.Client.Kubectl("logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
 	lease, err := e.lease()
 	if apierrors.IsNotFound(err) {
 		find(FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
@@ -161,9 +163,9 @@ func (e *examination) restarts(c *Check) error {
 			ended := container.LastTerminationState.Terminated
 			find := func(severity State, reason, message string) {
 				// A container that has never run, as its image cannot be pulled, has no log.
-				do := shell.Command("kubectl", "describe", "pod", "-n", pod.Namespace, pod.Name)
+				do := e.Client.Kubectl("describe", "pod", "-n", pod.Namespace, pod.Name)
 				if ended != nil || container.RestartCount > 0 {
-					do = shell.Command("kubectl", "logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
+					do = e.Client.Kubectl("logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
 				}
 				c.find(Finding{Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message, Do: do})
 			}

@@ -91,7 +91,7 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 	f := Finding{
 		Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
 		Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
-		Do:      stopping(other) + "; or keep it from MCPServers: kubectl apply -k deploy/policy/beside-toolhive",
+		Do:      stopping(other) + "; or keep it from MCPServers: " + e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive"),
 	}
 	if why != "" {
 		f.Message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, why)
@@ -153,6 +153,7 @@ func (e *examination) policies(c *Check) error {
 		if name == cluster.OperatorFence.Name {
 			directory += "/beside-toolhive"
 		}
+		install := e.Client.Kubectl("apply", "-k", directory)
 		find := func(severity State, reason, message, do string) {
 			c.find(Finding{Severity: severity, Reason: reason, Object: "validatingadmissionpolicy.admissionregistration.k8s.io/" + name, Message: message, Do: do})
 		}
@@ -162,17 +163,17 @@ func (e *examination) policies(c *Check) error {
 			absent = append(absent, name)
 			continue
 		case policy.ValidatingAdmissionPolicy == nil:
-			find(Warning, FoundNoPolicy, why, "kubectl apply -k "+directory)
+			find(Warning, FoundNoPolicy, why, install)
 			continue
 		case policy.Binding == nil, policy.Binding.Spec.PolicyName != name:
-			find(Warning, FoundNoBinding, why, "kubectl apply -k "+directory)
+			find(Warning, FoundNoBinding, why, install)
 			continue
 		case idle && name != ownedFields:
-			find(Warning, FoundNotEnforced, "it refuses nothing: "+why, "kubectl apply -k "+directory)
+			find(Warning, FoundNotEnforced, "it refuses nothing: "+why, install)
 		}
 		there = append(there, name)
 		if typed := policy.Status.TypeChecking; typed != nil && len(typed.ExpressionWarnings) > 0 {
-			find(Warning, FoundTypeChecking, fmt.Sprintf("the API server warns of %s: %s", typed.ExpressionWarnings[0].FieldRef, typed.ExpressionWarnings[0].Warning), "kubectl apply -k "+directory)
+			find(Warning, FoundTypeChecking, fmt.Sprintf("the API server warns of %s: %s", typed.ExpressionWarnings[0].FieldRef, typed.ExpressionWarnings[0].Warning), install)
 		}
 		for _, variable := range policy.Spec.Variables {
 			if variable.Name != "operator" || missing != nil || variable.Expression == "'"+process.User+"'" {

@@ -51,10 +51,10 @@ func (e *examination) rights(c *Check) error {
 	for _, what := range order {
 		f := Finding{
 			Severity: Error, Reason: FoundRightMissing, Object: "serviceaccount/" + process.ServiceAccount.Name, Namespace: process.ServiceAccount.Namespace,
-			Message: fmt.Sprintf("it may not %s %s", strings.Join(verbs[what], ", "), what), Do: installOperator,
+			Message: fmt.Sprintf("it may not %s %s", strings.Join(verbs[what], ", "), what), Do: e.installOperator(),
 		}
 		if len(process.Namespaces) > 0 {
-			f.Do += "; for an operator that watches some namespaces: kubectl apply --server-side -k deploy/namespaced"
+			f.Do += "; for an operator that watches some namespaces: " + e.Client.Kubectl("apply", "--server-side", "-k", "deploy/namespaced")
 		}
 		if slices.ContainsFunc(unneeded, func(resource string) bool { return strings.HasPrefix(what, resource+".") }) {
 			f.Severity = Warning

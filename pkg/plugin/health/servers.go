@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/shell"
 )
 
 // tested are the releases of the proxyrunner that docs/compatibility.md names.
@@ -104,7 +103,7 @@ func (e *examination) otherRunner(c *Check, proxy *appsv1.Deployment, image stri
 			c.find(Finding{
 				Severity: Warning, Reason: FoundOtherRunner, Object: "deployment.apps/" + proxy.Name, Namespace: proxy.Namespace,
 				Message: fmt.Sprintf("it has the proxyrunner %s, and not that of the operator %s", container.Image, e.Operator),
-				Do:      shell.Command("kubectl", "freehold", "owners", "-n", proxy.Namespace, "deployment/"+proxy.Name),
+				Do:      e.Client.Freehold("owners", "-n", proxy.Namespace, "deployment/"+proxy.Name),
 			})
 		}
 	}
@@ -118,7 +117,7 @@ func (e *examination) names(c *Check) error {
 	for _, server := range servers {
 		f := Finding{
 			Severity: Error, Reason: v1beta1.ReasonObjectNotOurs, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
-			Do: shell.Command("kubectl", "freehold", "conflicts", "-n", server.Namespace, "mcpserver/"+server.Name),
+			Do: e.Client.Freehold("conflicts", "-n", server.Namespace, "mcpserver/"+server.Name),
 		}
 		told := problem(server.Status.Conditions, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 		switch {

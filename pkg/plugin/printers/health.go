@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/health"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
@@ -26,7 +29,11 @@ const (
 )
 
 // Status shows the answer of status.
-type Status struct{ *health.Status }
+type Status struct {
+	*health.Status
+	// Caller makes the commands that it names.
+	Caller cluster.Caller
+}
 
 // Print shows it for humans, on a screen of 80 columns and 24 lines. Wide shows everything, however much it is.
 func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
@@ -74,21 +81,25 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 		row(head, "%s", cmp.Or(strings.Join(counts, ", "), "none"))
 		for i, p := range problems {
 			if left := len(problems) - i; i == few-1 && left > 1 && !wide {
-				row("", "and %d more: %s", left, more)
+				text := fmt.Sprintf("and %d more: %s", left, more)
+				if utf8.RuneCountInString(text) > screen-labels {
+					text = fmt.Sprintf("and %d more; -o wide shows them", left)
+				}
+				row("", "%s", text)
 				break
 			}
 			show(fmt.Sprintf("  %s/%s  %s, %s: %s", p.Namespace, strings.TrimPrefix(p.Object, "mcpserver/"), p.Reason, Age(p.Since, now), p.Message), palette.Removed)
 		}
 	}
-	flags := " -A"
+	flags := []string{"-A"}
 	if s.Namespace != "" {
-		flags = " -n " + s.Namespace
+		flags = []string{"-n", s.Namespace}
 	}
-	t := s.Takeovers
-	list("Conflicts", s.Conflicts, "kubectl freehold conflicts"+flags, counted(len(s.Conflicts), "")...)
-	list("Stuck rollouts", s.StuckRollouts, "kubectl freehold status -o wide"+flags, counted(len(s.StuckRollouts), "")...)
-	list("Refused", s.Refused, "kubectl freehold status -o wide"+flags, counted(len(s.Refused), "")...)
-	list("Takeovers", t.HeldUp, "kubectl freehold status -o wide"+flags, slices.Concat(
+	t, all := s.Takeovers, s.Caller.Freehold("status", append([]string{"-o", "wide"}, flags...)...)
+	list("Conflicts", s.Conflicts, s.Caller.Freehold("conflicts", flags...), counted(len(s.Conflicts), "")...)
+	list("Stuck rollouts", s.StuckRollouts, all, counted(len(s.StuckRollouts), "")...)
+	list("Refused", s.Refused, all, counted(len(s.Refused), "")...)
+	list("Takeovers", t.HeldUp, all, slices.Concat(
 		counted(len(t.HeldUp), " held up"), counted(t.UnderWay, " under way"), counted(t.Waiting, " waiting"), counted(t.Approval, " to be approved"))...)
 	for _, text := range s.NotChecked {
 		show("Not checked: "+text, palette.Removed)
@@ -114,13 +125,21 @@ func (s Status) counts() []string {
 	return append(counts, counted(s.Deleting, " being deleted")...)
 }
 
-// cut shortens a text to a width, in characters.
+// cut shortens a text to a width, in characters. It ends before a command: nobody is to paste half of one.
 func cut(text string, width int) string {
-	if runes := []rune(text); len(runes) > width {
-		return string(runes[:width-1]) + "…"
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
 	}
-	return text
+	text = string(runes[:width-1])
+	if at := beginsCommand.FindStringIndex(string(runes)); at != nil && at[0] < len(text) {
+		text = strings.TrimRight(text[:at[0]], " ")
+	}
+	return text + "…"
 }
+
+// beginsCommand is what a command begins with. A field manager may be called kubectl, and no verb of kubectl follows it.
+var beginsCommand = regexp.MustCompile(`\bkubectl (annotate|apply|create|delete|describe|edit|freehold|get|label|logs|patch|rollout|scale) `)
 
 // Diagnosis shows the answer of doctor.
 type Diagnosis struct{ health.Diagnosis }

@@ -34,7 +34,7 @@ func healthy() *health.Status {
 func shown(t *testing.T, s *health.Status, wide bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (Status{s}).Print(&out, Palette{}, morning, wide); err != nil {
+	if err := (Status{Status: s}).Print(&out, Palette{}, morning, wide); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -91,6 +91,46 @@ func TestStatusFitsOnAScreen(t *testing.T) {
 	}
 	if wide := shown(t, s, true); strings.Count(wide, "server-") != 2000 || strings.Contains(wide, " more: ") || !strings.Contains(wide, `long message \x1b[2J`) {
 		t.Error("wide does not show everything")
+	}
+}
+
+// A line that does not fit ends before a command, or in front of the words that lead to it: half a command is none.
+func TestStatusCutsNoCommand(t *testing.T) {
+	const command = "kubectl freehold take -n shop mcpserver/web --context=staging"
+	for name, test := range map[string]struct{ message, want string }{
+		"a command that does not fit": {"helm owns .spec.replicas. Take ownership: " + command, "helm owns .spec.replicas. Take ownership…"},
+		"one that does":               {"kubectl get -n shop pods", "kubectl get -n shop pods"},
+		"one that may be whole":       {"Try kubectl get -n shop pods, and " + strings.Repeat("more ", 20), "Try…"},
+		"a field manager":             {"field manager kubectl owns .spec.replicas; " + strings.Repeat("more ", 20), "field manager kubectl owns .spec.replica…"},
+		"one that follows":            {strings.Repeat("more ", 20) + command, "more more more more more more more more …"},
+	} {
+		s := healthy()
+		s.Conflicts = []health.Problem{{Namespace: "shop", Object: "mcpserver/web", Reason: "FieldManagerConflict", Message: test.message, Since: morning.Add(-time.Hour)}}
+		if text := shown(t, s, false); !strings.Contains(text, "  shop/web  FieldManagerConflict, 60m: "+test.want+"\n") {
+			t.Errorf("%s: it does not say %q:\n%s", name, test.want, text)
+		}
+	}
+}
+
+// The command that shows the rest has the options of the user, and is not there where it does not fit.
+func TestStatusNamesNoHalfCommand(t *testing.T) {
+	s := healthy()
+	for range 5 {
+		s.Conflicts = append(s.Conflicts, health.Problem{Namespace: "shop", Object: "mcpserver/web", Since: morning})
+	}
+	for context, want := range map[string]string{
+		"":                       "and 3 more: kubectl freehold conflicts -A\n",
+		"a b":                    "and 3 more: kubectl freehold conflicts -A '--context=a b'\n",
+		strings.Repeat("x", 200): "and 3 more; -o wide shows them\n",
+	} {
+		var out bytes.Buffer
+		status := Status{Status: s}
+		if context != "" {
+			status.Caller.Target = []string{"--context=" + context}
+		}
+		if err := status.Print(&out, Palette{}, morning, false); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q, error %v:\n%s", want, err, &out)
+		}
 	}
 }
 
