@@ -65,7 +65,7 @@ func (e *examination) second(c *Check, process *cluster.Process, other cluster.R
 		c.unknown(fmt.Sprintf("whether %s in namespace %s looks after the same MCPServers as %s (%s): how it was started is not known",
 			other.Object, other.Namespace, e.Operator, other.How))
 	case process.Elects && other.Lease == process.Lease:
-		if !other.Scope.Equal(process.Scope) {
+		if !other.Equal(process.Scope) {
 			find(FoundSharedLease, fmt.Sprintf("it has the same Lease as %s, %s, so only one of the two works: it looks after %s, and %s after %s",
 				e.Operator, process.Lease, other.Description(), e.Operator, process.Description()),
 				"Give each operator a Lease of its own by --leader-elect-resource-name: see docs/shards.md.")

@@ -131,11 +131,13 @@ func cut(text string, width int) string {
 	if len(runes) <= width {
 		return text
 	}
-	text = string(runes[:width-1])
-	if at := beginsCommand.FindStringIndex(string(runes)); at != nil && at[0] < len(text) {
-		text = strings.TrimRight(text[:at[0]], " ")
+	short := string(runes[:width-1])
+	if command := beginsCommand.FindString(text); command != "" {
+		if at := strings.Index(text, command); at < len(short) {
+			short = strings.TrimRight(text[:at], " ")
+		}
 	}
-	return text + "…"
+	return short + "…"
 }
 
 // beginsCommand is what a command begins with. A field manager may be called kubectl, and no verb of kubectl follows it.
