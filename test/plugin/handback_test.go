@@ -61,13 +61,20 @@ func TestHandbackUnderPolicies(t *testing.T) {
 	s := newSceneOf(t, harness.NewForTest(t), withReplicas()...)
 	policies := filepath.Join("..", "..", "deploy", "policy")
 	s.kubectl.Run(t, "apply", "-k", policies)
-	s.kubectl.Run(t, "create", "deployment", "theirs", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0")
+	const in = "--namespace=toolhive-system"
+	s.kubectl.Shell(t, "kubectl create namespace toolhive-system --dry-run=client -o yaml | kubectl apply -f -")
+	s.kubectl.Run(t, "create", "deployment", "theirs", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0", in)
 	must(t, s.Namespace, cmd.ExitFound, "takeover", "--preview", "web", known)
 	s.kubectl.Run(t, "apply", "-k", filepath.Join(policies, "beside-toolhive"))
+	// The policy is about another ServiceAccount than the one of this Deployment, until that is changed.
+	if out := must(t, s.Namespace, cmd.ExitFound, "takeover", "--preview", "web", known).out; !strings.Contains(out, "system:serviceaccount:toolhive-system:default") {
+		t.Errorf("the preview says %s", out)
+	}
+	s.kubectl.Run(t, "set", "serviceaccount", "deployment", "theirs", "toolhive-operator", in)
 	if out := must(t, s.Namespace, cmd.ExitDone, "takeover", "--preview", "web", known).out; strings.Contains(out, "theirs") {
 		t.Errorf("the preview says %s", out)
 	}
-	s.kubectl.Run(t, "delete", "deployment", "theirs")
+	s.kubectl.Run(t, "delete", "deployment", "theirs", in)
 	s.await(t, "the policies are asked", func(ctx context.Context) error {
 		_, err := s.kubectl.Try(ctx, harness.Call{Args: []string{"create", "configmap", "probe", "--dry-run=server", "--field-manager=freehold-probe"}})
 		if err == nil || !strings.Contains(err.Error(), "freehold-field-managers") {
