@@ -11,9 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// targets are the flags that say which cluster is meant and who the user is there. Printed commands have those that the user has given,
-// but for secrets: a token, and the
-// address of a proxy, which may have a password in it.
+// targets are the flags that say which cluster is meant and who the user is there. Printed commands have those that the user has given.
+// They have no secrets: neither a token nor the address of a proxy, which may hold a password.
 var targets = []string{
 	"as", "as-group", "as-uid", "as-user-extra", "certificate-authority", "client-certificate", "client-key", "cluster", "context",
 	"insecure-skip-tls-verify", "kubeconfig", "server", "tls-server-name", "user",
