@@ -355,28 +355,11 @@ func Leave(
 	return rest, left, json.Unmarshal(body, rest)
 }
 
-// unowned are the fields that no field manager can own.
-var unowned = fieldpath.NewSet(
-	fieldpath.MakePathOrDie("apiVersion"),
-	fieldpath.MakePathOrDie("kind"),
-	fieldpath.MakePathOrDie("metadata"),
-	fieldpath.MakePathOrDie("metadata", "name"),
-	fieldpath.MakePathOrDie("metadata", "namespace"),
-	fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
-	fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
-	fieldpath.MakePathOrDie("metadata", "deletionGracePeriodSeconds"),
-	fieldpath.MakePathOrDie("metadata", "selfLink"),
-	fieldpath.MakePathOrDie("metadata", "uid"),
-	fieldpath.MakePathOrDie("metadata", "generation"),
-	fieldpath.MakePathOrDie("metadata", "managedFields"),
-	fieldpath.MakePathOrDie("metadata", "resourceVersion"),
-)
-
 // ownable returns the fields of an object that can be owned.
 func ownable(object *typed.TypedValue) (*fieldpath.Set, error) {
 	all, err := object.ToFieldSet()
 	if err != nil {
 		return nil, err
 	}
-	return all.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields"))).Difference(unowned), nil
+	return all.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields"))).Difference(ownership.Unowned()), nil
 }

@@ -110,9 +110,12 @@ func (s *store) apply(_ context.Context, _ string, config *configuration, option
 	if err != nil {
 		return nil, err
 	}
+	if config.Name == nil {
+		return nil, errors.New("deployment.Name must be provided to Apply") // So says the typed client, and sends nothing.
+	}
 	sent := &unstructured.Unstructured{}
 	if err := sent.UnmarshalJSON(body); err != nil {
-		return nil, err
+		return nil, err // A body without a kind.
 	}
 	unguarded := sent.DeepCopy().Object
 	unstructured.RemoveNestedField(unguarded, "metadata", "uid")

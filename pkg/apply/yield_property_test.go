@@ -166,3 +166,30 @@ func TestYieldOfAnItemWithAFieldThatStays(t *testing.T) {
 		})
 	}
 }
+
+// No manager owns the name and the kind of an object, so nobody can leave them to others, whatever an entry selects. An apply
+// without them would never be sent.
+func TestYieldOfWhatNoManagerOwns(t *testing.T) {
+	for entry, left := range map[string][]string{
+		".metadata":      {".metadata.annotations.note", ".metadata.labels.app", ".metadata.labels.toolhive"},
+		".metadata.name": nil, ".kind": nil, ".apiVersion": nil,
+	} {
+		t.Run(entry, func(t *testing.T) {
+			s := created(t, content, stamped, proxy("a:1"))
+			leave := func(req *apply.Request) { req.Yield = leaving(entry) }
+			for _, image := range []string{"a:1", "a:2", "a:2"} {
+				out := s.sync(proxy(image), leave)
+				if out.Err != nil || s.stored.Spec.Template.Spec.Containers[0].Image != image {
+					t.Fatalf("image %s, want %s; %v", s.image(), image, out.Err)
+				}
+				var got []string
+				for path := range out.Left.All() {
+					got = append(got, path.String())
+				}
+				if slices.Sort(got); !slices.Equal(left, got) {
+					t.Errorf("left are %q, want %q", got, left)
+				}
+			}
+		})
+	}
+}

@@ -124,3 +124,15 @@ func TestWhatStaysCanBeNamed(t *testing.T) {
 		})
 	})
 }
+
+func TestLeftHasNothingThatNoManagerOwns(t *testing.T) {
+	fields := fieldpath.NewSet(
+		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"),
+		fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"),
+		fieldpath.MakePathOrDie("metadata", "uid"), fieldpath.MakePathOrDie("metadata", "labels", "app"),
+	)
+	left := ownership.Left(fields, func(fieldpath.Path) bool { return true })
+	if want := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", "app")); !want.Equals(left) {
+		t.Errorf("left is %v, want %v", left, want)
+	}
+}

@@ -164,6 +164,7 @@ func TestShorten(t *testing.T) {
 		"keys with dots":    {labels, 100, []string{".metadata.labels"}},
 		"one that is long":  {[]string{`.data.` + strings.Repeat("x", 300)}, 200, []string{".data"}},
 		"of several places": {append(env(20, ".value"), ".spec.replicas"), 100, []string{".spec.replicas", `.spec.template.spec.containers[name="mcp"].env`}},
+		"not all metadata":  {append(labels, ".spec.a.b", ".spec.a.c"), 3, []string{".metadata.labels", ".spec"}},
 		"nothing shortens":  {[]string{".spec", ".metadata"}, 3, []string{".metadata", ".spec"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func Elements(path string) []string {
 
 // Shorten returns paths that select all the fields at the given paths: the paths themselves or, if they need more than
 // the given bytes, their parents. Each also needs some bytes for the object in front of it. The result is sorted, without
-// duplicates.
+// duplicates. Of paths below .metadata, which has much that has nothing in common, it keeps the element after that.
 func Shorten(paths []string, each, bytes int) []string {
 	split := make([][]string, 0, len(paths))
 	depth := 0
@@ -59,7 +59,11 @@ func Shorten(paths []string, each, bytes int) []string {
 		var short []string
 		total := 0
 		for _, elements := range split {
-			text := strings.Join(elements[:min(depth, len(elements))], "")
+			kept := depth
+			if elements[0] == ".metadata" {
+				kept = max(kept, 2)
+			}
+			text := strings.Join(elements[:min(kept, len(elements))], "")
 			if !slices.Contains(short, text) {
 				short = append(short, text)
 				total += len(text) + each + len(":,")
