@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -118,43 +117,6 @@ func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
 	w.stamp(owned, a.Source)
 	owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
 	return w.apply(ctx, a, owned)
-}
-
-// unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
-func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
-	if len(a.Unset) == 0 {
-		return nil
-	}
-	all, err := w.ownableOf(a)
-	if err != nil {
-		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
-	}
-	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
-		return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(path.String(), unset) }) &&
-			(a.Yield == nil || !a.Yield(path))
-	})
-	if unwanted.Empty() {
-		return nil
-	}
-	conflict := &ConflictError{Refusal: Refusal{
-		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
-	}}
-	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
-		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
-			conflict.Fields = append(conflict.Fields, field)
-		}
-	})
-	if len(conflict.Fields) > 0 {
-		return conflict
-	}
-	edit, err := ownership.Claim(a.live, w.holder(a), w.target.Edits.Clock.Now(), unwanted)
-	return w.edit(ctx, a, CauseUnset, edit, err)
-}
-
-// below reports whether a path is another one or leads to something within it.
-func below(path, above string) bool {
-	rest, ok := strings.CutPrefix(path, above)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // restoration returns the edit that gives a lost claim back.
@@ -318,6 +280,7 @@ func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 		return err
 	}
 	a.want, _ = rest.(A)
+	a.leaveUnset()
 	return w.identify(a)
 }
 

@@ -50,8 +50,8 @@ type Outcome struct {
 	// ReplacedReferences is the references annotation that was overwritten although it named newer states than exist, or
 	// was unreadable: another writer had set it. Empty for none.
 	ReplacedReferences string
-	// Left are the fields that Request.Yield leaves to others, out of those that the writer owns or wants. It is nil if
-	// there is nothing to leave, and if the object does not exist.
+	// Left are the fields that Request.Yield leaves to others, out of those that the writer owns, wants, or wants to remove. It
+	// is nil if there is nothing to leave, and if the object does not exist.
 	Left *fieldpath.Set
 	// RetryAfter is the time to wait before the next attempt if nothing changes. Nothing is sent until then, because the
 	// refusal stands. Zero for a success and for a conflict, which waits for a change.

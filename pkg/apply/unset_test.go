@@ -77,3 +77,35 @@ func TestUnsetOfWhatSomebodyOwns(t *testing.T) {
 		t.Errorf("it was taken, and the strategy is %+v", s.stored.Spec.Strategy)
 	}
 }
+
+// A conflict about a field to remove ends when the field is left to its owner, although the intent is the same as before. As long
+// as it is left, the outcome says so.
+func TestUnsetOfWhatIsLeftToOthers(t *testing.T) {
+	const paused = ".spec.paused"
+	s := created(t, content, stamped, web("a:1"))
+	s.update("kubectl-edit", func(d *deployment) { d.Spec.Paused = true })
+	unset := func(req *apply.Request) { req.Unset = []string{paused} }
+	leave := func(req *apply.Request) {
+		unset(req)
+		req.Yield = func(path fieldpath.Path) bool { return path.String() == paused }
+	}
+	s.ends(s.sync(web("a:2"), unset), apply.ActionRefused, apply.ClassConflict)
+	s.expect("a conflict")
+	s.ends(s.sync(web("a:2"), func(req *apply.Request) {
+		unset(req)
+		req.Yield = func(path fieldpath.Path) bool { return path.String() == number }
+	}), apply.ActionNone, apply.ClassConflict)
+	s.expect("something else is left to others")
+
+	for i, want := range []apply.Action{apply.ActionApplied, apply.ActionNone, apply.ActionNone} {
+		out := s.sync(web("a:2"), leave)
+		s.ends(out, want, "")
+		if left := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "paused")); !left.Equals(out.Left) {
+			t.Errorf("pass %d: left is %v, want %v", i, out.Left, left)
+		}
+	}
+	s.expect("the conflict is settled", "apply content")
+	if s.expectOwners(paused, "kubectl-edit"); !s.stored.Spec.Paused {
+		t.Error("what is left to others was removed")
+	}
+}

@@ -86,7 +86,8 @@ type Request struct {
 	// Unset are the paths of fields to remove, with all below them, although the writer never owned them. Such a field is
 	// a default of the API server for one member of a union, which makes it refuse an intent that chooses another member;
 	// or a default for another name of a field, from which it would set the field again. Fields without an owner are
-	// claimed first, so that the apply, which does not name them, removes them. A field of another owner is a conflict.
+	// claimed first, so that the apply, which does not name them, removes them. A field of another owner is a conflict, unless
+	// the request yields it. The paths have field names only.
 	Unset []string
 	// Inherit ends the claims of managers that no longer exist, before the apply. Nil for none.
 	Inherit *Inheritance
@@ -150,6 +151,9 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	case ClassForeign, ClassStale:
 		return false // That was decided without a request, and would be again.
 	case ClassConflict:
+		if a.yieldsUnset(last.contested) {
+			return false
+		}
 		// Taking contested fields needs no new answer.
 		asked.take, asked.confirm = last.asked.take, last.asked.confirm
 	case ClassMoved:

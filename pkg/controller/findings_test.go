@@ -135,3 +135,18 @@ func TestNoticesAndProblems(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
+
+// The way out that is printed is one that works: OnDelete cannot stand beside the settings of a rolling update, whoever owns these.
+func TestLeavingIsOfferedWhereItSettlesTheConflict(t *testing.T) {
+	for path, want := range map[string]bool{
+		".spec.updateStrategy.rollingUpdate.partition": false, ".spec.updateStrategy.type": true, ".spec.template.spec.serviceAccount": true,
+	} {
+		refusal := refusalOf(apply.ClassConflict)
+		refusal.Writer, refusal.Object = managers.Backend, apply.NewObjectRef(managers.StatefulSet, "shop", "web")
+		conflict := &apply.ConflictError{Refusal: refusal, Fields: []apply.FieldConflict{{Path: path, Owners: []ownership.Owner{{Manager: "kubectl-patch"}}}}}
+		got, _ := refusals(&view{key: key("web"), server: newServer("web"), resolution: newResolution(newServer("web"))}, []error{conflict})
+		if message := got[0].Message; strings.Contains(message, "Leave it: ") != want {
+			t.Errorf("%s: leaving it is offered: %t: %s", path, !want, message)
+		}
+	}
+}

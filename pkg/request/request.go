@@ -74,13 +74,17 @@ func (r *Request) Empty() bool { return len(r.Entries) == 0 && len(r.Malformed) 
 func (r *Request) Fields(object apply.ObjectRef) Fields { return r.index.Of(object) }
 
 // Yields returns a function that reports whether a field of an object is left to other field managers: an entry selects
-// it, or given, which may be nil, returns true for it. It returns nil if no field is.
+// it, or given, which may be nil, returns true for it. It returns nil if no field is. The settings of a StatefulSet's rolling
+// update are left to others exactly if the type of the strategy is.
 func (r *Request) Yields(object apply.ObjectRef, given func(path fieldpath.Path) bool) func(path fieldpath.Path) bool {
 	fields := r.Fields(object)
 	if fields.Empty() {
 		return given
 	}
 	return func(path fieldpath.Path) bool {
+		if followsStrategy(object, path) {
+			path = strategyType
+		}
 		return given != nil && given(path) || Yieldable(object, path) && fields.Has(path)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
@@ -41,13 +42,26 @@ var unyieldableOfProxy = []Selector{
 	{Path: `.spec.template.spec.containers[name="toolhive"].volumeMounts[mountPath="/etc/toolhive/authz"]`},
 }
 
-var unyieldable, notOfProxy = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy)
+// unyieldableOfBackend are further fields of the backend's StatefulSet. The API server refuses the update strategy OnDelete beside
+// the settings of a rolling update, so these are left to others together with the type of the strategy, and not by themselves.
+var unyieldableOfBackend = []Selector{{Path: ".spec.updateStrategy.rollingUpdate"}}
 
-// Yieldable reports whether a field may be left to others. The RunConfig, authorization policies and the rights of the
+var (
+	unyieldable, notOfProxy, notOfBackend = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy), NewIndex(unyieldableOfBackend)
+	// strategyType is the field with which those of unyieldableOfBackend are left to others.
+	strategyType = fieldmanager.Path("spec", "updateStrategy", "type")
+)
+
+// Yieldable reports whether a field may be left to others by its own path. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
 	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path) &&
-		(object.Kind != managers.Deployment || !notOfProxy.Of(object).Has(path))
+		(object.Kind != managers.Deployment || !notOfProxy.Of(object).Has(path)) && !followsStrategy(object, path)
+}
+
+// followsStrategy reports whether a field is left to others exactly if strategyType is.
+func followsStrategy(object apply.ObjectRef, path fieldpath.Path) bool {
+	return object.Kind == managers.StatefulSet && notOfBackend.Of(object).Has(path)
 }
 
 // YieldablePath is Yieldable for a path as a conflict names it.
@@ -57,7 +71,8 @@ func YieldablePath(object apply.ObjectRef, path string) bool {
 		return below && (rest == "" || !isEntry(s.Path) && (rest[0] == '.' || rest[0] == '['))
 	}
 	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, kept) &&
-		(object.Kind != managers.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept))
+		(object.Kind != managers.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept)) &&
+		(object.Kind != managers.StatefulSet || !slices.ContainsFunc(unyieldableOfBackend, kept))
 }
 
 // isEntry reports whether a path is that of one label or annotation, whose key may have dots.

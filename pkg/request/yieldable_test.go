@@ -59,3 +59,32 @@ func TestWhatProtectsAProxyIsNotYieldable(t *testing.T) {
 		}
 	}
 }
+
+// The settings of a rolling update are left to others together with the type of the strategy: the API server refuses OnDelete beside
+// them.
+func TestSettingsOfAStrategyGoWithItsType(t *testing.T) {
+	strategy := func(parts ...any) fieldpath.Path {
+		return fieldmanager.Path(append([]any{"spec", "updateStrategy"}, parts...)...)
+	}
+	backend := apply.NewObjectRef(managers.StatefulSet, "shop", "web")
+	kind, settings, partition := strategy("type"), strategy("rollingUpdate"), strategy("rollingUpdate", "partition")
+	for _, path := range []fieldpath.Path{settings, partition} {
+		if request.Yieldable(backend, path) || request.YieldablePath(backend, path.String()) {
+			t.Errorf("%s can be left to others by itself", path)
+		}
+	}
+	if !request.Yieldable(backend, kind) || !request.YieldablePath(backend, kind.String()) {
+		t.Errorf("%s cannot be left to others", kind)
+	}
+	for entry, want := range map[string]bool{
+		".spec.updateStrategy": true, ".spec.updateStrategy.type": true, ".spec": true,
+		".spec.updateStrategy.rollingUpdate": false, ".spec.updateStrategy.rollingUpdate.partition": false, ".spec.replicas": false,
+	} {
+		yields := request.New("statefulset.apps/web:"+entry).Yields(backend, nil)
+		for _, path := range []fieldpath.Path{kind, settings, partition} {
+			if got := yields(path); got != want {
+				t.Errorf("%s leaves %s to others: %t", entry, path, got)
+			}
+		}
+	}
+}

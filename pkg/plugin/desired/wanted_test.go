@@ -247,17 +247,19 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	}
 }
 
-// The settings of another update strategy go, unless somebody owns them or they are left to others.
+// The settings of another update strategy go, unless somebody owns them or they are left to others together with the strategy.
 func TestRemoved(t *testing.T) {
 	partition := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
 	const path = ".spec.updateStrategy.rollingUpdate.partition"
 	for name, test := range map[string]struct {
 		owner, yield       string
 		removed, contested []string
+		left               bool
 	}{
-		"nobody's":       {removed: []string{path}},
-		"somebody's":     {owner: "kubectl-edit", contested: []string{path}},
-		"left to others": {owner: "kubectl-edit", yield: path},
+		"nobody's":                     {removed: []string{path}},
+		"somebody's":                   {owner: "kubectl-edit", contested: []string{path}},
+		"left to others by themselves": {owner: "kubectl-edit", yield: path, contested: []string{path}},
+		"left to others":               {owner: "kubectl-edit", yield: ".spec.updateStrategy", left: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := server(v1beta1.TransportSSE)
@@ -273,7 +275,7 @@ func TestRemoved(t *testing.T) {
 			for _, c := range intent.Contested {
 				contested = append(contested, c.Path)
 			}
-			if diff := cmp.Diff(test.removed, intent.Moved(apply.CauseUnset)); diff != "" || intent.Same() {
+			if diff := cmp.Diff(test.removed, intent.Moved(apply.CauseUnset)); diff != "" || intent.Same() != test.left {
 				t.Errorf("removed (-want +got), same %t:\n%s", intent.Same(), diff)
 			}
 			if diff := cmp.Diff(test.contested, contested); diff != "" {
@@ -283,8 +285,8 @@ func TestRemoved(t *testing.T) {
 			if len(test.removed) > 0 {
 				delete(want, "rollingUpdate")
 			}
-			if len(test.contested) > 0 {
-				delete(want, "type") // Nothing is written.
+			if len(test.contested) > 0 || test.left {
+				delete(want, "type") // Nothing is written of it.
 			}
 			strategy, _, _ := unstructured.NestedMap(intent.After.Object, "spec", "updateStrategy")
 			if diff := cmp.Diff(want, strategy); diff != "" {

@@ -1,0 +1,73 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
+)
+
+// unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
+func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
+	if len(a.Unset) == 0 {
+		return nil
+	}
+	all, err := w.ownableOf(a)
+	if err != nil {
+		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+	}
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool { return a.unsets(path) && (a.Yield == nil || !a.Yield(path)) })
+	if unwanted.Empty() {
+		return nil
+	}
+	conflict := &ConflictError{Refusal: Refusal{
+		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
+	}}
+	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
+		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
+			conflict.Fields = append(conflict.Fields, field)
+		}
+	})
+	if len(conflict.Fields) > 0 {
+		return conflict
+	}
+	edit, err := ownership.Claim(a.live, w.holder(a), w.target.Edits.Clock.Now(), unwanted)
+	return w.edit(ctx, a, CauseUnset, edit, err)
+}
+
+// unsets reports whether a field is one to remove.
+func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
+	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(path.String(), unset) })
+}
+
+// below reports whether a path is another one or leads to something within it.
+func below(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// leaveUnset adds to the outcome the fields to remove that the request yields, whether the object has them or not: a state does not
+// show that.
+func (a *attempt[L, A]) leaveUnset() {
+	for _, unset := range a.Unset {
+		var path fieldpath.Path
+		for name := range strings.SplitSeq(strings.TrimPrefix(unset, "."), ".") {
+			path = append(path, fieldpath.PathElement{FieldName: &name})
+		}
+		if a.Yield(path) {
+			a.out.Left.Insert(path)
+		}
+	}
+}
+
+// yieldsUnset reports whether the request yields a contested field that it was to remove. The intent does not name such a field, so
+// it is the same intent as before.
+func (a *attempt[L, A]) yieldsUnset(contested []fieldpath.Path) bool {
+	return a.Yield != nil && slices.ContainsFunc(contested, func(path fieldpath.Path) bool { return a.unsets(path) && a.Yield(path) })
+}
