@@ -5,10 +5,12 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -147,6 +149,24 @@ func TestLeavingIsOfferedWhereItSettlesTheConflict(t *testing.T) {
 		got, _ := refusals(&view{key: key("web"), server: newServer("web"), resolution: newResolution(newServer("web"))}, []error{conflict})
 		if message := got[0].Message; strings.Contains(message, "Leave it: ") != want {
 			t.Errorf("%s: leaving it is offered: %t: %s", path, !want, message)
+		}
+	}
+}
+
+// Of the fields to remove, those of a rolling update are known to be absent from the cache; the others are not.
+func TestFieldsToRemoveThatMayBeThere(t *testing.T) {
+	const account, settings = ".spec.template.spec.serviceAccount", render.RollingUpdatePath
+	intent := render.Intent{Unset: []string{settings, account}}
+	rolling, onDelete := &appsv1.StatefulSet{}, &appsv1.StatefulSet{}
+	rolling.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+	for name, test := range map[string]struct {
+		live metav1.Object
+		want []string
+	}{
+		"a rolling update": {rolling, []string{settings, account}}, "OnDelete": {onDelete, []string{account}}, "no object": {nil, []string{settings, account}},
+	} {
+		if got := stillSet(intent, test.live); !slices.Equal(test.want, got) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }

@@ -74,11 +74,11 @@ func (p *pass) backendReady(result *render.Result) bool {
 	return p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
 }
 
-// stillSet returns which of the fields that an intent unsets may be set. They are those of a rolling update, of which the cache
-// keeps enough to know; otherwise the object would have to be read.
+// stillSet returns which of the fields that an intent unsets may be set. Of those of a rolling update the cache keeps enough to
+// know; otherwise the object would have to be read.
 func stillSet(intent render.Intent, live metav1.Object) []string {
 	if set, ok := live.(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate == nil {
-		return nil
+		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
 	}
 	return intent.Unset
 }

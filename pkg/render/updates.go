@@ -32,7 +32,7 @@ func (r *renderer) updateStrategy(spec *appsv1ac.StatefulSetSpecApplyConfigurati
 	switch value, given := r.server.Annotations[v1beta1.AnnotationBackendUpdateStrategy]; {
 	case given && value == string(appsv1.OnDeleteStatefulSetStrategyType):
 		spec.WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType))
-		unset = []string{rollingUpdatePath}
+		unset = []string{RollingUpdatePath}
 	case given && value != string(appsv1.RollingUpdateStatefulSetStrategyType):
 		r.invalidSpec(v1beta1.ReasonInvalidAnnotation, "The annotation %s is %s; it can be %s or %s, which is the default.",
 			v1beta1.AnnotationBackendUpdateStrategy, quote(value), appsv1.OnDeleteStatefulSetStrategyType, appsv1.RollingUpdateStatefulSetStrategyType)
@@ -48,6 +48,6 @@ func (r *renderer) updateStrategy(spec *appsv1ac.StatefulSetSpecApplyConfigurati
 	return unset
 }
 
-// rollingUpdatePath has the settings that go with the strategy RollingUpdate. The API server fills them in, and refuses
+// RollingUpdatePath has the settings that go with the strategy RollingUpdate. The API server fills them in, and refuses
 // OnDelete as long as they are there.
-const rollingUpdatePath = ".spec.updateStrategy.rollingUpdate"
+const RollingUpdatePath = ".spec.updateStrategy.rollingUpdate"
