@@ -91,13 +91,17 @@ func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
 	if a.last.refused != nil || a.last.object != identify(a.out.Live.GetUID()) {
 		return false
 	}
-	if a.LetGo {
+	if a.endsClaim() {
 		// A writer that has let go has nothing left to write. The API server answers the write that ends an object with the
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
 		return true
 	}
 	return !a.Confirm && a.last.claims == w.settled(a)
 }
+
+// endsClaim reports whether the request gives up all that the writer owns of an object that is being deleted. A report about such an
+// object, as a status is, gives up nothing.
+func (a *attempt[L, A]) endsClaim() bool { return a.LetGo && a.empty }
 
 // own returns the writer's entry of the object, nil when it owns nothing.
 func (w *writer[L, A]) own(a *attempt[L, A]) *metav1.ManagedFieldsEntry {

@@ -148,6 +148,26 @@ func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
 	}
 }
 
+// A report about an object that is being deleted is written again when somebody has removed a part of it: it has not let go of
+// anything.
+func TestReportOnATerminatingObjectIsKept(t *testing.T) {
+	s := created(t, content, stamped, web("a:1"))
+	s.stored.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	s.stored.Finalizers = []string{"x.io/theirs"}
+	report := func() apply.Outcome {
+		return s.sync(web("a:1"), func(req *apply.Request) { req.LetGo = true })
+	}
+	s.ends(report(), apply.ActionNone, "")
+	s.update("kubectl-edit", func(d *deployment) { delete(d.Labels, "app") })
+	s.ends(report(), apply.ActionApplied, "")
+	s.expect("a part of it was removed", "apply content")
+	if s.stored.Labels["app"] != "web" {
+		t.Errorf("labels are %v", s.stored.Labels)
+	}
+	s.ends(report(), apply.ActionNone, "")
+	s.expect("it is as it was")
+}
+
 // An edit that is refused ends the attempt like a refused apply, and nothing has changed hands.
 func TestRefusedEdits(t *testing.T) {
 	causes := map[string]func(*testing.T) (s *store, try func() apply.Outcome){

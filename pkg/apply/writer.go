@@ -71,7 +71,8 @@ type Request struct {
 	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
 	// else.
 	Preserve func(want runtime.ApplyConfiguration, kept any)
-	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer may set it.
+	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer, with an intent that
+	// names nothing, or that reports in a status why the object is still there may set it.
 	LetGo bool
 	// Yield reports, by its path, whether the writer leaves a field to others. The writer does not apply such a field,
 	// and gives it up if it owns it: the value stays. An object that does not exist is created with these fields. Nil for
