@@ -70,7 +70,8 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 			return err
 		}
 	}
-	if (w.own(a) == nil || a.LetGo && a.Inherit == nil) && w.hasMarker(a.live) {
+	// What the writer inherits is not all that is to go: a third manager may own it too.
+	if (w.own(a) == nil || a.endsClaim()) && w.hasMarker(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err

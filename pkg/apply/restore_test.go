@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -99,6 +100,7 @@ func signed() *configuration { return appsv1ac.Deployment("web", namespace).With
 func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(*testing.T, *store)
+		inherit  *apply.Inheritance
 		requests []string
 		claims   []string
 		left     []string
@@ -121,6 +123,24 @@ func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
 			prepare:  func(_ *testing.T, s *store) { s.reset() },
 			requests: []string{"edit ownership", "apply replicas"}, claims: []string{"Restored " + sign + ` from ""`},
 		},
+		"a manager that no longer exists, and a second owner": {
+			prepare: func(t *testing.T, s *store) {
+				t.Helper()
+				for _, manager := range []string{"former", "argocd"} {
+					if _, err := s.apply(t.Context(), namespace, signed(), metav1.ApplyOptions{FieldManager: manager}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			inherit: &apply.Inheritance{
+				From: func(owner ownership.Owner) bool { return owner.Manager == "former" },
+				Heirs: []ownership.Heir{{
+					Holder: ownership.Holder{Manager: replicas.Name, APIVersion: "apps/v1"}, Covers: func(fieldpath.Path) bool { return true },
+				}},
+			},
+			requests: []string{"edit ownership", "edit ownership", "apply replicas"},
+			claims:   []string{"Inherited " + sign + ` from "former"`, "Restored " + sign + ` from "argocd"`},
+		},
 		"gone already": {
 			prepare: func(_ *testing.T, s *store) { s.reset(); s.stored.Finalizers = nil },
 		},
@@ -135,7 +155,9 @@ func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
 				action = apply.ActionNone
 			}
 			letGo := func() apply.Outcome {
-				return s.sync(appsv1ac.Deployment("web", namespace), func(req *apply.Request) { req.LetGo = true })
+				return s.sync(appsv1ac.Deployment("web", namespace), func(req *apply.Request) {
+					req.LetGo, req.Inherit = true, test.inherit
+				})
 			}
 			s.ends(letGo(), action, "", test.claims...)
 			s.expect(name, test.requests...)
