@@ -68,6 +68,7 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if req.Aside != nil && a.requests.setAside(w.Name(), req.Object, req.Aside.Conflict) {
 		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))
 	}
+	a.requests.forget(notFor(w.Name()), req.Object)
 	out := w.sync(ctx, a.requests, req)
 	if out.Wrote() {
 		a.written.record(req.Object, out.Live)
@@ -78,21 +79,24 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 
 // Refuse records a write that a controller does not request, for the reason that the refusal gives: for example, another
 // owner has the object. The outcome is what Sync would return. It has a wait, which grows while the controller decides
-// the same.
+// the same, until it requests the write again.
 func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Object) Outcome {
 	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
 	what := entry{refused: &refused{err: refusal}}
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
 	}
-	// Under a key of its own, apart from what is remembered for the writer where the object is its own.
-	if a.requests.refuse("not for "+refusal.Writer, refusal.Object, what, entry{}) {
+	if a.requests.refuse(notFor(refusal.Writer), refusal.Object, what, entry{}) {
 		out.Action = ActionRefused
 	}
 	out.RetryAfter = what.refused.left(a.clock.Now())
 	a.Note(ctx, out)
 	return out
 }
+
+// notFor returns the key under which the refusals of a writer's controller are remembered, apart from what is remembered for the
+// writer where the object is its own.
+func notFor(writer string) string { return "not for " + writer }
 
 // RefuseUnread is Refuse for an object that could not be read, and that has to be known before anything is written.
 func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef, cause error) Outcome {

@@ -105,7 +105,8 @@ func (r *refused) left(now time.Time) time.Duration {
 
 // after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
 // long it stands. An attempt before the end of a wait, after a change or another pass, neither prolongs the wait nor
-// repeats the refusal; so no event drives the waits up. fresh reports that it begins a wait.
+// repeats the refusal; so no event drives the waits up. One that comes long after the wait is a first one: what ended in between
+// need not have been seen. fresh reports that it begins a wait.
 func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 	refusal, ok := errors.AsType[*Refusal](r.err)
 	if !ok {
@@ -116,7 +117,8 @@ func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 		return true
 	}
 	r.wait = policy.FirstWait
-	if before != nil && !before.until.IsZero() {
+	// A busy controller is late by more than a short wait, but not by the longest one.
+	if before != nil && !before.until.IsZero() && !now.After(before.until.Add(LongestWait)) {
 		last, _ := errors.AsType[*Refusal](before.err)
 		switch waits := now.Before(before.until); {
 		case waits && last.Class == refusal.Class:
