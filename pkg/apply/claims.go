@@ -249,7 +249,7 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 		return refusal
 	}
 	endAccepted(span, string(ActionClaimed), answer.GetResourceVersion())
-	a.live, a.out.Live = answer, answer
+	a.live, a.out.Live, a.out.accepted = answer, answer, true
 	if a.out.Action != ActionApplied {
 		a.out.Action = ActionClaimed
 	}

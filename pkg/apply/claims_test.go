@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -258,6 +259,33 @@ func TestConflictsThatStand(t *testing.T) {
 	s.applier.Forget(webRef)
 	if conflicts := s.applier.Conflicts(); len(conflicts) != 0 {
 		t.Errorf("conflicts %v of an object that is forgotten", conflicts)
+	}
+}
+
+// The stamp before a yield is a write of its own. A cache has to show it, although the edit after it is refused.
+func TestStampBeforeARefusedYieldIsAWrite(t *testing.T) {
+	s := created(t, replicas, stamped, scaled(3))
+	s.refuse = func(request string) error {
+		if request == "edit ownership" {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
+	before := s.stored.ResourceVersion
+	out := s.sync(scaled(0), func(req *apply.Request) {
+		req.Source.Generation = 2
+		req.Yield = func(path fieldpath.Path) bool { return path.String() == number }
+	})
+	s.ends(out, apply.ActionRefused, apply.ClassTransient)
+	s.expect("a yield that is refused", "apply replicas", "edit ownership")
+	if !out.Wrote() || out.Live.GetResourceVersion() != s.stored.ResourceVersion || s.stored.ResourceVersion == before {
+		t.Errorf("wrote: %t, version %s after %s, stored is %s", out.Wrote(), out.Live.GetResourceVersion(), before, s.stored.ResourceVersion)
+	}
+	if s.applier.WriteTracker().Seen(webRef, before) {
+		t.Error("a cache without the stamp counts as up to date")
+	}
+	if !s.applier.WriteTracker().Seen(webRef, s.stored.ResourceVersion) {
+		t.Error("a cache with the stamp does not count as up to date")
 	}
 }
 

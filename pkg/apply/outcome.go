@@ -56,6 +56,9 @@ type Outcome struct {
 	// RetryAfter is the time to wait before the next attempt if nothing changes. Nothing is sent until then, because the
 	// refusal stands. Zero for a success and for a conflict, which waits for a change.
 	RetryAfter time.Duration
+
+	// accepted is set when the API server accepted a request, whatever it answered to a later one.
+	accepted bool
 }
 
 // Problem returns a one-line description of the outcome for the user. It is empty for a success, and for a refusal that
@@ -67,11 +70,12 @@ func (o Outcome) Problem() string {
 	return o.Err.Error()
 }
 
-// Wrote reports whether a write changed the object. It returns false for a deletion.
+// Wrote reports whether a write changed the object, even if a later one of the same request was refused. It returns false for a
+// deletion.
 func (o Outcome) Wrote() bool {
 	switch o.Action {
 	case ActionNone, ActionRefused, ActionDeleted:
-		return len(o.Claims) > 0
+		return o.accepted || len(o.Claims) > 0
 	default:
 		return true
 	}

@@ -254,7 +254,7 @@ func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) er
 		a.out.Action = ActionCreated
 	}
 	endAccepted(span, string(a.out.Action), answer.GetResourceVersion())
-	a.live, a.whole, a.out.Live = answer, true, answer
+	a.live, a.whole, a.out.Live, a.out.accepted = answer, true, answer, true
 	return nil
 }
 
