@@ -23,7 +23,7 @@ type attempt[L, A any] struct {
 	// disputed is that of entry.isDisputed, and kept the whole object if the request cache has it.
 	disputed bool
 	kept     metav1.Object
-	// rendered is the intent.
+	// rendered is the intent; where parts of it may be left to others, want is a copy of it.
 	rendered A
 	// want is the intent without what is left to others, to be completed by what is not rendered: source, references and
 	// preconditions.
@@ -118,7 +118,10 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
 	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
 		return err
 	}
-	return w.leave(a)
+	if err := w.leave(a); err != nil {
+		return err
+	}
+	return w.identify(a)
 }
 
 // setAside makes the request yield the fields that it is to set aside.

@@ -81,6 +81,9 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 		if len(a.out.Claims) > 0 || a.State != nil {
 			// Which fields are left to others depends on which are ours, and the state alone does not show that.
 			err := w.leave(a)
+			if err == nil && a.State == nil {
+				err = w.identify(a)
+			}
 			if err == nil {
 				err = w.canonicalise(a)
 			}
@@ -282,11 +285,12 @@ func (w *writer[L, A]) leave(a *attempt[L, A]) error {
 	}
 	a.want, _ = rest.(A)
 	a.leaveUnset()
-	return w.identify(a)
+	w.noteEmpty(a)
+	return nil
 }
 
 // Leave returns the fields that a writer leaves to other managers, out of the fields that it owns and those that the
-// configuration sets, and the rest of the configuration to apply. The configuration is a pointer to a struct and is not
+// configuration sets, and the rest of the configuration to apply, as a copy. The configuration is a pointer to a struct and is not
 // modified.
 func Leave(
 	schema managedfields.TypeConverter, owned *fieldpath.Set, config runtime.ApplyConfiguration, yield func(path fieldpath.Path) bool,
@@ -304,11 +308,7 @@ func Leave(
 		return nil, nil, err
 	}
 	left = ownership.Left(owned.Union(wanted), yield)
-	cut := ownership.Cut(wanted, left)
-	if cut.Empty() {
-		return config, left, nil
-	}
-	body, err := json.Marshal(intent.RemoveItems(cut).AsValue().Unstructured())
+	body, err := json.Marshal(intent.RemoveItems(ownership.Cut(wanted, left)).AsValue().Unstructured())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -156,6 +156,53 @@ func TestAYieldIsReadOnce(t *testing.T) {
 	c.expect("a yield that stands")
 }
 
+// A refusal of an intent of which parts are left to others stands, although it takes the whole object to know what is left.
+func TestRefusalOfAPartlyYieldedIntentStands(t *testing.T) {
+	for name, test := range map[string]struct {
+		yield string
+		after func() *configuration
+		// first is what follows when the writer, which owns all of the intent, first leaves this to others.
+		first apply.Action
+	}{
+		"nothing of it is left": {
+			yield: ".spec.strategy", first: apply.ActionNone,
+			after: func() *configuration {
+				config := proxy("a:2")
+				config.Spec.WithPaused(false) // Which is not sent.
+				return config
+			},
+		},
+		"what is owned keeps a part": {
+			yield: `.spec.template.spec.containers[name="toolhive"]`, first: apply.ActionClaimed,
+			after: func() *configuration {
+				config := proxy("a:2")
+				containers := config.Spec.Template.Spec.Containers
+				containers[0].Env, containers[1].Image = containers[0].Env[1:], new("side:2")
+				return config
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cached{store: created(t, content, stamped, proxy("a:1"))}
+			c.restart()
+			leave := func(req *apply.Request) { req.Yield = leaving(test.yield) }
+			c.settled(c.pass(proxy("a:1"), leave), test.first)
+			c.keep()
+			c.requests = nil
+			c.refuse = func(string) error { return answered(t, refusals[apply.ClassInvalid]) }
+			c.ends(c.pass(test.after(), leave), apply.ActionRefused, apply.ClassInvalid)
+			sent := len(c.requests)
+			for range 3 {
+				c.keep()
+				c.ends(c.pass(test.after(), leave), apply.ActionNone, apply.ClassInvalid)
+			}
+			if len(c.requests) != sent {
+				t.Errorf("in the wait: requests %q after the first %d", c.requests, sent)
+			}
+		})
+	}
+}
+
 // An object that is not any more as the state has it, or cannot be read, is left alone for now.
 func TestReadsThatDoNotFit(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -10,9 +10,10 @@ import (
 )
 
 // identify computes the digest of the wanted configuration, without the source. It includes the names of the references:
-// the object must record each one, so another set of them is another intent.
+// the object must record each one, so another set of them is another intent. What an attempt remembers is found by the digest of the
+// next one, at its beginning: with a state, that is the digest from before the whole object was read.
 func (w *writer[L, A]) identify(a *attempt[L, A]) error {
-	w.dropStamps(a.want)
+	w.noteEmpty(a)
 	rendered, err := marshal(a.want)
 	if err != nil {
 		return err
@@ -21,8 +22,13 @@ func (w *writer[L, A]) identify(a *attempt[L, A]) error {
 		rendered = append(append(rendered, ' '), reference.Name...)
 	}
 	a.intent = digestOf(rendered)
-	a.empty = namesNothing(reflect.ValueOf(a.want).Elem())
 	return nil
+}
+
+// noteEmpty takes the source off the wanted configuration, and notes whether that names nothing.
+func (w *writer[L, A]) noteEmpty(a *attempt[L, A]) {
+	w.dropStamps(a.want)
+	a.empty = namesNothing(reflect.ValueOf(a.want).Elem())
 }
 
 // preserve copies into the wanted configuration what may be preserved of the kept values, and computes the digest anew.
