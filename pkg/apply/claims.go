@@ -247,7 +247,7 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 	ctx, span := startSpan(ctx, SpanEdit, w.manager.Name, a.Object)
 	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
 	if err != nil {
-		refusal := classify(err, w.manager, a.Object, a.live)
+		refusal := classifyEdit(err, w.manager, a.Object, a.live)
 		endRefused(span, refusal)
 		return refusal
 	}

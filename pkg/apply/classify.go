@@ -45,6 +45,27 @@ func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.
 	return &refusal
 }
 
+// classifyEdit is classify for an edit of managedFields.
+func classifyEdit(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.Object) error {
+	classified := classify(err, writer, ref, live)
+	if refusal, ok := errors.AsType[*Refusal](classified); ok && refusal.Class == ClassInvalid && failsTest(err) {
+		refusal.Class, refusal.Reason = ClassMoved, "it was deleted and created again since Freehold read it"
+	}
+	return classified
+}
+
+// failsTest reports whether an answer is the one to a JSON patch whose test fails: a 422 that names neither an object nor a cause. Of
+// the operations of an edit, the test of the UID is the only one that can fail so. A refusal by the validation, a policy or a webhook
+// names the object or a cause, or has no details.
+func failsTest(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == "" && details.Kind == "" && len(details.Causes) == 0
+}
+
 func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	switch {
 	case unstorable(status):

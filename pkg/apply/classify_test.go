@@ -87,10 +87,51 @@ func TestClassesOfRecordedAnswers(t *testing.T) {
 	for name, want := range recorded {
 		t.Run(name, func(t *testing.T) { expectClass(t, answered(t, name), want) })
 	}
+	edits := map[string]apply.Class{
+		"edit-other-uid": apply.ClassMoved,
+		"stale-version":  apply.ClassMoved,
+		"policy":         apply.ClassForbidden,
+		"forbidden":      apply.ClassForbidden,
+		"status-invalid": apply.ClassInvalid,
+		"webhook-down":   apply.ClassTransient,
+		"delete-missing": apply.ClassGone,
+	}
+	for name, want := range edits {
+		t.Run("edit "+name, func(t *testing.T) { expectClassOfEdit(t, answered(t, name), want) })
+		recorded[name] = want
+	}
 	files, err := filepath.Glob(filepath.Join("testdata", "answers", "*.json"))
 	if err != nil || len(files) != len(recorded) {
 		t.Errorf("%d answers are recorded and %d are looked at (%v)", len(files), len(recorded), err)
 	}
+}
+
+// expectClassOfEdit has an edit of managedFields refused.
+func expectClassOfEdit(t *testing.T, answer error, want apply.Class) {
+	t.Helper()
+	s := created(t, content, stamped, web("a:1"))
+	s.refuse = func(string) error { return answer }
+	out := s.sync(web("a:1"), yieldImage)
+	s.ends(out, apply.ActionRefused, want)
+	s.expect("an edit", "edit ownership")
+	if !errors.Is(out.Err, answer) {
+		t.Error("the answer is not in the chain of errors")
+	}
+}
+
+// An object that was made anew, which the cache does not show yet, is another one. The edit of the one before is no mistake.
+func TestEditOfAnObjectThatWasMadeAnew(t *testing.T) {
+	s := created(t, content, stamped, web("a:1"))
+	before := s.live()
+	s.stored.UID = "another"
+	req := apply.Request{Object: webRef, Live: before, Config: web("a:1"), Source: apply.Source{UID: sourceUID, Generation: 1}}
+	yieldImage(&req)
+	out := do(t.Context(), s.applier, s.writer, req)
+	s.ends(out, apply.ActionRefused, apply.ClassMoved)
+	if problem := out.Problem(); problem != "" {
+		t.Errorf("it is told at once: %s", problem)
+	}
+	s.expect("an edit of the object before", "edit ownership")
 }
 
 func TestClassesOfOtherErrors(t *testing.T) {
@@ -139,6 +180,9 @@ func TestClassesOfOtherErrors(t *testing.T) {
 				Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: "no",
 				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid}}},
 			}), apply.ClassInvalid,
+		},
+		"422 about nothing, of an apply": {
+			apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "", 0, false), apply.ClassInvalid,
 		},
 		"400 of a webhook": {failure(400, ""), apply.ClassForbidden},
 	} {

@@ -178,7 +178,7 @@ func (s *store) edit(_ context.Context, in, name string, patch []byte, options m
 		switch o.Op + " " + o.Path {
 		case "test /metadata/uid":
 			if string(o.Value) != strconv.Quote(string(s.stored.UID)) {
-				err = errors.New("the test failed")
+				err = answered(s.t, "edit-other-uid")
 			}
 		case "replace /metadata/resourceVersion":
 			if string(o.Value) != strconv.Quote(s.stored.ResourceVersion) {

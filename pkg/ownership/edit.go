@@ -44,8 +44,8 @@ type Edit struct {
 	entries []metav1.ManagedFieldsEntry
 }
 
-// Patch returns the edit as a JSON patch (RFC 6902). The API server refuses the patch, with a conflict, if the object has
-// changed since it was read.
+// Patch returns the edit as a JSON patch (RFC 6902). The API server refuses the patch if the object has changed since it was read:
+// with a conflict or, if it is another object of the same name, with a 422 without causes.
 func (e *Edit) Patch(obj metav1.Object) ([]byte, error) { return PatchEntries(obj, e.entries) }
 
 // PatchEntries returns a JSON patch that sets the managedFields of an object to these entries, with the same guards as
