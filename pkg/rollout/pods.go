@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// ReadyDeadline is how long a pod may run without being ready before its rollout counts as stuck. It is the default of a
+// ReadyDeadline is how long a pod may take to become ready before its rollout counts as stuck. It is the default of a
 // Deployment's progressDeadlineSeconds; a StatefulSet has none.
 const ReadyDeadline = 10 * time.Minute
 
@@ -78,13 +78,54 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 			return found, 0
 		}
 	}
-	if ready == nil || pod.Status.Phase != corev1.PodRunning {
+	since, counts := unreadyFrom(pod)
+	if !counts {
 		return nil, 0
 	}
-	if left := ready.LastTransitionTime.Add(ReadyDeadline).Sub(now); left > 0 {
+	if left := since.Add(ReadyDeadline).Sub(now); left > 0 {
 		return nil, left
 	}
-	return &trouble{pod.Name, v1beta1.ReasonNotReady, "it is running but not ready", ready.LastTransitionTime.Time}, 0
+	detail := "it is running but not ready"
+	if pod.Status.Phase != corev1.PodRunning {
+		detail = "it is not running yet: " + notRunning(pod)
+	}
+	return &trouble{pod.Name, v1beta1.ReasonNotReady, detail, since}, 0
+}
+
+// unreadyFrom returns since when a pod that is not ready has had to become so. That is not counted for one that has ended, which its
+// controller replaces, nor for one whose scheduling another controller holds back.
+func unreadyFrom(pod *corev1.Pod) (since time.Time, counts bool) {
+	scheduled := condition(pod, corev1.PodScheduled)
+	if hasEnded(pod) || scheduled != nil && scheduled.Status != corev1.ConditionTrue {
+		return since, false
+	}
+	since = pod.CreationTimestamp.Time
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		since = ready.LastTransitionTime.Time
+	} else if scheduled != nil {
+		since = scheduled.LastTransitionTime.Time
+	}
+	return since, !since.IsZero()
+}
+
+// notRunning returns what a pod waits for that has not started all its containers. A kubelet starts the init containers first, one
+// after the other; a volume that cannot be mounted holds up the first container of all.
+func notRunning(pod *corev1.Pod) string {
+	for i := range pod.Status.InitContainerStatuses {
+		c := &pod.Status.InitContainerStatuses[i]
+		switch {
+		case c.State.Waiting != nil:
+			return fmt.Sprintf("init container %s is in %s", c.Name, c.State.Waiting.Reason)
+		case c.State.Running != nil && !c.Ready: // A sidecar is ready while it runs.
+			return fmt.Sprintf("init container %s has not ended", c.Name)
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.State.Waiting != nil {
+			return fmt.Sprintf("container %s is in %s", c.Name, c.State.Waiting.Reason)
+		}
+	}
+	return "no node has reported on it"
 }
 
 // hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope.

@@ -16,108 +16,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-var (
-	noon   = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	before = metav1.NewTime(noon.Add(-time.Minute))
-)
-
-type change func(pod *corev1.Pod)
-
-// pod is one of the workload, ready, at a revision.
-func pod(name, revision string, changes ...change) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}},
-		Status: corev1.PodStatus{
-			Phase:      corev1.PodRunning,
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
-		},
-	}
-	for _, c := range changes {
-		c(p)
-	}
-	return p
-}
-
-func unready(since time.Duration) change {
-	return func(p *corev1.Pod) {
-		p.Status.Conditions[0].Status = corev1.ConditionFalse
-		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-since))
-	}
-}
-
-func waiting(reason string) change {
-	return func(p *corev1.Pod) {
-		unready(time.Minute)(p)
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "mcp", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
-		}}
-	}
-}
-
-// crashed is a container that runs, has been started again a number of times, and ran for a while before.
-func crashed(restarts int32, ran time.Duration) change {
-	return func(p *corev1.Pod) {
-		unready(time.Minute)(p)
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "mcp", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 137, Reason: "OOMKilled", StartedAt: metav1.NewTime(before.Add(-ran)), FinishedAt: before,
-			}},
-		}}
-	}
-}
-
-// of gives a pod the ReplicaSet that made it, at an age.
-func of(replicaSet string, age time.Duration) change {
-	return func(p *corev1.Pod) {
-		p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = replicaSet
-		p.CreationTimestamp = metav1.NewTime(noon.Add(-age))
-	}
-}
-
-func unschedulable(p *corev1.Pod) {
-	p.Status.Phase = corev1.PodPending
-	p.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available", LastTransitionTime: before,
-	}}
-}
-
-// ending is a pod that is being deleted, and has so much time left.
-func ending(left time.Duration) change {
-	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon.Add(left)} }
-}
-
-func evicted(p *corev1.Pod) { p.Status.Phase, p.Status.Conditions = corev1.PodFailed, nil }
-
-func leaving(p *corev1.Pod) { p.DeletionTimestamp = &before }
-
-// set is a StatefulSet of two pods whose newest revision is new. OnDelete sets of Kubernetes below v1.37 never say in
-// their status that they have got there, so the status says so nowhere here.
-func set(changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
-	two := int32(2)
-	s := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Generation: 3},
-		Spec:       appsv1.StatefulSetSpec{Replicas: &two},
-		Status:     appsv1.StatefulSetStatus{ObservedGeneration: 3, UpdateRevision: "new", CurrentRevision: "old"},
-	}
-	for _, c := range changes {
-		c(s)
-	}
-	return s
-}
-
-func onDelete(s *appsv1.StatefulSet) {
-	s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-}
-
-func parallel(s *appsv1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
-
-func partition(n int32) func(s *appsv1.StatefulSet) {
-	return func(s *appsv1.StatefulSet) {
-		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &n}
-	}
-}
-
 func TestStatefulSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    *appsv1.StatefulSet
@@ -169,8 +67,53 @@ func TestStatefulSet(t *testing.T) {
 		},
 		"a container that is being made": {
 			set(),
-			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ContainerCreating"))},
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", pending(time.Minute, "ContainerCreating"))},
 			"Progressing: ReplacingPods", false, 9 * time.Minute,
+		},
+		"a container that is never made": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", pending(rollout.ReadyDeadline, "ContainerCreating"))},
+			"Stuck: NotReady (pod a-1): it is not running yet: container mcp is in ContainerCreating", false, 0,
+		},
+		"a volume is missing, and there is an init container": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", pending(rollout.ReadyDeadline, "PodInitializing", initContainer(initWaits)))},
+			"Stuck: NotReady (pod a-1): it is not running yet: init container init is in PodInitializing", false, 0,
+		},
+		"an init container that never ends": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", pending(rollout.ReadyDeadline, "PodInitializing", initContainer(initRuns)))},
+			"Stuck: NotReady (pod a-1): it is not running yet: init container init has not ended", false, 0,
+		},
+		"an init container that has ended, and a sidecar": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", pending(rollout.ReadyDeadline, "PodInitializing",
+				initContainer(initEnded), corev1.ContainerStatus{Name: "sidecar", Ready: true, State: initRuns}))},
+			"Stuck: NotReady (pod a-1): it is not running yet: container mcp is in PodInitializing", false, 0,
+		},
+		"the node does not report on it yet": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unreported(time.Hour, corev1.PodCondition{
+				Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: before,
+			}))},
+			"Progressing: ReplacingPods", false, 9 * time.Minute,
+		},
+		"no node reports on it": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unreported(rollout.ReadyDeadline))},
+			"Stuck: NotReady (pod a-1): it is not running yet: no node has reported on it", false, 0,
+		},
+		"somebody holds back its scheduling": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unreported(time.Hour, corev1.PodCondition{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, LastTransitionTime: before,
+			}))},
+			"Progressing: ReplacingPods", false, 0,
+		},
+		"it has ended, and another one will be made": {
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", ended(corev1.PodFailed)), pod("a-2", "new", ended(corev1.PodSucceeded))},
+			"Progressing: ReplacingPods", false, 0,
 		},
 		"nowhere to run": {
 			set(),

@@ -169,8 +169,8 @@ const (
 const (
 	// ReasonReady means that everything that the spec asks for is written and serves. On Ready=True.
 	ReasonReady = "Ready"
-	// ReasonNotReady means on Ready=False that status.phase is not Ready, and on Stalled=True that a pod has been running
-	// for ten minutes without becoming ready.
+	// ReasonNotReady means on Ready=False that status.phase is not Ready, and on Stalled=True that a pod has not become ready
+	// in ten minutes, or does not even run by then.
 	ReasonNotReady = "NotReady"
 	// ReasonNotServing means that status.phase is Ready, but what serves is not, or not only, what the spec asks for. On
 	// Ready=False.
