@@ -12,9 +12,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -46,6 +48,8 @@ type rolloutTracker struct {
 	states   map[cache.ObjectName]tierStates
 	// unobserved has the time since which a workload has had a change that its controller has not looked at.
 	unobserved map[cache.ObjectName]time.Time
+	// creating has the time since which a StatefulSet's controller has had a pod to create.
+	creating map[cache.ObjectName]time.Time
 }
 
 // tierStates are the rollouts of one MCPServer. There is one for each MCPServer, so it is no map.
@@ -54,7 +58,7 @@ type tierStates struct{ backend, proxy rollout.State }
 func newRolloutTracker() *rolloutTracker {
 	return &rolloutTracker{
 		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]tierStates{},
-		unobserved: map[cache.ObjectName]time.Time{},
+		unobserved: map[cache.ObjectName]time.Time{}, creating: map[cache.ObjectName]time.Time{},
 	}
 }
 
@@ -76,6 +80,7 @@ func (s *rolloutTracker) forget(key cache.ObjectName) {
 	delete(s.onDelete, key)
 	delete(s.states, key)
 	delete(s.unobserved, key)
+	delete(s.creating, key)
 }
 
 // observeWait is how long the controllers of workloads are given to look at a change before the status is written without
@@ -96,6 +101,30 @@ func (s *rolloutTracker) wait(key cache.ObjectName, now time.Time, states ...rol
 		s.unobserved[key] = now
 	}
 	return max(0, since.Add(observeWait).Sub(now))
+}
+
+// createBy gives the controller of a backend's StatefulSet until rollout.ReadyDeadline to create a pod. Why it cannot, it says in events
+// alone, which no informer has, and when that began is in no object: it counts from when it was seen first. What the MCPServer's status
+// reports already stays so, also after a restart of the operator. wake is when the time is over.
+func (s *rolloutTracker) createBy(key cache.ObjectName, backend rollout.State, previous *v1beta1.MCPServerStatus, now time.Time) (_ rollout.State, wake time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if backend.Phase != rollout.Progressing || backend.Reason != rollout.Creating {
+		delete(s.creating, key)
+		return backend, 0
+	}
+	since, ok := s.creating[key]
+	if !ok {
+		since = now
+		if c := meta.FindStatusCondition(previous.Conditions, v1beta1.ConditionStalled); c != nil && c.Reason == v1beta1.ReasonPodsMissing {
+			since = now.Add(-rollout.ReadyDeadline)
+		}
+		s.creating[key] = since
+	}
+	if left := since.Add(rollout.ReadyDeadline).Sub(now); left > 0 {
+		return backend, left
+	}
+	return backend.Overdue(), 0
 }
 
 // onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.

@@ -4,7 +4,9 @@
 package controller
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,8 +58,57 @@ func TestPodWithoutContainersIsStuck(t *testing.T) {
 		if _, reason, message := o.condition("web", v1beta1.ConditionStalled); reason != v1beta1.ReasonNotReady || message != want {
 			t.Errorf("Stalled: %s: %s", reason, message)
 		}
-		if stuck := o.stuckTiers(); len(stuck) != 1 || stuck[0] != TierBackend {
+		if stuck := o.stuckTiers(); !slices.Equal(stuck, []Tier{TierBackend}) {
 			t.Errorf("the metrics report %v", stuck)
+		}
+	})
+}
+
+// A StatefulSet whose controller cannot create a pod, for a quota or a Pod Security level, says so in an event alone. It is stuck after
+// a while; another operator that takes over changes nothing in the report; and it is over once there is a pod.
+func TestBackendWithoutPodsIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, newServer("web"))
+		o := start(t, s, nil)
+		o.rest()
+		change(s, "web", func(set *appsv1.StatefulSet) {
+			set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, UpdateRevision: revision}
+		})
+		o.rest()
+		<-time.After(rollout.ReadyDeadline - time.Minute)
+		if status, reason, message := o.condition("web", v1beta1.ConditionStalled); status != metav1.ConditionFalse {
+			t.Errorf("too early: Stalled=%s %s: %s", status, reason, message)
+		}
+		<-time.After(2 * time.Minute)
+		o.rest()
+		expect := func(when string) {
+			t.Helper()
+			const want = "The rollout of the backend is Stuck: PodsMissing: its controller creates no pod; the events of the StatefulSet say why"
+			if _, reason, message := o.condition("web", v1beta1.ConditionStalled); reason != v1beta1.ReasonPodsMissing || message != want {
+				t.Errorf("%s: Stalled: %s: %s", when, reason, message)
+			}
+			if stuck := o.stuckTiers(); !slices.Equal(stuck, []Tier{TierBackend}) {
+				t.Errorf("%s: the metrics report %v", when, stuck)
+			}
+		}
+		expect("after a while")
+		o.end()
+		o.took()
+
+		o = start(t, s, nil)
+		defer o.end()
+		o.rest()
+		expect("after a restart of the operator")
+		o.expect(nil, "a restart of the operator")
+
+		o.addBackendPod(o.server("web"), "first")
+		backendReady(s, "web")
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionStalled); status != metav1.ConditionFalse {
+			t.Errorf("with a pod: Stalled=%s %s: %s", status, reason, message)
+		}
+		if stuck := o.stuckTiers(); stuck != nil {
+			t.Errorf("with a pod the metrics report %v", stuck)
 		}
 	})
 }

@@ -235,6 +235,9 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 			p.recordOutcome(out)
 		}
 	}
+	var wait time.Duration
+	rollouts.backend, wait = p.rollouts.createBy(p.key, rollouts.backend, &p.server.Status, p.now)
+	p.wake = sooner(p.wake, wait)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", rollouts.backend, "proxy", rollouts.proxy)
 	p.rollouts.note(p.key, o.StatefulSet, rollouts.tierStates)
 	o.Recovering, o.Backend, o.Proxy, o.Images = recovery.recovering, rollouts.backend, rollouts.proxy, rollouts.images

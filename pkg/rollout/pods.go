@@ -26,6 +26,8 @@ const (
 	Unobserved = "NotObserved"
 	// Replacing is that pods are replaced, or the first one starts.
 	Replacing = "ReplacingPods"
+	// Creating is that a StatefulSet's controller is to create a pod, and nothing else is in progress.
+	Creating = "CreatingPods"
 )
 
 // reasonsOfWaiting are the reasons of a waiting container that are not part of every start, and the one that is reported

@@ -36,9 +36,15 @@ func TestStatefulSet(t *testing.T) {
 		"above the partition":        {set(partition(1)), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
 		"one is scaled up":           {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", unready(time.Second))}, "Complete", true, 0},
 		"one was deleted by hand":    {set(), []*corev1.Pod{pod("a-0", "new"), pod("a-1", "new", leaving)}, "Complete", true, 0},
-		"the last one is on its way": {set(), []*corev1.Pod{pod("a-0", "new", leaving)}, "Progressing: ReplacingPods", false, 0},
-		"none is ready":              {set(), []*corev1.Pod{pod("a-0", "new", unready(time.Minute)), pod("a-1", "new", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
-		"there are to be none":       {set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, "Waiting: ScaledToZero", false, 0},
+		"the last one is on its way": {set(), []*corev1.Pod{pod("a-0", "new", ending(time.Minute))}, "Progressing: ReplacingPods", false, time.Minute},
+		"the last one does not go":   {set(), []*corev1.Pod{pod("a-0", "new", leaving)}, "Progressing: CreatingPods (pod a-0)", false, 0},
+		"none is created":            {set(), nil, "Progressing: CreatingPods", false, 0},
+		"one is created, and not known yet": {
+			set(func(s *appsv1.StatefulSet) { s.Status.Replicas = 2 }), []*corev1.Pod{pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0,
+		},
+		"a greater number cannot be created": {set(), []*corev1.Pod{pod("a-0", "new")}, "Complete", true, 0},
+		"none is ready":                      {set(), []*corev1.Pod{pod("a-0", "new", unready(time.Minute)), pod("a-1", "new", unready(time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute},
+		"there are to be none":               {set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) }), nil, "Waiting: ScaledToZero", false, 0},
 		"the image cannot be pulled": {
 			set(),
 			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", waiting("ImagePullBackOff"))},
@@ -151,7 +157,7 @@ func TestStatefulSet(t *testing.T) {
 			[]*corev1.Pod{pod("a-0", "new", unready(time.Second)), pod("a-1", "old")},
 			"Progressing: ReplacingPods", false, rollout.ReadyDeadline - time.Second,
 		},
-		"the one that was deleted is not there again": {set(onDelete), []*corev1.Pod{pod("a-1", "old")}, "Progressing: ReplacingPods", false, 0},
+		"the one that was deleted is not there again": {set(onDelete), []*corev1.Pod{pod("a-1", "old")}, "Progressing: CreatingPods", false, 0},
 		"one above the partition is not ready": {
 			set(partition(1), func(s *appsv1.StatefulSet) { *s.Spec.Replicas = 3 }),
 			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", unready(time.Second)), pod("a-2", "new")},

@@ -6,6 +6,8 @@ package rollout
 import (
 	"fmt"
 	"time"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // Phase is how far a rollout has come.
@@ -45,6 +47,16 @@ type State struct {
 
 // Serves reports whether what the present template asks for serves, and nothing else does.
 func (s State) Serves() bool { return s.Phase == Complete && s.Ready }
+
+// Overdue returns the state of a rollout that has been Creating for too long. No object records since when, and the caller's memory may
+// be younger, so it has no Since.
+func (s State) Overdue() State {
+	s.Phase, s.Reason, s.Detail = Stuck, v1beta1.ReasonPodsMissing, "its controller creates no pod; the events of the StatefulSet say why"
+	if s.Pod != "" {
+		s.Detail = "it was deleted and does not go, and none can take its place"
+	}
+	return s
+}
 
 // String returns the state in a few words that stay the same while nothing changes.
 func (s State) String() string {

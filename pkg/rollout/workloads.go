@@ -159,6 +159,24 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 	if state.Serves() {
 		wake = 0
 	}
+	if state.Phase == Progressing && ready == present && present < wanted {
+		return creating(state, s.Replicas < wanted, pods, now)
+	}
+	return state, wake
+}
+
+// creating returns the state of a StatefulSet that has too few pods, and all are ready. An earlier pod is in the way of a new one with
+// its name; it has time until its deletionTimestamp. fewer is set when the StatefulSet's controller sees too few pods as well.
+func creating(state State, fewer bool, pods []*corev1.Pod, now time.Time) (_ State, wake time.Duration) {
+	going := ""
+	for _, pod := range pods {
+		if isGoing(pod) {
+			going, wake = first(going, pod.Name), max(wake, pod.DeletionTimestamp.Sub(now))
+		}
+	}
+	if wake == 0 && (going != "" || fewer) {
+		state.Reason, state.Pod = Creating, going
+	}
 	return state, wake
 }
 

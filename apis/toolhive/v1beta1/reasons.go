@@ -206,7 +206,7 @@ const (
 )
 
 // Reasons of the condition Stalled about a stuck rollout. The kubelet, the scheduler and the Deployment controller define
-// them. If the Deployment controller has another reason for its condition Progressing, Stalled has that reason.
+// them, except PodsMissing. If the Deployment controller has another reason for its condition Progressing, Stalled has that reason.
 const (
 	// ReasonUnschedulable means that a pod fits on no node. On Stalled=True.
 	ReasonUnschedulable = "Unschedulable"
@@ -223,6 +223,9 @@ const (
 	ReasonCreateContainerConfigError = "CreateContainerConfigError"
 	// ReasonCreateContainerError means that the node cannot create a container. On Stalled=True.
 	ReasonCreateContainerError = "CreateContainerError"
+	// ReasonPodsMissing means that the controller of a StatefulSet has created no pod for ten minutes, though one is missing:
+	// a quota or an admission controller refuses it, or an earlier pod does not go. On Stalled=True.
+	ReasonPodsMissing = "PodsMissing"
 	// ReasonProgressDeadlineExceeded means that a Deployment makes no progress, and that nothing more is known of its pods.
 	// On Stalled=True.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
