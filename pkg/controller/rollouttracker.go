@@ -62,11 +62,11 @@ func newRolloutTracker() *rolloutTracker {
 	}
 }
 
-// note remembers an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come.
-func (s *rolloutTracker) note(key cache.ObjectName, set *appsv1.StatefulSet, states tierStates) {
+// note remembers an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports them.
+func (s *rolloutTracker) note(key cache.ObjectName, set *appsv1.StatefulSet, backend, proxy rollout.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.states[key] = states
+	s.states[key] = tierStates{backend, proxy}
 	if set == nil || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 		delete(s.onDelete, key)
 		return

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
@@ -29,10 +31,10 @@ func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
 	}
 	x, y := cache.NewObjectName("b", "x"), cache.NewObjectName("a", "y")
 	expect("nothing seen")
-	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType), tierStates{})
-	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType), tierStates{})
+	o.note(x, set("b", "x", appsv1.OnDeleteStatefulSetStrategyType), rollout.State{}, rollout.State{})
+	o.note(y, set("a", "y", appsv1.OnDeleteStatefulSetStrategyType), rollout.State{}, rollout.State{})
 	expect("two", types.NamespacedName{Namespace: "a", Name: "y"}, types.NamespacedName{Namespace: "b", Name: "x"})
-	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType), tierStates{})
+	o.note(y, set("a", "y", appsv1.RollingUpdateStatefulSetStrategyType), rollout.State{}, rollout.State{})
 	expect("one rolls again", types.NamespacedName{Namespace: "b", Name: "x"})
 	o.forget(x)
 	expect("the other is gone")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -109,6 +110,43 @@ func TestBackendWithoutPodsIsStuck(t *testing.T) {
 		}
 		if stuck := o.stuckTiers(); stuck != nil {
 			t.Errorf("with a pod the metrics report %v", stuck)
+		}
+	})
+}
+
+// A proxy exits as long as its backend has no pod, for ever where it is to have none. That is no rollout that is stuck, for the
+// metrics no more than for the condition Stalled.
+func TestProxyWithoutBackendIsNotStuck(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.BackendReplicas = new(int32) })
+		o.rest()
+		remove[*corev1.Pod](o.apiServer, "web-0")
+		change(o.apiServer, "web", func(set *appsv1.StatefulSet) {
+			set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, UpdateRevision: revision}
+		})
+		change(o.apiServer, "web", func(d *appsv1.Deployment) {
+			d.Status.ReadyReplicas, d.Status.UnavailableReplicas = 0, 1
+			d.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: v1beta1.ReasonProgressDeadlineExceeded,
+			}}
+		})
+		o.crashed(3, backOff)
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionStalled); status != metav1.ConditionFalse {
+			t.Errorf("Stalled=%s %s: %s", status, reason, message)
+		}
+		if stuck := o.stuckTiers(); stuck != nil {
+			t.Errorf("the metrics report %v as stuck", stuck)
+		}
+
+		backendReady(o.apiServer, "web")
+		o.addBackendPod(o.server("web"), "second")
+		o.rest() // The proxy is given a new start.
+		o.addProxyPod("web", proxyPod("web", render.ProxySelector("web")))
+		o.crashed(3, backOff)
+		if stuck := o.stuckTiers(); !slices.Equal(stuck, []Tier{TierProxy}) {
+			t.Errorf("with a backend the metrics report %v as stuck", stuck)
 		}
 	})
 }

@@ -239,8 +239,9 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	rollouts.backend, wait = p.rollouts.createBy(p.key, rollouts.backend, &p.server.Status, p.now)
 	p.wake = sooner(p.wake, wait)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", rollouts.backend, "proxy", rollouts.proxy)
-	p.rollouts.note(p.key, o.StatefulSet, rollouts.tierStates)
 	o.Recovering, o.Backend, o.Proxy, o.Images = recovery.recovering, rollouts.backend, rollouts.proxy, rollouts.images
+	backend, proxy := o.Rollouts()
+	p.rollouts.note(p.key, o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
 	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))

@@ -147,12 +147,12 @@ func Families() []Family {
 		},
 		{
 			Name: StuckRollouts, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "1 for each workload of an MCPServer whose rollout is stuck.",
+			Help: "1 for each workload of an MCPServer whose rollout is stuck. A proxy that waits for its backend is not.",
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the MCPServer"},
 				{Name: "mcpserver", Meaning: "its name"},
 				tierLabel(),
-				{Name: "reason", Meaning: "of the kubelet, the scheduler or the Deployment controller"},
+				{Name: "reason", Meaning: "of the condition Stalled"},
 			},
 		},
 		{

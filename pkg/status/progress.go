@@ -96,13 +96,26 @@ func (t tier) String() string {
 	return text
 }
 
-// tiers returns the backend and the proxy. A proxy whose backend is not ready fails for that alone, and says nothing.
-func (o Observation) tiers() []tier {
-	all := []tier{{"backend", o.Backend}}
-	if o.backendReady() && !o.Recovering {
-		all = append(all, tier{"proxy", o.Proxy})
+// Rollouts returns the rollouts of the two workloads as they are reported, by Stalled and by the metrics. A proxy whose backend is not
+// ready fails for that alone, for ever where the backend is to have no pods: it continues by itself, and is not stuck.
+func (o Observation) Rollouts() (backend, proxy rollout.State) {
+	proxy = o.Proxy
+	if proxy.Phase == rollout.Stuck && o.proxyWaits() {
+		proxy = rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing, Ready: proxy.Ready}
 	}
-	return all
+	return o.Backend, proxy
+}
+
+// proxyWaits reports whether the proxy cannot be ready for want of a backend, or has not had a new start since.
+func (o Observation) proxyWaits() bool { return !o.backendReady() || o.Recovering }
+
+// tiers returns the backend and the proxy. A proxy that waits for its backend says nothing.
+func (o Observation) tiers() []tier {
+	backend, proxy := o.Rollouts()
+	if o.proxyWaits() {
+		return []tier{{"backend", backend}}
+	}
+	return []tier{{"backend", backend}, {"proxy", proxy}}
 }
 
 // hold returns a rollout that waits for a user's action; nil when there is none.

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
@@ -90,6 +91,21 @@ func TestStalledMessage(t *testing.T) {
 	if c := find(got, v1beta1.ConditionStalled); c.Message != want {
 		t.Errorf("message %q, want %q", c.Message, want)
 	}
+}
+
+// The metrics report the rollouts as the conditions do: one of them is stuck just when Stalled names one, unless the spec or a refused
+// write is named first.
+func TestReportedRolloutsAgreeWithStalled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := genObservation(t)
+		o.Invalid, o.Held, o.Refusals = nil, nil, nil
+		stalled := find(status.Compute(o, noon), v1beta1.ConditionStalled)
+		backend, proxy := o.Rollouts()
+		stuck := backend.Phase == rollout.Stuck || proxy.Phase == rollout.Stuck
+		if stuck != (stalled.Status == metav1.ConditionTrue) {
+			t.Fatalf("reported are %s and %s, and Stalled is %s: %s", backend, proxy, stalled.Status, stalled.Message)
+		}
+	})
 }
 
 // A workload that its controller has not looked at since the last change is taken for what it was, unless it is the spec
