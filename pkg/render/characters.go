@@ -4,7 +4,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,75 +13,116 @@ import (
 	"unicode/utf8"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// The API server reads the body of an apply as YAML, though it is JSON. YAML cannot hold some characters as they are:
-// an apply with one of them is refused as a bad request, and U+0085 is even stored as a space, so that what we own
-// would always differ from what we want.
-
-// sendable reports whether a character arrives in an apply as it was sent. (Those below a space are escaped in
-// JSON, and arrive.)
-func sendable(c rune) bool {
-	return c < 0x7f || c > 0x9f && c != 0xfffe && c != 0xffff
-}
-
-// allSendable reports whether the strings of a configuration, the keys of its maps among them, arrive as they are. An encoding of
-// it would show that as well, but costs as much as all the rest of rendering.
-func allSendable(v reflect.Value) bool {
+// unsendable returns a string of a configuration, or a key of its maps, that does not arrive in an apply as it is. An encoding of the
+// configuration would show that as well, but costs as much as all the rest of rendering.
+func unsendable(v reflect.Value) (text string, found bool) {
 	switch v.Kind() {
 	case reflect.String:
-		return !strings.ContainsFunc(v.String(), func(c rune) bool { return !sendable(c) })
+		return v.String(), strings.ContainsFunc(v.String(), isUnsendable)
 	case reflect.Pointer, reflect.Interface:
-		return v.IsNil() || allSendable(v.Elem())
+		if !v.IsNil() {
+			return unsendable(v.Elem())
+		}
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			if !allSendable(field) {
-				return false
+			if text, found = unsendable(field); found {
+				return text, true
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if !allSendable(v.Index(i)) {
-				return false
+			if text, found = unsendable(v.Index(i)); found {
+				return text, true
 			}
 		}
 	case reflect.Map:
 		for values := v.MapRange(); values.Next(); {
-			if !allSendable(values.Key()) || !allSendable(values.Value()) {
-				return false
+			for _, part := range []reflect.Value{values.Key(), values.Value()} {
+				// Always the same of several, though a map has no order.
+				if other, odd := unsendable(part); odd && (!found || other < text) {
+					text, found = other, true
+				}
 			}
 		}
+		return text, found
 	}
-	return true
+	return "", false
+}
+
+// firstUnsendable returns the first character of a text that does not arrive as it is.
+func firstUnsendable(text string) rune {
+	c, _ := utf8.DecodeRuneInString(text[strings.IndexFunc(text, isUnsendable):])
+	return c
+}
+
+func isUnsendable(c rune) bool { return !runconfig.Sendable(c) }
+
+// holdUnsendable holds the proxy for references that put a character into its template which no apply carries. In the documents that
+// the proxyrunner reads such characters are escaped.
+func (r *renderer) holdUnsendable() {
+	check := func(ref *reference, part any) {
+		text, found := unsendable(reflect.ValueOf(part))
+		if !found || ref == nil || *ref.hash == "" {
+			return // It has no hash once it is held.
+		}
+		if _, ofSpec := r.whereInSpec(text); ofSpec {
+			return
+		}
+		r.hold(ref, ref.invalid, "The %s of spec.%s cannot be used: it holds the character %U, which the API server cannot take in an apply "+
+			"of the proxy.", ref.text(), ref.field, firstUnsendable(text))
+	}
+	for _, v := range slices.Concat(r.proxy.firstEnv, r.proxy.lastEnv) {
+		check(r.referenceOf(v.source), v.config)
+	}
+	for _, files := range []struct {
+		source string
+		files  []mounted
+	}{
+		{sourceWebhooks, r.proxy.secrets},
+		{sourceOIDC, r.proxy.issuerBundle},
+		{sourceTelemetry, r.proxy.collectorBundle},
+		{sourceAuthServer, r.proxy.authServerFiles},
+	} {
+		for _, file := range files.files {
+			check(r.referenceOf(files.source), file.volume)
+			check(r.referenceOf(files.source), file.mount)
+		}
+	}
+}
+
+// referenceOf returns the reference that parts of the proxy come from; nil for none.
+func (r *renderer) referenceOf(source string) *reference {
+	if source == sourceAuthServer {
+		return r.authServer
+	}
+	return r.resolved[source]
 }
 
 // validateCharacters finds characters in the rendered intents that no apply can carry.
 func (r *renderer) validateCharacters() {
 	for _, intent := range r.intents {
-		if allSendable(reflect.ValueOf(intent.Config)) {
+		text, found := unsendable(reflect.ValueOf(intent.Config))
+		if !found {
 			continue
 		}
-		body, err := json.Marshal(intent.Config)
-		if err != nil {
-			r.invalidSpec(v1beta1.ReasonInvalidCharacter, "The %s %s cannot be written: %s.", intent.Kind.Kind, intent.Name, oneLine(err))
-			continue
+		where, ofSpec := r.whereInSpec(text)
+		if !ofSpec && intent.IsOfProxy() && len(r.held) > 0 {
+			continue // It is not written.
 		}
-		at := bytes.IndexFunc(body, func(c rune) bool { return !sendable(c) })
-		if at < 0 {
-			continue
+		if !ofSpec {
+			where = fmt.Sprintf("The %s %s", intent.Kind.Kind, intent.Name)
 		}
-		c, _ := utf8.DecodeRune(body[at:])
-		where := "a ConfigMap that the spec names"
-		if path, ok := r.whereInSpec(c); ok {
-			where = path
-		}
-		r.invalidSpec(v1beta1.ReasonInvalidCharacter, "%s holds the character %U, which the API server cannot take in an apply.", where, c)
+		r.invalidSpec(v1beta1.ReasonInvalidCharacter, "%s holds the character %U, which the API server cannot take in an apply.",
+			where, firstUnsendable(text))
 		return
 	}
 }
 
-// whereInSpec returns the first place of a character in the MCPServer's spec.
-func (r *renderer) whereInSpec(c rune) (path string, ok bool) {
+// whereInSpec returns the first place in the MCPServer's spec that a text has an unsendable character from.
+func (r *renderer) whereInSpec(text string) (path string, ok bool) {
 	data, err := json.Marshal(r.server.Spec)
 	if err != nil {
 		return "", false
@@ -91,25 +131,27 @@ func (r *renderer) whereInSpec(c rune) (path string, ok bool) {
 	if err := json.Unmarshal(data, &tree); err != nil {
 		return "", false
 	}
-	return find(tree, "spec", string(c))
+	return find(tree, "spec", func(part string) bool {
+		return strings.ContainsFunc(part, isUnsendable) && strings.Contains(text, part)
+	})
 }
 
-func find(tree any, path, text string) (string, bool) {
+func find(tree any, path string, is func(text string) bool) (string, bool) {
 	switch tree := tree.(type) {
 	case string:
-		return path, strings.Contains(tree, text)
+		return path, is(tree)
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(tree)) {
-			if strings.Contains(key, text) {
+			if is(key) {
 				return "a key of " + path, true
 			}
-			if at, ok := find(tree[key], path+"."+key, text); ok {
+			if at, ok := find(tree[key], path+"."+key, is); ok {
 				return at, true
 			}
 		}
 	case []any:
 		for i, item := range tree {
-			if at, ok := find(item, fmt.Sprintf("%s[%d]", path, i), text); ok {
+			if at, ok := find(item, fmt.Sprintf("%s[%d]", path, i), is); ok {
 				return at, true
 			}
 		}

@@ -26,6 +26,7 @@ const (
 	sourceOIDC         = "spec.oidcConfigRef"
 	sourceTelemetry    = "spec.telemetryConfigRef"
 	sourceExternalAuth = "spec.externalAuthConfigRef"
+	sourceWebhooks     = "spec.webhookConfigRef"
 	sourceAuthServer   = "the embedded authorization server"
 )
 

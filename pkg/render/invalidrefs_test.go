@@ -320,19 +320,6 @@ func TestUnknownFieldsFailClosed(t *testing.T) {
 	}
 }
 
-// TestCharactersOfConfigMaps: a character that no apply carries can come from a ConfigMap too.
-func TestCharactersOfConfigMaps(t *testing.T) {
-	server := newServer(func(s *v1beta1.MCPServer) {
-		s.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
-	})
-	in := Input{Server: server, AuthzConfigMap: &corev1.ConfigMap{Data: map[string]string{
-		"authz.json": `{"version":"1.0","type":"cedarv1","cedar":{"policies":["permit(principal, action, resource) when { \"\u0090\" == \"\" };"]}}`,
-	}}}
-	checkProblems(t, in, v1beta1.ConditionSpecValid, "InvalidCharacter", []string{
-		"a ConfigMap that the spec names holds the character U+0090, which the API server cannot take in an apply.",
-	})
-}
-
 // checkProblems renders and compares problems of one condition and reason; no message means none.
 func checkProblems(t *testing.T, in Input, condition, reason string, messages []string) {
 	t.Helper()

@@ -166,6 +166,7 @@ func usable[T config](r *renderer, ref *reference, found T, check func(T) error)
 		message += "; it is being deleted, and goes when nothing refers to it"
 	}
 	r.notice(ref.condition, ref.valid, "%s", message)
+	r.resolved["spec."+ref.field] = ref
 	return true
 }
 
@@ -190,6 +191,7 @@ func (r *renderer) resolveReferences() {
 	r.resolveOIDC()
 	r.resolveAuthz()
 	r.resolveAuthServer()
+	r.holdUnsendable()
 	r.proxy.sumBundles()
 	r.noteGroup()
 }

@@ -111,11 +111,12 @@ type RedisTLS struct {
 	CACertFile string `json:"caCertFile,omitempty"`
 }
 
-// JSON returns the document as it is stored: two spaces of indentation and no line break at the end.
+// JSON returns the document as it is stored: two spaces of indentation and no line break at the end. An apply can carry it, whatever
+// characters it holds.
 func (c *RunConfig) JSON() (string, error) {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("RunConfig: %w", err)
 	}
-	return string(data), nil
+	return escape(data), nil
 }
