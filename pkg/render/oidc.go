@@ -97,19 +97,30 @@ func mountBundle(bundle *configs.Bundle, directory string) (volume []mounted, fi
 	}}, directory + "/" + bundle.Key
 }
 
-// rollFor has the proxy rolled when the content of a ConfigMap changes, which it reads once. One that does not exist is waited for by
-// the kubelet.
+// rollFor has the proxy rolled when the content of a ConfigMap changes, which it reads once. One that does not exist, or not with that
+// key, is waited for by the kubelet: pods of another template could not start.
 func (r *renderer) rollFor(bundle *configs.Bundle) {
 	found := r.in.References.Bundles[bundle.ConfigMap]
 	if found == nil {
+		r.proxy.bundlesUnknown = true
 		return
 	}
 	r.uses(found)
-	content := found.BinaryData[bundle.Key]
-	if text, ok := found.Data[bundle.Key]; ok {
-		content = []byte(text)
+	content, ok := contentOf(found, bundle.Key)
+	if !ok {
+		r.proxy.bundlesUnknown = true
+		return
 	}
 	r.proxy.bundles = append(r.proxy.bundles, content)
+}
+
+// contentOf returns what a ConfigMap has under a key.
+func contentOf(configMap *corev1.ConfigMap, key string) (content []byte, ok bool) {
+	if text, ok := configMap.Data[key]; ok {
+		return []byte(text), true
+	}
+	content, ok = configMap.BinaryData[key]
+	return content, ok
 }
 
 // uses records that the proxy is rendered from the content of a ConfigMap.
@@ -126,8 +137,7 @@ func (r *renderer) noteBundle(bundle *configs.Bundle) {
 			"new pods of the proxy do not start without it.", quote(bundle.ConfigMap), r.namespace)
 		return
 	}
-	_, text := found.Data[bundle.Key]
-	if _, binary := found.BinaryData[bundle.Key]; !text && !binary {
+	if _, ok := contentOf(found, bundle.Key); !ok {
 		r.warn(condition, v1beta1.ReasonCABundleRefInvalid, "The ConfigMap %s has no key %s with certificate authorities; new pods of the proxy "+
 			"do not start without it.", quote(bundle.ConfigMap), quote(bundle.Key))
 		return

@@ -24,6 +24,8 @@ type kept struct {
 	rest digest
 	// gate, restart and label ride along: they carry no behaviour, so they never restart a pod by themselves. Nil for none.
 	gate, restart, label *string
+	// bundles is the checksum of certificate authorities; nil for none.
+	bundles *string
 }
 
 type digest [sha256.Size]byte
@@ -57,10 +59,16 @@ func KeepProxy(owned *appsv1ac.DeploymentApplyConfiguration) any {
 	if owned == nil || owned.Spec == nil {
 		return nil
 	}
-	if _, marked := annotation(owned.Spec.Template, v1beta1.AnnotationRestartedAt); !marked {
+	_, marked := annotation(owned.Spec.Template, v1beta1.AnnotationRestartedAt)
+	checksum, summed := annotation(owned.Spec.Template, v1beta1.AnnotationCAChecksum)
+	if !marked && !summed {
 		return nil
 	}
-	return rideInProxy.keep(owned.Spec.Template)
+	found := rideInProxy.keep(owned.Spec.Template)
+	if live, ok := found.(*kept); ok && summed {
+		live.bundles = &checksum
+	}
+	return found
 }
 
 // Preserve returns a function that copies into the intent's configuration, or a copy of it, owned values whose difference
@@ -70,6 +78,9 @@ func (i *Intent) Preserve() func(config runtime.ApplyConfiguration, kept any) {
 	case managers.Backend:
 		return PreserveBackend
 	case managers.Proxy:
+		if i.bundlesUnknown {
+			return preserveProxyAndBundles
+		}
 		return PreserveProxy
 	}
 	return nil
@@ -108,6 +119,18 @@ func PreserveProxy(config runtime.ApplyConfiguration, owned any) {
 	if rideInProxy.equal(want.Spec.Template, live) {
 		rideInProxy.keepRestart(want.Spec.Template, live)
 	}
+}
+
+// preserveProxyAndBundles is PreserveProxy where certificate authorities of the proxy are missing. Their checksum stays as it is, also
+// where something else differs: pods of a template without it could not start either, and it would differ once more as soon as the
+// certificate authorities are there.
+func preserveProxyAndBundles(config runtime.ApplyConfiguration, owned any) {
+	want, ok := config.(*appsv1ac.DeploymentApplyConfiguration)
+	live, known := owned.(*kept)
+	if ok && known && want != nil && want.Spec != nil && want.Spec.Template != nil && live.bundles != nil {
+		want.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationCAChecksum: *live.bundles})
+	}
+	PreserveProxy(config, owned)
 }
 
 // rideAlong are the keys of a pod template's metadata that do not count as a difference: two annotations and a label; empty for

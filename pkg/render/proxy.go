@@ -53,13 +53,14 @@ func (r *renderer) deployment(config proxyConfig) {
 		overrides = *d
 	}
 	name, selector := inventory.Proxy.Name(r.name), ProxySelector(r.name)
-	r.want(inventory.Proxy, appsv1ac.Deployment(name, r.namespace).
+	intent := r.want(inventory.Proxy, appsv1ac.Deployment(name, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(workloadAnnotations(overrides.Annotations)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 			WithTemplate(r.proxyTemplate(overrides.PodTemplateMetadataOverrides, selector, config))))
+	intent.bundlesUnknown = r.proxy.bundlesUnknown
 
 	if replicas := r.replicas("replicas", r.server.Spec.Replicas); replicas != nil {
 		r.noteSessionStorage(*replicas)

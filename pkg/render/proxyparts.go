@@ -29,6 +29,8 @@ type proxyParts struct {
 	annotations map[string]string
 	// bundles are the contents of certificate authorities that the proxyrunner reads when it starts.
 	bundles [][]byte
+	// bundlesUnknown is set when one of these is missing.
+	bundlesUnknown bool
 
 	// firstEnv are variables that the user may replace, and lastEnv those that win over the user's.
 	firstEnv, lastEnv []variable
@@ -50,9 +52,10 @@ func (p *proxyParts) annotate(key, value string) {
 	p.annotations[key] = value
 }
 
-// sumBundles records a hash of the certificate authorities' content in the template.
+// sumBundles records a hash of the certificate authorities' content in the template. While some are missing the hash that is there
+// stays, see Intent.Preserve.
 func (p *proxyParts) sumBundles() {
-	if len(p.bundles) == 0 {
+	if len(p.bundles) == 0 || p.bundlesUnknown {
 		return
 	}
 	sum := sha256.New()

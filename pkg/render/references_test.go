@@ -264,3 +264,24 @@ func TestBundlesRollTheProxy(t *testing.T) {
 		t.Errorf("references %v", references)
 	}
 }
+
+// TestMissingBundleIsReported: as for token issuers, also a missing key of a collector's certificate authorities is told.
+func TestMissingBundleIsReported(t *testing.T) {
+	for want, bundles := range map[string]map[string]*corev1.ConfigMap{
+		`the ConfigMap "ca" with certificate authorities does not exist`: nil,
+		`the ConfigMap "ca" has no key "x" with certificate authorities`: {"ca": {ObjectMeta: metav1.ObjectMeta{Name: "ca"}}},
+	} {
+		in := wholeReferences()
+		in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
+			Enabled: true, Endpoint: "otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true},
+			CABundleRef: &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "x"}},
+		}
+		in.References.Bundles = bundles
+		result := mustRender(t, in, Options{})
+		if !slices.ContainsFunc(result.Notices, func(p Problem) bool {
+			return p.Condition == v1beta1.ConditionTelemetryConfigRefValidated && strings.Contains(p.Message, want)
+		}) {
+			t.Errorf("notices %v, want %s", result.Notices, want)
+		}
+	}
+}

@@ -56,6 +56,9 @@ func (r *renderer) resolveTelemetry() {
 		if found := r.in.References.Bundles[bundle.ConfigMap]; found == nil {
 			r.amend(ref, "the ConfigMap %s with certificate authorities does not exist, and new pods of the proxy do not start without it",
 				quote(bundle.ConfigMap))
+		} else if _, ok := contentOf(found, bundle.Key); !ok {
+			r.amend(ref, "the ConfigMap %s has no key %s with certificate authorities, and new pods of the proxy do not start without it",
+				quote(bundle.ConfigMap), quote(bundle.Key))
 		}
 	}
 	r.proxy.telemetry = telemetry

@@ -78,6 +78,9 @@ type Intent struct {
 	// DependsOn are objects without which the object must not be as the intent wants it. While one of them is not as its
 	// own intent wants it, this intent is not to be applied. Their intents come before.
 	DependsOn []ObjectRef
+
+	// bundlesUnknown is set for a proxy of whose certificate authorities some are missing.
+	bundlesUnknown bool
 }
 
 // Result is what was rendered.
