@@ -6,10 +6,11 @@ package controller
 import (
 	"context"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // optionalStore is a cache of a kind that clusters need not serve, nor let the operator list. So nothing waits for it that has no
@@ -17,9 +18,20 @@ import (
 type optionalStore struct {
 	cache.SharedIndexInformer
 	definition *definition
-	// lastFailure is a listFailure. It stays when the cache fills.
-	lastFailure atomic.Int32
+
+	mu sync.Mutex
+	// lastFailure is what is known to keep the cache from filling. It stays when the cache fills.
+	lastFailure listFailure
+	// lastErr is the last answer to a list.
+	lastErr error
+	// doubt ends the time in which an answer of any other kind may pass; nil as long as there was none since lastFailure.
+	doubt *time.Timer
 }
+
+// listFailsAfter is how long lists have to fail, for a reason that may pass, before that counts: an operator may start while the API
+// server is busy, and the MCPServers that refer to the kind go on as they are until then. It is the longest wait between two attempts
+// of a reflector.
+const listFailsAfter = 30 * time.Second
 
 // listFailure is why the objects of a kind cannot be listed.
 type listFailure int32
@@ -31,7 +43,7 @@ const (
 	listUnserved
 	// listForbidden: the operator is not allowed to list them.
 	listForbidden
-	// listFails: any other answer. It may pass.
+	// listFails: any other answer, for listFailsAfter. It may pass.
 	listFails
 )
 
@@ -50,16 +62,22 @@ func (s *optionalStore) failure() listFailure {
 	if s.HasSynced() {
 		return listable
 	}
-	return listFailure(s.lastFailure.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastFailure
 }
 
-// onFailure has a function called when the cache does not fill: the first time, and whenever the reason is another one.
+// onFailure has a function called when it is known that the cache does not fill: the first time, and whenever the reason is another one.
 func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFailure, err error)) error {
 	return s.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		now := failureOf(err)
-		if s.HasSynced() {
+		switch {
+		case s.HasSynced():
 			cache.DefaultWatchErrorHandler(ctx, r, err)
-		} else if listFailure(s.lastFailure.Swap(int32(now))) != now {
+		case now == listFails:
+			klog.FromContext(ctx).V(2).Info("Cannot list yet", "resource", s.definition.name(), "err", err)
+			s.suspect(ctx, err, call)
+		case s.settle(now):
 			call(ctx, now, err)
 		}
 		if now == listUnserved {
@@ -67,6 +85,43 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 			s.definition.await(ctx)
 		}
 	})
+}
+
+// suspect notes an answer that may pass. Unless it has passed after listFailsAfter, or another one has said more, it is a failure.
+func (s *optionalStore) suspect(ctx context.Context, err error, call func(ctx context.Context, failure listFailure, err error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastErr = err
+	if s.doubt != nil {
+		return
+	}
+	var doubt *time.Timer
+	doubt = time.AfterFunc(listFailsAfter, func() {
+		s.mu.Lock()
+		lasts := s.doubt == doubt && !s.HasSynced() && ctx.Err() == nil && s.lastFailure != listFails
+		if lasts {
+			s.lastFailure = listFails
+		}
+		err := s.lastErr
+		s.mu.Unlock()
+		if lasts {
+			call(ctx, listFails, err)
+		}
+	})
+	s.doubt = doubt
+}
+
+// settle notes a failure, and reports whether it is news.
+func (s *optionalStore) settle(now listFailure) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubt != nil {
+		s.doubt.Stop()
+		s.doubt = nil
+	}
+	news = s.lastFailure != now
+	s.lastFailure = now
+	return news
 }
 
 // onceFilled has a function called when the cache has filled, unless the context ends before; an empty one causes no event.

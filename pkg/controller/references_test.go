@@ -169,14 +169,16 @@ func TestKindsThatAreNotThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer       error
 		reason, text string
+		// later is when it is taken for a fact.
+		later time.Duration
 	}{
 		"not served": {
-			apierrors.NewNotFound(v1beta1.Resource("mcpoidcconfigs"), ""), v1beta1.ReasonOIDCConfigRefNotFound, "CustomResourceDefinition",
+			apierrors.NewNotFound(v1beta1.Resource("mcpoidcconfigs"), ""), v1beta1.ReasonOIDCConfigRefNotFound, "CustomResourceDefinition", 0,
 		},
 		"forbidden": {
-			apierrors.NewForbidden(v1beta1.Resource("mcpoidcconfigs"), "", nil), v1beta1.ReasonOIDCConfigRefError, "not allowed",
+			apierrors.NewForbidden(v1beta1.Resource("mcpoidcconfigs"), "", nil), v1beta1.ReasonOIDCConfigRefError, "not allowed", 0,
 		},
-		"broken": {apierrors.NewInternalError(errors.New("etcd")), v1beta1.ReasonOIDCConfigRefError, "for now"},
+		"broken": {apierrors.NewInternalError(errors.New("etcd")), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mended atomic.Bool
@@ -193,7 +195,13 @@ func TestKindsThatAreNotThere(t *testing.T) {
 				defer o.end()
 				o.rest()
 				o.becomeReady("plain")
+				if c.later > 0 {
+					o.expectReference("at first", "", "", "")
+					<-time.After(c.later)
+				}
+				o.rest()
 				o.expectReference(name, metav1.ConditionFalse, c.reason, c.text)
+				o.took()
 				<-time.After(time.Hour)
 				o.expect(nil, "the kind is still not there")
 				mended.Store(true)
@@ -204,6 +212,38 @@ func TestKindsThatAreNotThere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Answers that say nothing about the kind change nothing for MCPServers that serve, unless they last: the reflector lists again.
+func TestKindThatFailsForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
+		o := start(t, s, nil)
+		o.rest()
+		o.becomeReady("web")
+		o.end()
+		var failed atomic.Int32
+		begun := time.Now()
+		s.onReads("mcpoidcconfigs", func() error {
+			if time.Since(begun) < 5*time.Second {
+				failed.Add(1)
+				return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+			}
+			return nil
+		})
+		o = start(t, s, nil)
+		defer o.end()
+		<-time.After(time.Hour)
+		o.expect(nil, "after a restart")
+		if failed.Load() == 0 {
+			t.Error("the kind was never read in vain")
+		}
+		change(s, "web", func(s *v1beta1.MCPServer) { s.Spec.Image = "ghcr.io/example/other:2" })
+		o.rest()
+		if len(o.took()) == 0 {
+			t.Error("an edit is not carried out")
+		}
+	})
 }
 
 // A child that tells of a newer state of a reference is not written over, until one read shows that there is no such state.
