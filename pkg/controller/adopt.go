@@ -51,10 +51,15 @@ func (a *adoptions) isProved(server cache.ObjectName, uid types.UID) bool {
 	return proved == uid
 }
 
-// due reports whether the MCPServer is to be confirmed for these doubts.
+// due reports whether the MCPServer is to be confirmed for these doubts. What was confirmed before a time without doubts is confirmed no
+// more.
 func (a *adoptions) due(server cache.ObjectName, doubts string) bool {
+	if doubts == "" {
+		a.confirmed.Delete(server)
+		return false
+	}
 	confirmed, _ := a.confirmed.Load(server)
-	return doubts != "" && confirmed != doubts
+	return confirmed != doubts
 }
 
 func (a *adoptions) confirm(server cache.ObjectName, doubts string) {
@@ -92,7 +97,8 @@ func (v *view) isAhead(live metav1.Object) bool {
 		len(v.references.Ahead(live, v1beta1.AnnotationReferences)) > 0
 }
 
-// unowned names the children, and their versions, that do not refer to the MCPServer; it is empty when all do.
+// unowned names the children that do not refer to the MCPServer, each with all that a writer of it would change, as ahead does; it is
+// empty when all refer to it.
 func unowned(v *view) string {
 	var found []string
 	for ref, live := range v.existing() {
@@ -100,7 +106,7 @@ func unowned(v *view) string {
 			continue
 		}
 		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.server) && v.isOwned(ref, live) {
-			found = append(found, fmt.Sprintf("%s@%s", ref, live.GetResourceVersion()))
+			found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].Standing()))
 		}
 	}
 	slices.Sort(found)

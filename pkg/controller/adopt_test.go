@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // A child that has lost its owner is given it back once the API server has confirmed that the owner is as it was seen.
@@ -58,26 +61,27 @@ func TestAdoptionIsConfirmed(t *testing.T) {
 	})
 }
 
-// As long as a child cannot be given its owner back, the MCPServer is confirmed once and not at every look.
+// As long as a child cannot be given its owner back, the MCPServer is confirmed once and not at every look, whatever its status does.
 func TestConfirmationIsRemembered(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.before.set(func(w write) error {
-			if w.kind == "Service" {
+			if w.kind == "Service" || w.kind == "Deployment" {
 				return apierrors.NewInvalid(schema.GroupKind{}, w.name, nil)
 			}
 			return nil
 		})
 		orphan[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		orphan[*appsv1.Deployment](o.apiServer, "web")
 		o.rest()
 		o.took()
-		for range 3 {
-			o.queue.Add(key("web"))
+		for i := range int32(3) {
+			changeAs(o.apiServer, "status", "kube-controller-manager", "web", func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = i })
 			o.rest()
 		}
 		for _, w := range o.took() {
-			if w != "apply Service/mcp-web-proxy freehold-service" {
-				t.Errorf("%s, and nothing has changed since", w)
+			if strings.Contains(w, managers.Finalizer) {
+				t.Errorf("%s, and the child is as it was", w)
 			}
 		}
 	})
