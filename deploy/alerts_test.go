@@ -247,6 +247,8 @@ func TestAlertsCannotBeBroken(t *testing.T) {
 		"another threshold":   func(r *rule) { r.Expr = regexp.MustCompile(`(> \d+|== 0)`).ReplaceAllString(r.Expr, "> 1e9") },
 		"fires at once":       func(r *rule) { r.For = "" },
 		"no exception at all": func(r *rule) { r.Expr = exception.ReplaceAllString(r.Expr, "") },
+		"forgets at once":     func(r *rule) { r.Expr = strings.ReplaceAll(r.Expr, "[1d]", "[1m]") },
+		"one for all leases":  func(r *rule) { r.Expr = strings.ReplaceAll(r.Expr, "(namespace, name)", "(namespace)") },
 	}
 	for tests, path := range ruleFiles {
 		cases := readTests(t, tests)
