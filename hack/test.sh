@@ -75,6 +75,14 @@ packages_of() {
 	done < <(go -C "${ROOT}/$1" list ./... | grep -vE '/(hack/node|test/node|test/takeover)$')
 }
 
+# tests_in PREFIX...: an expression for the tests in those files of test/cluster whose paths begin with a prefix.
+tests_in() {
+	local prefix
+	for prefix in "$@"; do
+		sed -nE 's/^func (Test[A-Za-z0-9]+)\(.*/^\1$/p' "${ROOT}/test/cluster/${prefix}"_*.go
+	done | paste -sd'|' -
+}
+
 # build_control_plane NODES FLAGS... builds what is missing of it, and of its fake or real nodes, before the tests do, as
 # here one sees how far that has come.
 build_control_plane() {
@@ -125,7 +133,7 @@ for part in "$@"; do
 		build_control_plane fake --earlier-controllers
 		packages_of test
 		# The slowest first: begun last, they would leave processors idle at the end.
-		packages=(./documents ./cluster/lifecycle ./plugin ./cluster/takeover ./upgrade ${packages[@]+"${packages[@]}"})
+		packages=(./documents ./cluster/behaviour ./cluster/input ./plugin ./cluster/takeover ./upgrade ${packages[@]+"${packages[@]}"})
 		# Each has a control plane of its own, and three of them keep two processors busy: four take no less time in all.
 		run test "${DAILY[@]}" -p=3 -timeout=45m
 		packages=(./...)
@@ -156,8 +164,8 @@ for part in "$@"; do
 		: "${FREEHOLD_KUBERNETES:?say which release of Kubernetes, such as v1.34.4}"
 		build_control_plane fake
 		# What an API server decides: defaults, ownership, conflicts, validation, policies, and what its controllers do.
-		packages=(./cluster/lifecycle ./cluster/conflicts ./cluster/drift ./cluster/input ./cluster/policy ./cluster/replicas ./cluster/takeover)
-		run test "${SUITE[@]}" -p=1 -timeout=45m
+		packages=(./cluster/behaviour ./cluster/input ./cluster/takeover)
+		run test "${SUITE[@]}" -p=1 -timeout=45m -skip="$(tests_in behaviour/ondelete input/references input/configs)"
 		packages=(./...)
 		;;
 	*)

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the histories that are replayed on a real API server")
 
-// historiesDir has a file for each history that ../cluster/simulation replays.
+// historiesDir has a file for each history that TestReplay of ../cluster/faults replays.
 const historiesDir = "testdata/histories"
 
 // recordedSeed is that of all histories that are recorded.

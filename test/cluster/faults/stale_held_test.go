@@ -90,7 +90,7 @@ func holdBack(t *testing.T, component harness.Component, creation bool) {
 	versions.check(t, known)
 	all, _ := versions.look()
 	for _, v := range all {
-		if v.component == component && differences(v, v1beta1.MCPServerSpec{Image: heldBackImage, Env: server.Spec.Env}) == "" {
+		if v.component == component && deviations(v, v1beta1.MCPServerSpec{Image: heldBackImage, Env: server.Spec.Env}) == "" {
 			t.Errorf("what was held came through: resourceVersion %s is %v", v.object.GetResourceVersion(), v.object)
 		}
 	}

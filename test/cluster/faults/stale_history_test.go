@@ -167,7 +167,7 @@ func regressions(versions []version, known specs) []string {
 				continue
 			}
 			follow(key, source)
-			why := differences(v, spec)
+			why := deviations(v, spec)
 			if key == v1beta1.AnnotationReplicasSource {
 				why = replicasDifference(v, spec)
 				delete(owed, v.object.GetUID())
@@ -192,8 +192,8 @@ func regressions(versions []version, known specs) []string {
 // replicasOwned tells of replicas that are owned, where the spec names none.
 const replicasOwned = "the replicas are owned, where the spec names none"
 
-// differences tells what of an object's content is not that of the spec, but for the replicas.
-func differences(v version, spec v1beta1.MCPServerSpec) string {
+// deviations tells what of an object's content is not that of the spec, but for the replicas.
+func deviations(v version, spec v1beta1.MCPServerSpec) string {
 	variable := spec.Env[0]
 	switch object := v.object.(type) {
 	case *corev1.ConfigMap:

@@ -196,7 +196,7 @@ func (r *race) checkEnd(t *testing.T, ns *harness.Namespace) {
 		for _, v := range []version{
 			{component: harness.RunConfig, object: runConfig}, {component: harness.Backend, object: backend}, {component: harness.Proxy, object: proxy},
 		} {
-			if why := differences(v, server.Spec); why != "" {
+			if why := deviations(v, server.Spec); why != "" {
 				t.Errorf("in the end, %s of %s: %s", v.component, name, why)
 			}
 			if v.component == harness.RunConfig {

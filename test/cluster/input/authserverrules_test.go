@@ -90,8 +90,8 @@ var authServerRules = []kindRule{
 		`inboundGrants: {tokenExchange: {}}, delegateClients: [` + client + `]`,
 	},
 	{
-		"", "canonical jwtBearer conflicts with legacy jwtBearerGrant", withIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
-		withIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, `+binding+`}`) + `, inboundGrants: {jwtBearer: {}}`,
+		"", "canonical jwtBearer conflicts with legacy jwtBearerGrant", withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
+		withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, `+binding+`}`) + `, inboundGrants: {jwtBearer: {}}`,
 	},
 	{
 		"", "trustedIssuers must not contain duplicate names",
@@ -100,23 +100,23 @@ var authServerRules = []kindRule{
 	},
 	{
 		"", "every tokenExchange issuerRef must reference a named trusted issuer",
-		issuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + policy + `]}}`,
-		`inboundGrants: {tokenExchange: {issuerPolicies: [` + policy + `]}}`,
+		trustedIssuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + issuerPolicy + `]}}`,
+		`inboundGrants: {tokenExchange: {issuerPolicies: [` + issuerPolicy + `]}}`,
 	},
 	{
 		"", "tokenExchange issuerPolicies must not contain duplicate issuerRef values",
-		issuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + policy + `]}}`,
-		issuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + policy + `, ` + policy + `]}}`,
+		trustedIssuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + issuerPolicy + `]}}`,
+		trustedIssuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [` + issuerPolicy + `, ` + issuerPolicy + `]}}`,
 	},
 	{
 		"", "every jwtBearer issuerRef must reference a named trusted issuer",
-		issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
+		trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
 		`inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
 	},
 	{
 		"", "jwtBearer issuerPolicies must not contain duplicate issuerRef values",
-		issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
-		issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `, ` + assert + `]}}`,
+		trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
+		trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `, ` + assert + `]}}`,
 	},
 	{".delegateClients[]", bothNamed, `delegateClients: [` + client + `]`, unnamed(`delegateClients: [` + client + `]`)},
 	{
@@ -124,12 +124,12 @@ var authServerRules = []kindRule{
 		unnamed(`inboundGrants: {tokenExchange: {delegateClients: [` + client + `]}}`),
 	},
 	{
-		".inboundGrants.jwtBearer.issuerPolicies[]", positiveAge, issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
-		issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + strings.ReplaceAll(assert, "5m", "0s") + `]}}`,
+		".inboundGrants.jwtBearer.issuerPolicies[]", positiveAge, trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
+		trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + strings.ReplaceAll(assert, "5m", "0s") + `]}}`,
 	},
 	{
-		".inboundGrants.jwtBearer.issuerPolicies[]", subjectsOnce, issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
-		issuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + twice(assert) + `]}}`,
+		".inboundGrants.jwtBearer.issuerPolicies[]", subjectsOnce, trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + assert + `]}}`,
+		trustedIssuer + `, inboundGrants: {jwtBearer: {issuerPolicies: [` + twice(assert) + `]}}`,
 	},
 	{
 		".inboundGrants.spiffeClientAuth[]", "principalPattern path must not contain . or .. segments", spiffe,
@@ -164,40 +164,40 @@ var authServerRules = []kindRule{
 	{".storage.redis", "exactly one of addr or sentinelConfig must be set", withRedis(`addr: "r:1"`), withRedis(`addr: "r:1", sentinelConfig: {masterName: m}`)},
 	{".storage.redis", "clusterMode requires addr to be set", withRedis(`addr: "r:1", clusterMode: true`), withRedis(`sentinelConfig: {masterName: m}, clusterMode: true`)},
 	{
-		".trustedIssuers[]", wildcardAlone, withIssuer(`expectedAudience: a, allowedDelegateClients: ["*"]`),
-		withIssuer(`expectedAudience: a, allowedDelegateClients: ["*", c]`),
+		".trustedIssuers[]", wildcardAlone, withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: ["*"]`),
+		withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: ["*", c]`),
 	},
 	{
-		".trustedIssuers[]", mayActNamed, withIssuer(`expectedAudience: a, allowedDelegateClients: [c], allowMayAct: true`),
-		withIssuer(`expectedAudience: a, allowedDelegateClients: ["*"], allowMayAct: true`),
+		".trustedIssuers[]", mayActNamed, withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: [c], allowMayAct: true`),
+		withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: ["*"], allowMayAct: true`),
 	},
 	{
-		".trustedIssuers[]", readableClaim, withIssuer(`expectedAudience: a, allowedDelegateClients: [c], actorClaim: azp`),
-		withIssuer(`expectedAudience: a, allowedDelegateClients: [c], actorClaim: sub`),
+		".trustedIssuers[]", readableClaim, withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: [c], actorClaim: azp`),
+		withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: [c], actorClaim: sub`),
 	},
 	{
-		".trustedIssuers[]", "allowPrivateIPs requires jwksUrl to be set explicitly", withIssuer(`allowPrivateIPs: true, jwksUrl: "https://i/k"`),
-		withIssuer(`allowPrivateIPs: true`),
+		".trustedIssuers[]", "allowPrivateIPs requires jwksUrl to be set explicitly", withTrustedIssuer(`allowPrivateIPs: true, jwksUrl: "https://i/k"`),
+		withTrustedIssuer(`allowPrivateIPs: true`),
 	},
 	{
 		".trustedIssuers[]", "expectedAudience is required when legacy RFC 8693 policy is configured",
-		withIssuer(`expectedAudience: a, allowedDelegateClients: [c]`), withIssuer(`allowedDelegateClients: [c]`),
+		withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: [c]`), withTrustedIssuer(`allowedDelegateClients: [c]`),
 	},
 	{
 		".trustedIssuers[]", "allowedDelegateClients is required when legacy RFC 8693 policy is configured",
-		withIssuer(`expectedAudience: a, allowedDelegateClients: [c]`), withIssuer(`expectedAudience: a`),
+		withTrustedIssuer(`expectedAudience: a, allowedDelegateClients: [c]`), withTrustedIssuer(`expectedAudience: a`),
 	},
 	{
-		".trustedIssuers[].caBundleRef", caNamed, withIssuer(`caBundleRef: {configMapRef: {name: ca, key: k}}`),
-		withIssuer(`caBundleRef: {configMapRef: {name: "", key: k}}`),
+		".trustedIssuers[].caBundleRef", caNamed, withTrustedIssuer(`caBundleRef: {configMapRef: {name: ca, key: k}}`),
+		withTrustedIssuer(`caBundleRef: {configMapRef: {name: "", key: k}}`),
 	},
 	{
-		".trustedIssuers[].jwtBearerGrant", positiveAge, withIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
-		withIssuer(`jwtBearerGrant: {maxAssertionAge: 0s, ` + binding + `}`),
+		".trustedIssuers[].jwtBearerGrant", positiveAge, withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
+		withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 0s, ` + binding + `}`),
 	},
 	{
-		".trustedIssuers[].jwtBearerGrant", subjectsOnce, withIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
-		withIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + twice(binding) + `}`),
+		".trustedIssuers[].jwtBearerGrant", subjectsOnce, withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + binding + `}`),
+		withTrustedIssuer(`jwtBearerGrant: {maxAssertionAge: 5m, ` + twice(binding) + `}`),
 	},
 	{
 		".upstreamProviders[]", "type must be 'oidc' or 'oauth2'; oidcConfig must be set when type is 'oidc' and oauth2Config must be set " +

@@ -79,12 +79,12 @@ var kindRules = map[string][]kindRule{
 }
 
 const (
-	client   = `{clientId: c, clientSecretRef: {name: s, key: k}, scopes: [openid], audiences: ["https://a"]}`
-	upstream = `upstreamProviders: [{name: u, type: oidc, oidcConfig: {issuerUrl: "https://u", clientId: c}}]`
-	binding  = `subjectBindings: [{subject: s, allowedResources: ["https://a"]}]`
-	issuer   = `trustedIssuers: [{name: i, issuerUrl: "https://i"}]`
-	policy   = `{issuerRef: i, expectedAudience: a, allowedDelegateClients: [c]}`
-	assert   = `{issuerRef: i, maxAssertionAge: 5m, ` + binding + `}`
+	client        = `{clientId: c, clientSecretRef: {name: s, key: k}, scopes: [openid], audiences: ["https://a"]}`
+	upstream      = `upstreamProviders: [{name: u, type: oidc, oidcConfig: {issuerUrl: "https://u", clientId: c}}]`
+	binding       = `subjectBindings: [{subject: s, allowedResources: ["https://a"]}]`
+	trustedIssuer = `trustedIssuers: [{name: i, issuerUrl: "https://i"}]`
+	issuerPolicy  = `{issuerRef: i, expectedAudience: a, allowedDelegateClients: [c]}`
+	assert        = `{issuerRef: i, maxAssertionAge: 5m, ` + binding + `}`
 
 	spiffeDomain = `{name: d, trustDomain: example.org, methods: [spiffe_jwt], bundleSource: {type: workload_api, workloadAPI: {}}}`
 	spiffeClient = `{trustDomainRef: d, principalPattern: "spiffe://example.org/w", clientId: c, methods: [spiffe_jwt], audiences: [a], scopes: [s]}`
@@ -105,12 +105,12 @@ func withSource(source string) string {
 	return withDomains(`{name: d, trustDomain: example.org, methods: [spiffe_jwt], bundleSource: {` + source + `}}`)
 }
 
-func withIssuer(more string) string {
+func withTrustedIssuer(more string) string {
 	return upstream + `, trustedIssuers: [{issuerUrl: "https://i", ` + more + `}]`
 }
 
 func withPolicy(more string) string {
-	return issuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [{issuerRef: i, expectedAudience: a, ` + more + `}]}}`
+	return trustedIssuer + `, inboundGrants: {tokenExchange: {issuerPolicies: [{issuerRef: i, expectedAudience: a, ` + more + `}]}}`
 }
 
 func withOIDC(more string) string {

@@ -171,7 +171,7 @@ func (s *roundTrip) check(t *testing.T, object *unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if missing := missing("spec", object.Object["spec"], stored.Object["spec"]); len(missing) > 0 {
+	if missing := missingPaths("spec", object.Object["spec"], stored.Object["spec"]); len(missing) > 0 {
 		t.Errorf("the API server has not stored %v", missing)
 	}
 	if err := typedCopies(env.Servers, s.namespace)[kind](t.Context(), object.GetName(), again); err != nil {
@@ -181,14 +181,14 @@ func (s *roundTrip) check(t *testing.T, object *unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := slices.DeleteFunc(missing("spec", stored.Object["spec"], copied.Object["spec"]), func(path string) bool {
+	lost := slices.DeleteFunc(missingPaths("spec", stored.Object["spec"], copied.Object["spec"]), func(path string) bool {
 		return kind == "MCPWebhookConfig" && strings.HasSuffix(path, ".tlsConfig.insecureSkipVerify") // It is false, and has no default.
 	})
 	if len(lost) > 0 {
 		t.Errorf("the typed client loses %v", lost)
 	}
 	// The resources of an MCPServer are no pointer, so that the client writes them although they are empty.
-	added := slices.DeleteFunc(missing("spec", copied.Object["spec"], stored.Object["spec"]), func(path string) bool {
+	added := slices.DeleteFunc(missingPaths("spec", copied.Object["spec"], stored.Object["spec"]), func(path string) bool {
 		return kind == "MCPServer" && path == "spec.resources"
 	})
 	if len(added) > 0 {

@@ -54,8 +54,8 @@ func copies[P metav1.Object](client typedClient[P]) copier {
 	}
 }
 
-// missing returns the paths of what is in a document and not in another, which may have more.
-func missing(path string, want, got any) []string {
+// missingPaths returns the paths of what is in a document and not in another, which may have more.
+func missingPaths(path string, want, got any) []string {
 	switch want := want.(type) {
 	case map[string]any:
 		got, ok := got.(map[string]any)
@@ -64,7 +64,7 @@ func missing(path string, want, got any) []string {
 		}
 		var all []string
 		for key, value := range want {
-			all = append(all, missing(path+"."+key, value, got[key])...)
+			all = append(all, missingPaths(path+"."+key, value, got[key])...)
 		}
 		return all
 	case []any:
@@ -74,7 +74,7 @@ func missing(path string, want, got any) []string {
 		}
 		var all []string
 		for i := range want {
-			all = append(all, missing(fmt.Sprintf("%s[%d]", path, i), want[i], got[i])...)
+			all = append(all, missingPaths(fmt.Sprintf("%s[%d]", path, i), want[i], got[i])...)
 		}
 		return all
 	}
