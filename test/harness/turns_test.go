@@ -5,12 +5,12 @@ package harness
 
 import "testing"
 
-// TestTurns counts the turns of tests over some days: each has one every third day, and the longest ones do
+// TestTurns counts the turns of tests over some days: each has one every sixth day, and the longest ones of the real node do
 // not come together.
 func TestTurns(t *testing.T) {
-	// The first three are the longest.
-	names := []string{"TestVirtualMCPServer", "TestBothOperators", "TestDeletion", "TestBadInput", "TestShards", "TestRace"}
-	const days = 9
+	longest := []string{"TestVirtualMCPServer", "TestBothOperators", "TestDeletion"}
+	names := append([]string{"TestBadInput", "TestShards", "TestRace"}, longest...)
+	const days = 3 * turns
 	for _, name := range names {
 		var had int
 		for seed := 20261125; seed < 20261125+days; seed++ {
@@ -26,14 +26,47 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	for seed := range turns {
-		var had int
-		for _, name := range names[:turns] {
+		var together []string
+		for _, name := range longest {
 			if awaitsTurn(name, seed) == 0 {
-				had++
+				together = append(together, name)
 			}
 		}
-		if had != 1 {
-			t.Errorf("with seed %d, %d of the longest tests have their turn", seed, had)
+		if len(together) > 1 {
+			t.Errorf("with seed %d, these have their turn: %v", seed, together)
+		}
+	}
+}
+
+// seconds is how long the long tests without a real node took on two processors, in November 2026.
+var seconds = map[string]int{
+	"TestOtherWriters": 144, "TestControllerRuntime": 122, "TestAPIServerOutage": 109, "TestBesideHelm": 82,
+	"TestKindInstalledLater": 82, "TestGetImage": 80, "TestCoauthors": 74, "TestGrace": 61,
+	"TestHandbackOfConfigsInterrupted": 61, "TestBadInput": 58, "TestRenamedWriters": 53, "TestStaleRace": 50,
+	"TestPausedLeader": 49, "TestBadAnswersAreForgotten": 48, "TestObjectsOfToolHive": 45, "TestDoctor": 43, "TestOddInput": 42,
+	"TestRace": 42, "TestRestartWhileRolling": 41, "TestPodTemplateFields": 38, "TestNamespaceDeletion": 36, "TestShards": 36,
+	"TestTakeoverPace": 32, "TestWatchNamespaces": 32, "TestScale": 31, "TestForeignObjects": 30, "TestNewerSchema": 30,
+	"TestContestedOverrides": 28, "TestTakeoverContested": 27, "TestUninstallKeepingWorkloads": 26, "TestDelaysAreShown": 25,
+	"TestUninstallEverything": 23, "TestStdioAgainstAutoscaler": 22, "TestUninstallInterrupted": 22, "TestStuck": 21,
+	"TestStaleLeftovers": 20, "TestUninstallButDefinitions": 20, "TestUninstallToToolHive": 19, "TestTakeoverOfPullSecrets": 16,
+	"TestPodTemplateEverything": 15, "TestStdioAgainstHaste": 15, "TestOwnNameOfAnother": 14, "TestLibraryExample": 11,
+	"TestStuckForGood": 11, "TestCollidingNames": 10, "TestSlowConfigMap": 6,
+}
+
+// TestTurnsAreAlike shows that short runs take about the same time whichever long tests have their turn.
+func TestTurnsAreAlike(t *testing.T) {
+	sum, shares := 0, [turns]int{}
+	for name, took := range seconds {
+		sum += took
+		for seed := range shares {
+			if awaitsTurn(name, seed) == 0 {
+				shares[seed] += took
+			}
+		}
+	}
+	for seed, share := range shares {
+		if mean := sum / turns; share < mean*3/4 || share > mean*5/4 {
+			t.Errorf("the long tests of seed %d take %d s, and those of all seeds %d s on average: %v", seed, share, mean, shares)
 		}
 	}
 }
