@@ -88,7 +88,7 @@ func TestFaults(t *testing.T) {
 	sum.report(t)
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		share := newPortion(t, 45)
+		share := newPortion(t, 90)
 		defer sum.add(share)
 		try := func(what string, at int, a asked, f *fate, prepare func(s *Simulation)) {
 			if !share.has() {
@@ -125,11 +125,15 @@ func TestFaults(t *testing.T) {
 // TestAbsentAtTakeover answers each read of each takeover once as if there were no such object. What ToolHive made of that name is
 // taken over all the same.
 func TestAbsentAtTakeover(t *testing.T) {
+	var sum total
+	sum.report(t)
 	each(t, takeovers(), func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
+		share := newPortion(t, 3)
+		defer sum.add(share)
 		for i, a := range reference.asked {
 			for _, f := range possible(a, 0) {
-				if !f.lies {
+				if !f.lies || !share.has() {
 					continue
 				}
 				end := playWith(t, sc, *seed, func(s *Simulation) { onceAt(s, i+1, f) })
@@ -314,7 +318,7 @@ func TestOutages(t *testing.T) {
 	sum.report(t)
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		share := newPortion(t, 50)
+		share := newPortion(t, 100)
 		defer sum.add(share)
 		turn, objects := int(fnvOf(t.Name())), map[[2]string]map[string]bool{}
 		for _, a := range reference.asked {

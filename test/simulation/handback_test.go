@@ -140,7 +140,7 @@ func TestHandback(t *testing.T) {
 			reference := h.play(t, *seed, nil)
 			for at := 1; at <= reference.writes; at++ {
 				for _, phase := range []Phase{Before, Committed, Answered} {
-					if testing.Short() && (3*at+int(phase)+int(*seed%12))%12 != 0 { // one phase of every fourth request
+					if testing.Short() && (3*at+int(phase)+int(*seed%24))%24 != 0 { // one phase of every eighth request
 						continue
 					}
 					what := fmt.Sprintf("killed at request %d, %s", at, phase)
@@ -179,7 +179,7 @@ func TestHandbackRefrained(t *testing.T) {
 				reference.rolls[workload] = 3
 			}
 			for at := 1; at <= reference.writes+1; at++ { // the last time it is not killed
-				if testing.Short() && at%4 != int(*seed%4) && at <= reference.writes {
+				if testing.Short() && at%8 != int(*seed%8) && at <= reference.writes {
 					continue
 				}
 				phase := Phase((at + int(*seed%3)) % 3)

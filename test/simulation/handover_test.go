@@ -66,7 +66,7 @@ func TestHandover(t *testing.T) {
 	sum.report(t)
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		share := newPortion(t, 55)
+		share := newPortion(t, 110)
 		defer sum.add(share)
 		for at := 1; at <= reference.requests; at++ {
 			for _, phase := range []Phase{Before, Committed, Answered} {

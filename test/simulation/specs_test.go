@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/internal/history"
 )
 
-var specs = flag.Int("specs", 1, "of how many specs TestSpecs tries one; 100 with -short")
+var specs = flag.Int("specs", 1, "of how many specs TestSpecs tries one; 200 with -short")
 
 // freshOf returns how it ends where the subject is created with the n-th mutation; with none for -1.
 func (o *subject) freshOf(t *testing.T, n int) history.State {
@@ -170,7 +170,7 @@ func TestSpecs(t *testing.T) {
 	}
 	share := *specs
 	if testing.Short() {
-		share = 100
+		share = 200
 	}
 	number := 0
 	for _, kind := range slices.Sorted(maps.Keys(of)) {

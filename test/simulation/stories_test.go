@@ -23,7 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-var stories = flag.Int("stories", 200, "how many stories TestStories tells")
+var stories = flag.Int("stories", 200, "how many stories TestStories tells; a quarter of them with -short")
 
 // story is a cluster in which users, other controllers and other operators do what comes to their mind.
 type story struct {
@@ -339,9 +339,13 @@ func tell(t *testing.T, seed uint64) (end telling) {
 	return end
 }
 
-// TestStories tells some stories.
+// TestStories tells some stories. A short test tells fewer, as TestSimulate tells those with the same seeds and more.
 func TestStories(t *testing.T) {
-	for n := range uint64(*stories) {
+	count := *stories
+	if testing.Short() {
+		count /= 4
+	}
+	for n := range uint64(count) {
 		t.Run(fmt.Sprint(*seed+n), func(t *testing.T) {
 			t.Parallel()
 			tell(t, *seed+n)

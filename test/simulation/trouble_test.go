@@ -16,7 +16,7 @@ const faultsPerHistory = 12
 func TestTrouble(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		for n := range uint64(5) {
+		for n := range uint64(inShort(2, 5)) {
 			end := playWith(t, sc, *seed+n, func(s *Simulation) { s.Trouble(faultsPerHistory, Faults()...) })
 			compare(t, fmt.Sprintf("seed %d", *seed+n), reference, end)
 		}

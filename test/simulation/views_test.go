@@ -61,7 +61,7 @@ func TestViews(t *testing.T) {
 	sum.report(t)
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		share := newPortion(t, 55)
+		share := newPortion(t, 110)
 		defer sum.add(share)
 		for _, resource := range slices.Sorted(maps.Keys(reference.told)) {
 			if share.has() {
