@@ -138,7 +138,7 @@ func (p *process) freeze() error {
 	if pid == 0 {
 		return fmt.Errorf("freezing %s: %w", p.name, errNotRunning)
 	}
-	return awaitFrozen(pid)
+	return child.AwaitFrozen(pid)
 }
 
 // pid returns the process ID, or 0 if the process does not run.

@@ -118,8 +118,13 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Pause freezes the operator, as a starved node would; Resume lets it go on.
-func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+// Pause freezes the operator, as a starved node would, and returns when it has stopped; Resume lets it go on.
+func (p *Process) Pause() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return child.AwaitFrozen(p.cmd.Process.Pid)
+}
 
 // Resume lets a paused operator go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

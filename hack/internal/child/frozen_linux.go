@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package child
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitFrozen returns when all threads of a child that was sent SIGSTOP have stopped. Until then they may go on for a
+// AwaitFrozen returns when all threads of a child that was sent SIGSTOP have stopped. Until then they may go on for a
 // moment.
-func awaitFrozen(pid int) error {
+func AwaitFrozen(pid int) error {
 	for {
 		// Left waitable, and without the flag for an exit: that is for the code that reaps the child.
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
