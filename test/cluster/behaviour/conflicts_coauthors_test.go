@@ -287,6 +287,8 @@ func (c *coauthors) checkHeld(t *testing.T) {
 		}
 		return nil
 	})
+	// A busy API server logs the release some time after others see it.
+	c.ns.AwaitCalm(t, c.name)
 	mark := c.ns.Mark(t)
 	// What still is written to it concerns nobody any more.
 	if err := c.applyPolicy(t.Context(), coauthorWrites, nil); err != nil {
