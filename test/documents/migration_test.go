@@ -4,6 +4,8 @@
 package documents
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +23,14 @@ func TestMigration(t *testing.T) {
 	r.removeOperator(t)
 	r.kubectl.Run(t, "create", "namespace", "toolhive-system")
 	r.kubectl.Run(t, "create", "deployment", "toolhive-operator", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0", "-n", "toolhive-system")
+	// A command waits for all that there are, and would wait for those of an earlier test, which are about to go.
+	harness.Eventually(t, "no MCPServer is left", func(ctx context.Context) error {
+		list, err := r.Env.Servers.ToolhiveV1beta1().MCPServers(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("there are %d", len(list.Items))
+		}
+		return err
+	})
 	r.RestoreFixture(t, "edited", "first")
 	for _, command := range Of(t) {
 		switch {
