@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // Messages of the phases. They are ToolHive's, word for word where its users may compare them.
@@ -42,6 +43,10 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	}
 	setHashes(&next, o)
 	next.Phase, next.Message = phase(o, pods)
+	if next.Message == messageCreating && o.Proxy.Serves() {
+		// The known pods are behind the status of their Deployment. That is over in a moment, and not worth a write.
+		o.Proxy = rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing}
+	}
 	next.Message = readable(next.Message)
 	next.ReadyReplicas = readyReplicas(o, pods)
 	next.Conditions = conditions(o, next, now)

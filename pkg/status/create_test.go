@@ -53,6 +53,7 @@ func TestCreationHasTwoStatuses(t *testing.T) {
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(running())},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
