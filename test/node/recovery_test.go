@@ -31,13 +31,26 @@ var disturbances = map[string]struct {
 	disturb func(t *testing.T, ns *harness.Namespace)
 	// image is the version of the server that answers at the end.
 	image string
+	// mend, if set, ends what disturb has begun, once calls are answered.
+	mend func(t *testing.T, ns *harness.Namespace)
 }{
-	"the backend's pod is lost": {image: "1", disturb: func(t *testing.T, ns *harness.Namespace) {
-		t.Helper()
-		if err := ns.Core.CoreV1().Pods(ns.Name).Delete(t.Context(), served+"-0", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}},
+	"the backend's pod is lost": {image: "1", disturb: loseBackend},
+	// Its Deployment cannot name the process that it is to attach to.
+	"the backend's pod is lost, and the proxy is held back": {
+		image: "1",
+		disturb: func(t *testing.T, ns *harness.Namespace) {
+			t.Helper()
+			ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "nowhere"} })
+			ns.AwaitStatus(t, served, harness.Expectation{
+				Condition: v1beta1.ConditionToolConfigRefValidated, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonToolConfigRefNotFound,
+			})
+			loseBackend(t, ns)
+		},
+		mend: func(t *testing.T, ns *harness.Namespace) {
+			t.Helper()
+			ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.ToolConfigRef = nil })
+		},
+	},
 	"the StatefulSet is deleted": {image: "1", disturb: func(t *testing.T, ns *harness.Namespace) {
 		t.Helper()
 		if err := ns.Core.AppsV1().StatefulSets(ns.Name).Delete(t.Context(), served, metav1.DeleteOptions{}); err != nil {
@@ -50,6 +63,13 @@ var disturbances = map[string]struct {
 		t.Helper()
 		ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.Image = images.NextServer })
 	}},
+}
+
+func loseBackend(t *testing.T, ns *harness.Namespace) {
+	t.Helper()
+	if err := ns.Core.CoreV1().Pods(ns.Name).Delete(t.Context(), served+"-0", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func restart(workload string) func(t *testing.T, ns *harness.Namespace) {
@@ -94,6 +114,9 @@ func TestRecovery(t *testing.T) {
 					began = ready
 				}
 				checkOutage(t, began, limit, steps, want)
+				if d.mend != nil {
+					d.mend(t, ns)
+				}
 				ns.AwaitSettled(t, served)
 				runnersWroteNothing(t, ns, mark)
 			})
