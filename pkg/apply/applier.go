@@ -163,6 +163,15 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 // Conflicts returns the standing conflicts.
 func (a *Applier) Conflicts() []*ConflictError { return a.requests.conflicts() }
 
+// StandingConflict returns the conflict in which a writer is about an object; nil for none. It stands while a later write has no
+// answer.
+func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError {
+	if refused := a.requests.recall(writer, ref).refused; refused != nil {
+		return refused.conflict
+	}
+	return nil
+}
+
 // Delete deletes an object, provided that it has not changed since it was read. It sends nothing for an object that is
 // already being deleted, for a version that it has already deleted, or while an earlier refusal stands. The outcome has
 // no writer; its error, if any, is a *Refusal. A missing object is no error.

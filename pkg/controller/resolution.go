@@ -27,6 +27,8 @@ type resolution struct {
 	// record is what was recorded of a request to take. It is that of another request, or empty, until begun.
 	record request.Record
 	begun  bool
+	// undecided is set when the request matches nothing so far, and an object is not written that it may match.
+	undecided bool
 	// done reports whether this process has taken a field for the request already.
 	done func(object apply.ObjectRef, path string) bool
 
@@ -81,8 +83,8 @@ func (r *resolution) note(out apply.Outcome) {
 }
 
 // findings returns the conditions about the requests. complete means that every object was there and could be looked at;
-// until then the earlier report still stands. contested are the conflicts that this pass has found, and unanswered means
-// that a write lost a race or got no answer.
+// until then the earlier report still stands. contested are the conflicts that stand as far as this pass knows, and unanswered
+// means that a write has just lost a race or got no answer.
 func (r *resolution) findings(complete bool, contested []*apply.ConflictError, unanswered bool) []status.Finding {
 	return append(r.aboutTaking(contested, unanswered), r.aboutYielding(complete)...)
 }
@@ -93,6 +95,10 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 	switch {
 	case r.take.Empty() && r.record.Request == "":
 		return nil
+	case r.undecided:
+		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
+		f.Message = "no contested field fits so far, and some objects are not written yet; Freehold carries out the request " +
+			"when it knows who owns their fields. The conditions Applied and Ready report what it waits for"
 	case r.take.Empty(), !r.begun:
 		// It is to be recorded, or forgotten, first.
 		return r.unchanged(v1beta1.ConditionFieldsTaken)

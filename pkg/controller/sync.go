@@ -191,7 +191,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	complete := !p.blocked && !p.made && p.held == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 	p.take(ctx, complete)
 	observation = observed(p.server, result, p.capped)
-	observation.Requests = p.resolution.findings(complete, conflicts(p.refused), slices.ContainsFunc(p.refused, losesTrack))
+	observation.Requests = p.resolution.findings(complete, p.contested(), slices.ContainsFunc(p.refused, losesTrack))
 	return observation
 }
 

@@ -113,8 +113,12 @@ func (p *pass) take(ctx context.Context, complete bool) {
 			klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
 		}
 		record := claimsToTake(p.view, conflicts(p.refused), held)
-		if len(record.Claims) == 0 && !complete || slices.ContainsFunc(p.refused, losesTrack) {
-			return // There may be more to take than is known.
+		if slices.ContainsFunc(p.refused, losesTrack) {
+			return // The next pass, which begins at once, may know of more to take.
+		}
+		if len(record.Claims) == 0 && !complete {
+			r.undecided = true // There may be something to take that is not known, and it may take long to find out.
+			return
 		}
 		config.WithAnnotations(map[string]string{v1beta1.AnnotationTakeRecord: record.String()})
 	}
@@ -124,10 +128,26 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	}
 }
 
-// losesTrack reports whether a writer does not know whether its fields are contested: it lost a race, or got no answer.
+// losesTrack reports whether a writer does not know for the moment whether its fields are contested: it lost a race, or got no answer.
+// A write that stays refused is not waited for: nothing says how long an outage lasts.
 func losesTrack(err error) bool {
 	refusal, ok := errors.AsType[*apply.Refusal](err)
-	return ok && refusal.Writer != "" && (refusal.Class == apply.ClassMoved || refusal.Class == apply.ClassTransient)
+	return ok && refusal.Writer != "" && isMomentary(err)
+}
+
+// contested returns the conflicts that the pass has found, and those of writes that have had no answer since.
+func (p *pass) contested() []*apply.ConflictError {
+	found := conflicts(p.refused)
+	for _, err := range p.refused {
+		refusal, ok := errors.AsType[*apply.Refusal](err)
+		if !ok || refusal.Class != apply.ClassMoved && refusal.Class != apply.ClassTransient {
+			continue
+		}
+		if conflict := p.applier.StandingConflict(refusal.Writer, refusal.Object); conflict != nil {
+			found = append(found, conflict)
+		}
+	}
+	return found
 }
 
 // claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of

@@ -1,0 +1,99 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+)
+
+// failServices has the API server answer every write of a Service with an error.
+func (o *operating) failServices() {
+	o.before.set(func(w write) error {
+		if w.kind == managers.ServiceKind.Kind && w.verb == "apply" {
+			return apierrors.NewInternalError(errors.New("failed calling webhook"))
+		}
+		return nil
+	})
+}
+
+// A write of another child that fails for good does not hold up a request to take.
+func TestTakeWhileAnotherWriteFails(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		seize(t, o, "evil")
+		o.rest()
+		o.failServices()
+		remove[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		<-time.After(30 * time.Minute)
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
+		<-time.After(30 * time.Minute)
+		o.rest()
+		o.imageTaken()
+	})
+}
+
+// As long as an object cannot be written, a request that matches no known conflict is neither refused nor forgotten.
+func TestTakeOfNothingKnownWhileAnotherWriteFails(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.failServices()
+		remove[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		<-time.After(30 * time.Minute)
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
+		<-time.After(30 * time.Minute)
+		o.rest()
+		status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken)
+		if status != metav1.ConditionUnknown || reason != v1beta1.ReasonTaking || !strings.Contains(message, "not written yet") {
+			t.Errorf("during the outage FieldsTaken is %s because of %s: %s", status, reason, message)
+		}
+		o.took()
+		<-time.After(time.Hour)
+		if writes := o.took(); slices.Contains(writes, applyStatus) {
+			t.Errorf("the status is written again: %q", writes)
+		}
+		o.before.set(nil)
+		<-time.After(30 * time.Minute)
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionFalse || reason != v1beta1.ReasonNothingToTake {
+			t.Errorf("afterwards FieldsTaken is %s because of %s: %s", status, reason, message)
+		}
+	})
+}
+
+// As long as the transfer itself has no answer, the request is reported as not carried out.
+func TestTakeThatFailsForLong(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		seize(t, o, "evil")
+		o.rest()
+		o.before.set(func(w write) error {
+			if w.String() == editBackend {
+				return apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			return nil
+		})
+		o.annotate("web", v1beta1.AnnotationTake, takeImage)
+		<-time.After(30 * time.Minute)
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionUnknown || reason != v1beta1.ReasonTaking {
+			t.Errorf("during the outage FieldsTaken is %s because of %s: %s", status, reason, message)
+		}
+		o.before.set(nil)
+		<-time.After(30 * time.Minute)
+		o.rest()
+		o.imageTaken()
+	})
+}
