@@ -150,8 +150,8 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 	if r.yield.Empty() {
 		return nil
 	}
-	if !complete {
-		return r.unchanged(v1beta1.ConditionFieldsYielded)
+	if !complete && slices.Contains(r.yields, false) {
+		return r.unchanged(v1beta1.ConditionFieldsYielded) // An object that is not written yet may have the field.
 	}
 	var left, refused []string
 	for i, s := range r.yield.Entries {

@@ -97,3 +97,17 @@ func TestTakeThatFailsForLong(t *testing.T) {
 		o.imageTaken()
 	})
 }
+
+// Fields that are left to others are reported although the write of another child fails.
+func TestYieldWhileAnotherWriteFails(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.failServices()
+		remove[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		<-time.After(30 * time.Minute)
+		o.annotate("web", v1beta1.AnnotationYield, takeImage)
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsYielded); status != metav1.ConditionTrue || reason != v1beta1.ReasonYielded {
+			t.Errorf("FieldsYielded is %s because of %s: %s", status, reason, message)
+		}
+	})
+}
