@@ -11,9 +11,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -23,7 +25,8 @@ import (
 // hidden remembers the objects that have the name of a child and that no informer shows, because they lack the label that it
 // selects by: an object in a child's way, one that ToolHive has made without labels, and a child that has lost its label. At
 // takeover and deletion Freehold looks for such objects; otherwise it finds one when the creation of the child is refused. No
-// event reports its changes, so it is read again after waits that grow, until an informer shows it or it is gone.
+// event reports its changes, so it is read again after waits that grow, until an informer shows it or it is gone. An edit of the
+// MCPServer ends a wait: a user who has removed what is in the way makes one to have Freehold look.
 type hidden struct {
 	waits *backoff[apply.ObjectRef]
 
@@ -33,6 +36,8 @@ type hidden struct {
 	absent map[apply.ObjectRef]types.UID
 	// looked has the refused creations after which a name was read and found free. The same refusal says nothing new.
 	looked map[apply.ObjectRef]string
+	// asked has, for each object, the intents of the MCPServers that it was read for last.
+	asked map[apply.ObjectRef]map[cache.ObjectName]uint64
 }
 
 // minHiddenWait and maxHiddenWait bound how often an object is read that no informer shows.
@@ -45,7 +50,7 @@ func newHidden(clock clock.PassiveClock) *hidden {
 	return &hidden{
 		waits:   newBackoff[apply.ObjectRef](clock, minHiddenWait, maxHiddenWait),
 		objects: map[apply.ObjectRef]*child{}, absent: map[apply.ObjectRef]types.UID{},
-		looked: map[apply.ObjectRef]string{},
+		looked: map[apply.ObjectRef]string{}, asked: map[apply.ObjectRef]map[cache.ObjectName]uint64{},
 	}
 }
 
@@ -91,31 +96,51 @@ func (h *hidden) noteLook(ref apply.ObjectRef, refusal error) {
 	h.looked[ref] = refusal.Error()
 }
 
+// isEdited notes what an MCPServer asks for, and reports whether it asked for something else when the object was read for it last.
+func (h *hidden) isEdited(ref apply.ObjectRef, server *v1beta1.MCPServer) bool {
+	key, now := cache.MetaObjectToName(server), intentOf(server)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before, known := h.asked[ref][key]
+	if h.asked[ref] == nil {
+		h.asked[ref] = map[cache.ObjectName]uint64{}
+	}
+	h.asked[ref][key] = now
+	return known && before != now
+}
+
 // drop forgets what is known of a name.
 func (h *hidden) drop(ref apply.ObjectRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.absent, ref)
 	delete(h.looked, ref)
+	delete(h.asked, ref)
 	if _, known := h.objects[ref]; known {
 		delete(h.objects, ref)
 		h.waits.forget(ref)
 	}
 }
 
-// lookAgain reads the objects that no informer shows when the wait for them is over. It returns when to do so again; 0 for never.
-func (c *Controller) lookAgain(ctx context.Context, places []apply.ObjectRef) (wake time.Duration) {
+// lookAgain reads the objects that no informer shows when the wait for them is over, or the MCPServer was edited. It returns when to
+// do so again; 0 for never.
+func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, places []apply.ObjectRef) (wake time.Duration) {
 	for _, ref := range places {
-		switch left := c.hidden.waits.left(ref); {
-		case c.hidden.get(ref) == nil:
+		if c.hidden.get(ref) == nil {
+			continue
+		}
+		switch left, edited := c.hidden.waits.left(ref), c.hidden.isEdited(ref, server); {
 		case c.caches.holds(ref):
 			c.hidden.drop(ref)
-		case left > 0:
+		case left > 0 && !edited:
 			wake = sooner(wake, left)
 		default:
 			_, wait, err := c.readHidden(ctx, ref)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+				if edited {
+					c.hidden.waits.forget(ref) // The edit is not answered yet, so the next read is soon.
+				}
 				wait = c.hidden.waits.next(ref)
 			}
 			wake = sooner(wake, wait)

@@ -188,6 +188,57 @@ func TestDeletionFindsWhatNoInformerShows(t *testing.T) {
 	})
 }
 
+// An object in the way of a child that no informer shows is read again for an edit of the MCPServer, whatever is left of the wait.
+func TestEditLooksAgainAtWhatIsInTheWay(t *testing.T) {
+	foreign := &corev1.Service{}
+	foreign.Name, foreign.Namespace = "mcp-web", "shop"
+	operate(t, []runtime.Object{newServer("web"), foreign}, nil, func(t *testing.T, o *operating) {
+		<-time.After(time.Hour + 7*time.Minute) // The waits have come to ten minutes, and one has just begun.
+		o.reads()
+		o.annotate("web", "example.com/note", "1")
+		if reads := o.reads(); !slices.Equal(reads, []string{"get services"}) {
+			t.Errorf("reads %v for one edit", reads)
+		}
+		o.queue.Add(key("web"))
+		o.rest()
+		if reads := o.reads(); len(reads) > 0 {
+			t.Errorf("reads %v without an edit", reads)
+		}
+		remove[*corev1.Service](o.apiServer, "mcp-web")
+		o.annotate("web", "example.com/note", "2")
+		o.rest()
+		if service, ok := get[*corev1.Service](o.apiServer, "mcp-web"); !ok || service.Labels[v1beta1.LabelToolHive] != "true" {
+			t.Errorf("the Service is not created: %t", ok)
+		}
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
+			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
+		}
+	})
+}
+
+// A child that no informer shows and that changes just before its deletion does not hold up the deletion of its MCPServer.
+func TestDeletionOfWhatNoInformerShowsLosesARace(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.forbidApplies()
+		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Labels, account.OwnerReferences = nil, nil })
+		<-time.After(time.Hour)
+		var raced atomic.Bool
+		o.before.set(func(w write) error {
+			if w.String() == "delete serviceaccounts/web-sa" && !raced.Swap(true) {
+				change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) { account.Annotations["note"] = "1" })
+			}
+			return nil
+		})
+		markDeleted(o.apiServer, "web")
+		o.rest()
+		if !raced.Load() || exists[*corev1.ServiceAccount](o.apiServer, "web-sa") || exists[*v1beta1.MCPServer](o.apiServer, "web") {
+			t.Errorf("raced %t, the ServiceAccount is there: %t, and the MCPServer: %t", raced.Load(),
+				exists[*corev1.ServiceAccount](o.apiServer, "web-sa"), exists[*v1beta1.MCPServer](o.apiServer, "web"))
+		}
+	})
+}
+
 // A conflict over the label that a child is selected by ends by an event that nobody sees. It is found out by looking again.
 func TestConflictOverTheSelectingLabelEnds(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {

@@ -69,14 +69,7 @@ var situationSeed = maphash.MakeSeed()
 func situationOf(v *view, input render.Input) uint64 {
 	var h maphash.Hash
 	h.SetSeed(situationSeed)
-	maphash.WriteComparable(&h, v.server.UID)
-	maphash.WriteComparable(&h, v.server.Generation)
-	for _, values := range []map[string]string{v.server.Labels, v.server.Annotations} {
-		maphash.WriteComparable(&h, len(values))
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			maphash.WriteComparable(&h, [2]string{key, values[key]})
-		}
-	}
+	maphash.WriteComparable(&h, intentOf(v.server))
 	if policy := input.AuthzConfigMap; policy != nil {
 		maphash.WriteComparable(&h, policy.UID)
 		maphash.WriteComparable(&h, policy.ResourceVersion)
@@ -93,6 +86,22 @@ func situationOf(v *view, input render.Input) uint64 {
 		}{ref, found.Standing(), found.spoilt, found.Object.GetDeletionTimestamp() != nil})
 	}
 	maphash.WriteComparable(&h, children)
+	return h.Sum64()
+}
+
+// intentOf identifies what an MCPServer asks for: its spec, labels and annotations, and whether it is to go. Comparable within one
+// process.
+func intentOf(server *v1beta1.MCPServer) uint64 {
+	var h maphash.Hash
+	h.SetSeed(situationSeed)
+	maphash.WriteComparable(&h, server.UID)
+	maphash.WriteComparable(&h, server.Generation)
+	for _, values := range []map[string]string{server.Labels, server.Annotations} {
+		maphash.WriteComparable(&h, len(values))
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			maphash.WriteComparable(&h, [2]string{key, values[key]})
+		}
+	}
 	return h.Sum64()
 }
 

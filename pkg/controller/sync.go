@@ -90,7 +90,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		return retryNever
 	}
 	traceGeneration(ctx, server)
-	wake := c.lookAgain(ctx, places)
+	wake := c.lookAgain(ctx, server, places)
 	p := &pass{Controller: c, view: c.look(key, server, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {

@@ -118,10 +118,15 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 		}
 		out = p.applier.Sync(ctx, p.writerOf(manager, ref.Kind), req)
 	}
-	discovered, wake := p.discover(ctx, out)
-	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
+	p.discoverFrom(ctx, out)
 	p.recordOutcome(out)
 	return out
+}
+
+// discoverFrom is discover, for the pass.
+func (p *pass) discoverFrom(ctx context.Context, out apply.Outcome) {
+	discovered, wake := p.discover(ctx, out)
+	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
 }
 
 // writerOf returns the writer of a kind that a field manager is.
@@ -166,6 +171,7 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 // delete deletes an object as it was seen.
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) apply.Outcome {
 	out := p.applier.Delete(ctx, ref, live, guard(p.mandate, p.clients.deletion(ref)))
+	p.discoverFrom(ctx, out) // No event brings the present version of an object that no informer shows.
 	p.recordOutcome(out)
 	return out
 }
