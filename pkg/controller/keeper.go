@@ -283,6 +283,8 @@ func (p *configPass) hold(ctx context.Context) {
 	aside := p.setAside(ctx, manager, apply.Request{Object: p.ref, Live: p.live, Config: intent})
 	if aside.Conflict != nil {
 		p.applier.Hold(ctx, aside.Conflict, p.live)
+	} else {
+		p.applier.Forget(p.ref) // The conflict is over. The cache shows our last write, so none is forgotten that is not seen yet.
 	}
 	p.tellConflict(aside.Conflict)
 }

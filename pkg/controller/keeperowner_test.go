@@ -171,6 +171,25 @@ func TestContestedConfig(t *testing.T) {
 	}
 }
 
+// A conflict about a config is over when ToolHive's operator writes what Freehold computes, although Freehold writes nothing.
+func TestContestedConfigThatIsSettled(t *testing.T) {
+	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
+		ours := o.idp().Status
+		asToolHive(o.apiServer, "idp", "status", func(c *v1beta1.MCPOIDCConfig) { c.Status.ConfigHash = "theirs" })
+		o.rest()
+		if n := len(o.Conflicts()); n != 1 {
+			t.Fatalf("%d conflicts while the hash differs", n)
+		}
+		o.took()
+		asToolHive(o.apiServer, "idp", "status", func(c *v1beta1.MCPOIDCConfig) { c.Status = ours })
+		o.rest()
+		if found := o.Conflicts(); len(found) != 0 {
+			t.Errorf("conflicts after it is settled: %v", found)
+		}
+		checkWrites(t, "of a config that is ToolHive's as well", o.tookOn())
+	})
+}
+
 // Another manager that holds a part of the status at another value is left it; the rest is written, and no request repeats.
 func TestContestedStatus(t *testing.T) {
 	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
