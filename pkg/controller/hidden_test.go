@@ -285,6 +285,44 @@ func TestConflictOverTheSelectingLabelEnds(t *testing.T) {
 	})
 }
 
+// Nothing stays in memory of the names of ConfigMaps that an MCPServer no longer wants, nor of the MCPServer when it is gone.
+func TestNamesOfEarlierContentAreForgotten(t *testing.T) {
+	operate(t, nil, nil, func(t *testing.T, o *operating) {
+		o.before.set(func(w write) error {
+			if w.kind == managers.ConfigMap.Kind && w.verb == "apply" {
+				return apierrors.NewForbidden(schema.GroupResource{}, w.name, errors.New("exceeded quota"))
+			}
+			return nil
+		})
+		for _, object := range byToolHive("web", "5") {
+			o.add(object)
+		}
+		<-time.After(time.Minute)
+		size := func() int {
+			o.hidden.mu.Lock()
+			defer o.hidden.mu.Unlock()
+			return len(o.hidden.objects) + len(o.hidden.absent) + len(o.hidden.looked) + len(o.hidden.asked)
+		}
+		before := size()
+		if before == 0 {
+			t.Fatal("neither the takeover nor a refusal has looked at a name")
+		}
+		for i := range int32(3) {
+			change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.MCPPort = 9000 + i })
+			<-time.After(time.Minute)
+			o.rest()
+		}
+		if now := size(); now != before {
+			t.Errorf("%d entries after three changes, want %d", now, before)
+		}
+		remove[*v1beta1.MCPServer](o.apiServer, "web")
+		o.rest()
+		if now := size(); now != 0 {
+			t.Errorf("%d entries after the MCPServer is gone", now)
+		}
+	})
+}
+
 // ToolHive's rights have no labels. They are taken over like the rest, in the same order, and labelled.
 func TestTakeoverOfWhatHasNoLabels(t *testing.T) {
 	objects := byToolHive("web", "5")

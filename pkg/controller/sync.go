@@ -168,6 +168,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	p.pace(result)
 	for _, ref := range p.configNames.replace(p.key, wantedConfigs(p.key, result.Intents)) {
 		p.applier.Forget(ref)
+		p.hidden.drop(ref)
 	}
 	if !p.blocked {
 		p.writeChildren(ctx, result)
