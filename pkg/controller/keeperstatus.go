@@ -182,18 +182,25 @@ func configStatusConfig(of v1beta1.ConfigStatus) *toolhivev1beta1ac.ConfigStatus
 // members are the names of a group's members, sorted.
 type members struct {
 	servers, remoteProxies, entries []string
-	// uncounted are the kinds that the operator is not allowed to list.
-	uncounted []string
+	// forbidden are the kinds that the operator is not allowed to list, and failing those that the API server does not list for now.
+	// Of the latter the members are those that were known last.
+	forbidden, failing []string
 }
 
 // groupStatusConfig returns the status of a group.
 func groupStatusConfig(live metav1.Object, of members, contested string, now time.Time) *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration {
 	reason, message := v1beta1.ReasonListMCPServersCheckSucceeded, "Listed the members of the group"
-	if len(of.uncounted) > 0 {
+	checked := len(of.forbidden)+len(of.failing) == 0
+	if !checked {
 		reason = v1beta1.ReasonListMCPServersCheckFailed
-		message += ", but for those of kinds that the operator is not allowed to list: " + strings.Join(of.uncounted, ", ")
 	}
-	conditions := []metav1.Condition{conditionOf(live, v1beta1.ConditionMCPServersChecked, len(of.uncounted) == 0, reason, message, now)}
+	if len(of.forbidden) > 0 {
+		message += ", but for those of kinds that the operator is not allowed to list: " + strings.Join(of.forbidden, ", ")
+	}
+	if len(of.failing) > 0 {
+		message += ", but for those of kinds that the API server does not list for now, which are shown as they were: " + strings.Join(of.failing, ", ")
+	}
+	conditions := []metav1.Condition{conditionOf(live, v1beta1.ConditionMCPServersChecked, checked, reason, message, now)}
 	if contested != "" {
 		conditions = append(conditions, conditionOf(live, v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested, now))
 	}
@@ -212,7 +219,8 @@ func groupStatusConfig(live metav1.Object, of members, contested string, now tim
 	return config
 }
 
-// members returns the members of the group. known is false as long as a cache that may have some may still fill.
+// members returns the members of the group. known is false as long as a cache that may have some may still fill, and nothing is known
+// to keep it from that.
 func (p *configPass) members() (of members, known bool) {
 	if known = p.referrers.known(p.scope); !known {
 		return of, false
@@ -227,9 +235,17 @@ func (p *configPass) members() (of members, known bool) {
 			of.entries = append(of.entries, user.name)
 		}
 	}
+	of.forbidden, of.failing = p.referrers.unlisted(p.scope, listForbidden), p.referrers.unlisted(p.scope, listFails)
+	if group, ok := p.live.(*v1beta1.MCPGroup); ok {
+		if slices.Contains(of.failing, remoteProxyKind) {
+			of.remoteProxies = slices.Clone(group.Status.RemoteProxies)
+		}
+		if slices.Contains(of.failing, entryKind) {
+			of.entries = slices.Clone(group.Status.Entries)
+		}
+	}
 	for _, names := range [][]string{of.servers, of.remoteProxies, of.entries} {
 		slices.Sort(names)
 	}
-	of.uncounted = p.referrers.forbidden(p.scope)
 	return of, true
 }

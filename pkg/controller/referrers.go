@@ -71,6 +71,11 @@ func (r *referrerKind) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: toolhive.GroupName, Version: v1beta1.SchemeGroupVersion.Version, Resource: r.resource}
 }
 
+// refersTo reports whether objects of the kind may refer to objects of another one.
+func (r *referrerKind) refersTo(kind string) bool {
+	return slices.ContainsFunc(r.paths, func(reference referencePath) bool { return reference.to == kind })
+}
+
 // referrer is what is kept of an object that refers to others: its identity and the references.
 type referrer struct {
 	metav1.ObjectMeta
@@ -229,18 +234,17 @@ func (r *referrers) of(s *scope) []*referrerStore {
 	return r.watched[s]
 }
 
-// known reports whether each cache of a scope is filled, or cannot be.
+// known reports whether each cache of a scope that may have members of groups is filled, or known not to fill.
 func (r *referrers) known(s *scope) bool {
 	return !slices.ContainsFunc(r.of(s), func(store *referrerStore) bool {
-		_, uncounted := notCounted[store.failure()]
-		return !store.HasSynced() && !uncounted
+		return store.refersTo(configs.Group) && !store.HasSynced() && store.failure() == listable
 	})
 }
 
-// forbidden returns the kinds that the operator is not allowed to list.
-func (r *referrers) forbidden(s *scope) (kinds []string) {
+// unlisted returns the kinds that have members of groups and cannot be listed for one reason.
+func (r *referrers) unlisted(s *scope, reason listFailure) (kinds []string) {
 	for _, store := range r.of(s) {
-		if store.failure() == listForbidden {
+		if store.refersTo(configs.Group) && store.failure() == reason {
 			kinds = append(kinds, store.kind)
 		}
 	}
@@ -302,7 +306,7 @@ func (p *configPass) listUsers(ctx context.Context) ([]string, error) {
 	}
 	for i := range referrerKinds {
 		of := &referrerKinds[i]
-		if !slices.ContainsFunc(of.paths, func(reference referencePath) bool { return reference.to == p.key.kind }) {
+		if !of.refersTo(p.key.kind) {
 			continue
 		}
 		found, err := p.config.Dynamic.Resource(of.gvr()).Namespace(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
