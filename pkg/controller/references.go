@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -53,7 +53,7 @@ func configInformers(factory toolhiveinformers.SharedInformerFactory) map[string
 	}
 }
 
-// watchConfigs wakes MCPServers for events of the objects that they refer to.
+// watchConfigs wakes MCPServers for events of the objects that they refer to, except for those that make no difference to them.
 func (s *scope) watchConfigs(wake func(server cache.ObjectName)) error {
 	for kind, store := range s.configStores {
 		wakeServers := func(obj any) {
@@ -61,7 +61,9 @@ func (s *scope) watchConfigs(wake func(server cache.ObjectName)) error {
 				s.wakeReferrers(referenceKey(kind, object.GetNamespace(), object.GetName()), wake)
 			}
 		}
-		if _, err := store.AddEventHandler(onEvery(wakeServers)); err != nil {
+		if _, err := store.AddEventHandler(onNews(func(now, before metav1.Object) bool {
+			return render.StateOf(kind, now) == render.StateOf(kind, before)
+		}, wakeServers)); err != nil {
 			return err
 		}
 		if err := store.onFailure(func(ctx context.Context, _ listFailure, err error) {
@@ -176,11 +178,8 @@ func enforced(v *view) string {
 
 // hashReferences adds the referenced objects of an MCPServer to the hash of a situation.
 func hashReferences(h *maphash.Hash, in *render.References) {
-	for _, named := range in.Objects() {
-		maphash.WriteComparable(h, struct {
-			name, version string
-			uid           types.UID
-		}{named.Name, named.ResourceVersion, named.UID})
+	for _, state := range in.States() {
+		maphash.WriteComparable(h, state)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(in.Unavailable)) {
 		maphash.WriteComparable(h, in.Unavailable[kind])

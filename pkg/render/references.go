@@ -4,13 +4,11 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -153,9 +151,8 @@ func usable[T config](r *renderer, ref *reference, found T, check func(T) error)
 		return false
 	}
 	state := configs.StatusOf(found)
-	if valid := meta.FindStatusCondition(state.Conditions, v1beta1.ConditionValid); valid != nil && valid.Status == metav1.ConditionFalse &&
-		valid.ObservedGeneration == found.GetGeneration() {
-		r.hold(ref, ref.invalid, "The %s of spec.%s has the condition Valid=False: %s.", ref.text(), ref.field, strings.TrimSuffix(valid.Message, "."))
+	if why, invalid := foundInvalid(found, state); invalid {
+		r.hold(ref, ref.invalid, "The %s of spec.%s has the condition Valid=False: %s.", ref.text(), ref.field, strings.TrimSuffix(why, "."))
 		return false
 	}
 	if *ref.hash = state.ConfigHash; *ref.hash == "" {
@@ -273,37 +270,4 @@ func (in *References) Unread() bool {
 		}
 	}
 	return false
-}
-
-// Objects returns all that is referred to and exists, sorted by name.
-func (in *References) Objects() (all []Reference) {
-	add := func(kind string, object metav1.Object) { all = append(all, referenceTo(kind, object)) }
-	if in.OIDC != nil {
-		add(configs.OIDC, in.OIDC)
-	}
-	if in.Authz != nil {
-		add(configs.AuthzConfig, in.Authz)
-	}
-	for _, found := range []*v1beta1.MCPExternalAuthConfig{in.ExternalAuth, in.AuthServer} {
-		if found != nil {
-			add(configs.ExternalAuth, found)
-		}
-	}
-	if in.Tool != nil {
-		add(configs.Tool, in.Tool)
-	}
-	if in.Telemetry != nil {
-		add(configs.Telemetry, in.Telemetry)
-	}
-	if in.Webhook != nil {
-		add(configs.Webhook, in.Webhook)
-	}
-	if in.Group != nil {
-		add(configs.Group, in.Group)
-	}
-	for _, bundle := range in.Bundles {
-		add(kindConfigMap.Kind, bundle)
-	}
-	slices.SortFunc(all, func(a, b Reference) int { return cmp.Compare(a.Name, b.Name) })
-	return all
 }
