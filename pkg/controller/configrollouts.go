@@ -72,7 +72,7 @@ func (p *pass) pace(result *render.Result) {
 	if !p.takeover.isIdle() || !p.rollsForReference(result) {
 		return
 	}
-	refusal, stands := p.proxyRefusal(result)
+	stands, refusal := p.proxyRefusal(result)
 	if stands {
 		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
 	}
@@ -139,7 +139,7 @@ func proxyTemplate(result *render.Result) *render.Intent {
 
 // proxyRefusal returns the refusal with which the last attempt ended to write the proxy, or what it depends on, as it is to be now; nil
 // for none. It stands if another attempt would end with it without a request.
-func (p *pass) proxyRefusal(result *render.Result) (refusal error, stands bool) {
+func (p *pass) proxyRefusal(result *render.Result) (stands bool, refusal error) {
 	template := proxyTemplate(result)
 	for i := range result.Intents {
 		intent := &result.Intents[i]
@@ -148,10 +148,10 @@ func (p *pass) proxyRefusal(result *render.Result) (refusal error, stands bool) 
 		}
 		req := p.foresee(intent, result)
 		if refusal, stands = p.applier.LastRefusal(p.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
-			return refusal, stands && req.Take == nil
+			return stands && req.Take == nil, refusal
 		}
 	}
-	return nil, false
+	return false, nil
 }
 
 // leaveTurn ends a pass: the MCPServer keeps its slot for as long as its proxies are being replaced. Wake is when to give it up, if

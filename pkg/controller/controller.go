@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -27,7 +26,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -346,35 +344,6 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 	return handler
 }
 
-// laneOf returns the lane for an update of an object.
-func laneOf(kind schema.GroupKind, now, before any) lane {
-	if !isEdited(kind, now, before) {
-		return laneOthers
-	}
-	if object, err := meta.Accessor(now); err == nil && object.GetDeletionTimestamp() != nil {
-		return laneDeletions
-	}
-	return laneEdits
-}
-
-// isEdited reports whether more than the status of an object has changed. An object without a generation has no status that
-// changes often. An item that is no object is not edited.
-func isEdited(kind schema.GroupKind, now, before any) bool {
-	object, err := meta.Accessor(now)
-	if err != nil {
-		return false
-	}
-	old, err := meta.Accessor(before)
-	if err != nil {
-		return false
-	}
-	if object.GetGeneration() == 0 {
-		return object.GetResourceVersion() != old.GetResourceVersion()
-	}
-	return object.GetGeneration() != old.GetGeneration() ||
-		kind == managers.MCPServer && !maps.Equal(object.GetAnnotations(), old.GetAnnotations())
-}
-
 func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,
@@ -413,16 +382,4 @@ func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to la
 			c.enqueue(key, max(to, laneOfParent(obj, c.caches.server(key))))
 		}
 	}
-}
-
-// laneOfParent returns the earliest lane for what becomes of a child. When many MCPServers are deleted, and perhaps made again, their
-// passes would otherwise overtake edits, each time that a child goes.
-func laneOfParent(child metav1.Object, server *v1beta1.MCPServer) lane {
-	switch controller := metav1.GetControllerOfNoCopy(child); {
-	case controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID):
-		return laneOthers // It was a predecessor's.
-	case server != nil && server.DeletionTimestamp != nil:
-		return laneDeletions
-	}
-	return laneEdits
 }

@@ -5,11 +5,19 @@ package controller
 
 import (
 	"container/list"
+	"maps"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // lane is how soon a key leaves the queue.
@@ -174,4 +182,45 @@ func (l *lanes[K]) takeLane(key K) lane {
 	}
 	delete(l.expedited, key)
 	return to
+}
+
+// laneOf returns the lane for an update of an object.
+func laneOf(kind schema.GroupKind, now, before any) lane {
+	if !isEdited(kind, now, before) {
+		return laneOthers
+	}
+	if object, err := meta.Accessor(now); err == nil && object.GetDeletionTimestamp() != nil {
+		return laneDeletions
+	}
+	return laneEdits
+}
+
+// isEdited reports whether more than the status of an object has changed. An object without a generation has no status that
+// changes often. An item that is no object is not edited.
+func isEdited(kind schema.GroupKind, now, before any) bool {
+	object, err := meta.Accessor(now)
+	if err != nil {
+		return false
+	}
+	old, err := meta.Accessor(before)
+	if err != nil {
+		return false
+	}
+	if object.GetGeneration() == 0 {
+		return object.GetResourceVersion() != old.GetResourceVersion()
+	}
+	return object.GetGeneration() != old.GetGeneration() ||
+		kind == managers.MCPServer && !maps.Equal(object.GetAnnotations(), old.GetAnnotations())
+}
+
+// laneOfParent returns the earliest lane for what becomes of a child. When many MCPServers are deleted, and perhaps made again, their
+// passes would otherwise overtake edits, each time that a child goes.
+func laneOfParent(child metav1.Object, server *v1beta1.MCPServer) lane {
+	switch controller := metav1.GetControllerOfNoCopy(child); {
+	case controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID):
+		return laneOthers // It was a predecessor's.
+	case server != nil && server.DeletionTimestamp != nil:
+		return laneDeletions
+	}
+	return laneEdits
 }
