@@ -286,7 +286,7 @@ func TestLastRefusal(t *testing.T) {
 	live := after(t, content.Name, web("a:1"))
 	expect := func(why, image string, want error, standing bool) {
 		t.Helper()
-		refusal, stands := b.applier.LastRefusal(b.writer, apply.Request{
+		stands, refusal := b.applier.LastRefusal(b.writer, apply.Request{
 			Object: webRef, Live: live, Config: web(image), Source: apply.Source{UID: sourceUID, Generation: 1},
 		})
 		if refusal != want || stands != standing { //nolint:errorlint // this very one
@@ -294,13 +294,13 @@ func TestLastRefusal(t *testing.T) {
 		}
 	}
 	expect("before any", "a:2", nil, false)
-	b.server.refuse = apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
+	b.refuse = apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
 	refusal := b.sync(live, web("a:2"), 1).Err
 	expect("in its wait", "a:2", refusal, true)
 	expect("another intent", "a:3", nil, false)
 	b.pass(apply.LongestWait)
 	expect("after its wait", "a:2", refusal, false)
-	b.server.refuse = nil
+	b.refuse = nil
 	b.settled(b.sync(live, web("a:2"), 1), apply.ActionApplied)
 	expect("after a success", "a:2", nil, false)
 	b.expect(2, "asking sends nothing")

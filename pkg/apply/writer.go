@@ -33,7 +33,7 @@ type Writer interface {
 	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
 	// same is Applier.Unchanged.
 	same(requests *requestCache, req Request) bool
-	lastRefusal(requests *requestCache, req Request) (refusal error, stands bool)
+	lastRefusal(requests *requestCache, req Request) (stands bool, refusal error)
 	// plan is Plan.
 	plan(req Request) (*Planned, error)
 }

@@ -147,7 +147,7 @@ func (p *pass) proxyRefusal(result *render.Result) (stands bool, refusal error) 
 			continue
 		}
 		req := p.foresee(intent, result)
-		if refusal, stands = p.applier.LastRefusal(p.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
+		if stands, refusal = p.applier.LastRefusal(p.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
 			return stands && req.Take == nil, refusal
 		}
 	}

@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/images"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -48,6 +50,7 @@ var disturbances = map[string]struct {
 		},
 		mend: func(t *testing.T, ns *harness.Namespace) {
 			t.Helper()
+			hasNewProxy(t, ns)
 			ns.Edit(t, served, func(server *v1beta1.MCPServer) { server.Spec.ToolConfigRef = nil })
 		},
 	},
@@ -69,6 +72,26 @@ func loseBackend(t *testing.T, ns *harness.Namespace) {
 	t.Helper()
 	if err := ns.Core.CoreV1().Pods(ns.Name).Delete(t.Context(), served+"-0", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// hasNewProxy checks that a proxy with transport stdio has not been there for longer than the process that it is attached to. One that
+// has may answer, or swallow what clients send.
+func hasNewProxy(t *testing.T, ns *harness.Namespace) {
+	t.Helper()
+	server, err := ns.Servers.Get(t.Context(), served, metav1.GetOptions{})
+	if err != nil || server.Spec.Transport != v1beta1.TransportStdio {
+		return
+	}
+	pods, err := ns.Core.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{LabelSelector: labels.FormatLabels(render.ProxySelector(served))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := backendReadySince(t, ns)
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && pod.CreationTimestamp.Time.Before(since) {
+			t.Errorf("the proxy %s is of %v, and the process that it is to be attached to began at %v", pod.Name, pod.CreationTimestamp, since)
+		}
 	}
 }
 
