@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -126,10 +127,13 @@ func (h *hidden) drop(ref apply.ObjectRef) {
 // do so again; 0 for never.
 func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, places []apply.ObjectRef) (wake time.Duration) {
 	for _, ref := range places {
-		if c.hidden.get(ref) == nil {
+		found := c.hidden.get(ref)
+		if found == nil {
 			continue
 		}
-		switch left, edited := c.hidden.waits.left(ref), c.hidden.isEdited(ref, server); {
+		// What is the MCPServer's own, such as an object of ToolHive's without labels, is not in its way.
+		edited := c.hidden.isEdited(ref, server) && !metav1.IsControlledBy(found.Object, server)
+		switch left := c.hidden.waits.left(ref); {
 		case c.caches.holds(ref):
 			c.hidden.drop(ref)
 		case left > 0 && !edited:
