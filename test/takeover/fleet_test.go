@@ -22,6 +22,8 @@ type member struct {
 	// history is what others do to it and its children once it runs, one after the other. ToolHive has come to rest
 	// again before the next.
 	history []deed
+	// again is what the objects in before do to every MCPServer of its name, also to a new one, in their own time; nil for nothing.
+	again *deed
 	// contested are the fields of components, by their paths, that somebody else than ToolHive has given other values than
 	// Freehold's.
 	contested map[harness.Component]string
@@ -85,6 +87,7 @@ func fleet() []*member {
 			server:  tested("scaled", http),
 			before:  autoscalerYAML,
 			history: []deed{edit(audited), autoscaled, scaledBackend},
+			again:   &autoscaled,
 			free:    map[harness.Component]string{harness.Backend: ".spec.replicas", harness.ServerItself: ".status.readyReplicas"},
 		},
 		{server: tested("numbers", http, harness.Replicas(2, 2)), history: []deed{edit(audited)}},

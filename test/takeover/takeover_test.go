@@ -86,6 +86,9 @@ func TestTakeover(t *testing.T) {
 			taken.checkReplicas(t, before[m.server.Name])
 			proxies, backends := before[m.server.Name].replicas(t, harness.Proxy), before[m.server.Name].replicas(t, harness.Backend)
 			movements.of(t, w, m.server.Name).check(t, m.gate(), int(proxies), int(backends))
+			if m.again != nil {
+				m.again.do(t, twins, m.server.Name)
+			}
 			twins.AwaitSettled(t, m.server.Name)
 			taken.checkTwin(t, m, twins.components(t, m.server))
 		})
