@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,48 +27,39 @@ import (
 // these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 type adoptions struct {
-	confirmed sync.Map // cache.ObjectName -> what unowned and ahead returned
+	confirmed perServer[string] // what unowned and ahead returned
 	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind.
-	orphaned sync.Map // cache.ObjectName -> struct{}
+	orphaned perServer[bool]
 	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
-	proved sync.Map // cache.ObjectName -> types.UID
+	proved perServer[types.UID]
 }
 
 // orphans notes that the garbage collector was asked to leave the MCPServer's children behind, and asked reports it.
-func (a *adoptions) orphans(server cache.ObjectName) { a.orphaned.Store(server, struct{}{}) }
+func (a *adoptions) orphans(server cache.ObjectName) { a.orphaned.note(server, true) }
 
-func (a *adoptions) asked(server cache.ObjectName) bool {
-	_, asked := a.orphaned.Load(server)
-	return asked
-}
+func (a *adoptions) asked(server cache.ObjectName) bool { return a.orphaned.of(server) }
 
 // prove notes that none of the children of an MCPServer that is being deleted are to stay, and isProved reports it.
-func (a *adoptions) prove(server cache.ObjectName, uid types.UID) { a.proved.Store(server, uid) }
+func (a *adoptions) prove(server cache.ObjectName, uid types.UID) { a.proved.note(server, uid) }
 
 func (a *adoptions) isProved(server cache.ObjectName, uid types.UID) bool {
-	proved, _ := a.proved.Load(server)
-	return proved == uid
+	return a.proved.of(server) == uid
 }
 
-// due reports whether the MCPServer is to be confirmed for these doubts. What was confirmed before a time without doubts is confirmed no
-// more.
+// due reports whether the MCPServer is to be confirmed for these doubts. A confirmation ends when there are none.
 func (a *adoptions) due(server cache.ObjectName, doubts string) bool {
 	if doubts == "" {
-		a.confirmed.Delete(server)
-		return false
+		a.confirmed.forget(server)
 	}
-	confirmed, _ := a.confirmed.Load(server)
-	return confirmed != doubts
+	return a.confirmed.of(server) != doubts
 }
 
-func (a *adoptions) confirm(server cache.ObjectName, doubts string) {
-	a.confirmed.Store(server, doubts)
-}
+func (a *adoptions) confirm(server cache.ObjectName, doubts string) { a.confirmed.note(server, doubts) }
 
 func (a *adoptions) forget(server cache.ObjectName) {
-	a.confirmed.Delete(server)
-	a.orphaned.Delete(server)
-	a.proved.Delete(server)
+	a.confirmed.forget(server)
+	a.orphaned.forget(server)
+	a.proved.forget(server)
 }
 
 // ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as

@@ -6,32 +6,13 @@ package controller
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
-
-// attachments remembers the processes for which proxies were replaced, see stranded. The memory is lost with the operator, and the ages
-// of pods tell then; as these are by the clocks of several machines, they alone might have one pod after the other replaced.
-type attachments struct {
-	processes sync.Map // cache.ObjectName -> string
-}
-
-func (a *attachments) areMade(server cache.ObjectName, process string) bool {
-	made, _ := a.processes.Load(server)
-	return made == process
-}
-
-func (a *attachments) note(server cache.ObjectName, process string) {
-	a.processes.Store(server, process)
-}
-
-func (a *attachments) forget(server cache.ObjectName) { a.processes.Delete(server) }
 
 // stranded returns the pods of a proxy with transport stdio whose runner is attached to a process that has ended, while the Deployment
 // cannot name the process that has taken its place: the template is held back or refused as a whole, be it because of a reference that
@@ -43,7 +24,7 @@ func (p *pass) stranded() []*corev1.Pod {
 		return nil
 	}
 	to, attached := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
-	if !attached || to == process || p.attachments.areMade(p.key, process) {
+	if !attached || to == process || p.reattached.of(p.key) == process {
 		return nil
 	}
 	began := p.processBegan()
@@ -61,7 +42,7 @@ func (p *pass) reattach(ctx context.Context) {
 		}
 	}
 	if len(stranded) > 0 {
-		p.attachments.note(p.key, p.backendProcess())
+		p.reattached.note(p.key, p.backendProcess())
 	}
 }
 

@@ -6,7 +6,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,25 +25,6 @@ import (
 // DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
 // refer to, when Config names no number.
 const DefaultConfigRolloutsAtOnce = 10
-
-// withoutEffect remembers what MCPServers referred to when that had changed and their proxies had nothing to change: the annotation of a
-// Deployment is written with its template alone, and does not tell.
-type withoutEffect struct {
-	references sync.Map // cache.ObjectName -> apply.References
-}
-
-// of returns the references; nil when no change without effect is known.
-func (w *withoutEffect) of(server cache.ObjectName) apply.References {
-	references, _ := w.references.Load(server)
-	found, _ := references.(apply.References)
-	return found
-}
-
-func (w *withoutEffect) note(server cache.ObjectName, references apply.References) {
-	w.references.Store(server, references)
-}
-
-func (w *withoutEffect) forget(server cache.ObjectName) { w.references.Delete(server) }
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
@@ -69,10 +49,11 @@ func (c *Controller) resumeConfigRollouts() {
 // pace holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
 // an object that many MCPServers may refer to.
 func (p *pass) pace(result *render.Result) {
-	if !p.takeover.isIdle() || !p.rollsForReference(result) {
+	template := proxyTemplate(result)
+	if !p.takeover.isIdle() || !p.rollsForReference(result, template) {
 		return
 	}
-	stands, refusal := p.proxyRefusal(result)
+	stands, refusal := p.proxyRefusal(result, template)
 	if stands {
 		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
 	}
@@ -90,8 +71,8 @@ func (p *pass) pace(result *render.Result) {
 }
 
 // rollsForReference reports whether a proxy that runs is to be replaced, and something that it was made from has changed since.
-func (p *pass) rollsForReference(result *render.Result) bool {
-	deployment, template := p.deployment(), proxyTemplate(result)
+func (p *pass) rollsForReference(result *render.Result, template *render.Intent) bool {
+	deployment := p.deployment()
 	if deployment == nil || template == nil || len(p.references) == 0 {
 		return false
 	}
@@ -139,8 +120,7 @@ func proxyTemplate(result *render.Result) *render.Intent {
 
 // proxyRefusal returns the refusal with which the last attempt ended to write the proxy, or what it depends on, as it is to be now; nil
 // for none. It stands if another attempt would end with it without a request.
-func (p *pass) proxyRefusal(result *render.Result) (stands bool, refusal error) {
-	template := proxyTemplate(result)
+func (p *pass) proxyRefusal(result *render.Result, template *render.Intent) (stands bool, refusal error) {
 	for i := range result.Intents {
 		intent := &result.Intents[i]
 		if managers.CountsReplicas(intent.Writer) || intent.Child != template.Child && !slices.Contains(template.DependsOn, render.ObjectRef{Kind: intent.Kind, Name: intent.Name}) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -24,7 +23,7 @@ import (
 type confirmations struct {
 	backoff *backoff[cache.ObjectName]
 	// confirmed has what doubts returned.
-	confirmed sync.Map // cache.ObjectName -> string
+	confirmed perServer[string]
 }
 
 func newConfirmations(clock clock.PassiveClock) *confirmations {
@@ -32,7 +31,7 @@ func newConfirmations(clock clock.PassiveClock) *confirmations {
 }
 
 func (c *confirmations) forget(server cache.ObjectName) {
-	c.confirmed.Delete(server)
+	c.confirmed.forget(server)
 	c.backoff.forget(server)
 }
 
@@ -62,7 +61,7 @@ func (p *pass) confirmReferences(ctx context.Context) {
 	if text == "" {
 		return
 	}
-	if known, _ := p.confirmations.confirmed.Load(p.key); known == text {
+	if p.confirmations.confirmed.of(p.key) == text {
 		p.confirmed = children
 		return
 	}
@@ -85,6 +84,6 @@ func (p *pass) confirmReferences(ctx context.Context) {
 			return // This cache is behind. It will catch up, and that wakes the MCPServer.
 		}
 	}
-	p.confirmations.confirmed.Store(p.key, text)
+	p.confirmations.confirmed.note(p.key, text)
 	p.confirmed = children
 }

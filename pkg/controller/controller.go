@@ -98,22 +98,26 @@ type Controller struct {
 	lanes       *lanes[cache.ObjectName]
 	syncBackoff *syncBackoff
 	// configMaps are those that MCPServers refer to.
-	configMaps    *configMaps
-	adoptions     adoptions
-	attachments   attachments
+	configMaps *configMaps
+	adoptions  adoptions
+	// reattached has the processes for which proxies were replaced, see stranded. It is lost with the operator; then the ages of pods
+	// tell; as these are by the clocks of several machines, they alone might have one pod after the other replaced.
+	reattached    perServer[string]
 	capBackoff    *capBackoff
 	proxyRecovery *proxyRecovery
 	takeovers     *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
-	withoutEffect  withoutEffect
-	takes          takes
-	rollouts       *rolloutTracker
-	unreported     unreported
-	overwritten    *overwritten
-	rests          *rests
-	hidden         *hidden
-	confirmations  *confirmations
+	// withoutEffect is what MCPServers referred to when that had changed and their proxies had nothing to change: the annotation of a
+	// Deployment is written with its template alone, and does not tell.
+	withoutEffect perServer[apply.References]
+	takes         takes
+	rollouts      *rolloutTracker
+	unreported    unreported
+	overwritten   *overwritten
+	rests         *rests
+	hidden        *hidden
+	confirmations *confirmations
 	// configNames are the ConfigMaps whose names contain a hash of their content.
 	configNames *configNames
 	keeper      *configKeeper

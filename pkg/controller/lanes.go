@@ -24,7 +24,7 @@ import (
 type lane int
 
 const (
-	// laneEdits is for what somebody waits for.
+	// laneEdits is for edits, which a user waits for.
 	laneEdits lane = iota
 	// laneDeletions is for MCPServers that go, which may be many at once: of a whole namespace, or by a tool that makes everything anew.
 	laneDeletions

@@ -57,7 +57,7 @@ func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) 
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.configMaps.use(ctx, key)
 	c.adoptions.forget(key)
-	c.attachments.forget(key)
+	c.reattached.forget(key)
 	c.confirmations.forget(key)
 	c.proxyRecovery.forget(key)
 	c.rollouts.forget(key)

@@ -16,13 +16,7 @@ import (
 // unreported remembers the conditions that the API server did not accept. When they are computed again they keep their
 // transition times: otherwise each pass would have another status, and send it at once although the last one was refused.
 type unreported struct {
-	conditions sync.Map // cache.ObjectName -> []metav1.Condition
-}
-
-func (u *unreported) of(server cache.ObjectName) []metav1.Condition {
-	conditions, _ := u.conditions.Load(server)
-	found, _ := conditions.([]metav1.Condition)
-	return found
+	perServer[[]metav1.Condition]
 }
 
 // note remembers conditions whose write ended with an error, and forgets them when there was none.
@@ -31,10 +25,8 @@ func (u *unreported) note(server cache.ObjectName, err error, conditions []metav
 		u.forget(server)
 		return
 	}
-	u.conditions.Store(server, conditions)
+	u.perServer.note(server, conditions)
 }
-
-func (u *unreported) forget(server cache.ObjectName) { u.conditions.Delete(server) }
 
 // unwritten remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
 // status is new since then, for the same reason.
