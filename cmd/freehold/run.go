@@ -24,6 +24,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/metrics"
 )
@@ -112,6 +113,7 @@ func restConfig(o *options) (*rest.Config, error) {
 	config.DisableCompression = true
 	config.UserAgent = fmt.Sprintf("%s/%s", component, version.Get().GitVersion)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return nameWriter{next} })
+	config.Wrap(apply.Transport)
 	return config, nil
 }
 

@@ -26,7 +26,6 @@ const (
 	sourceOIDC         = "spec.oidcConfigRef"
 	sourceTelemetry    = "spec.telemetryConfigRef"
 	sourceExternalAuth = "spec.externalAuthConfigRef"
-	sourceWebhooks     = "spec.webhookConfigRef"
 	sourceAuthServer   = "the embedded authorization server"
 )
 

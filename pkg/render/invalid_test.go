@@ -151,18 +151,6 @@ func TestInvalidSpec(t *testing.T) {
 				{specValid, "InvalidSessionStorage", "spec.sessionStorage.db is -1; it must not be negative."},
 			},
 		},
-		"a character that no apply carries": {
-			func(s *v1beta1.MCPServer) { s.Spec.Args = []string{"fine\x01\u00a0\u2028", "a\x7fb"} },
-			[]Problem{{specValid, "InvalidCharacter", "spec.args[1] holds the character U+007F, which the API server cannot take in an apply."}},
-		},
-		"a line break that an apply loses": {
-			overrides(func(d *v1beta1.ProxyDeploymentOverrides) { d.Annotations = map[string]string{"a": "x\u0085y"} }),
-			[]Problem{{specValid, "InvalidCharacter", "spec.resourceOverrides.proxyDeployment.annotations.a holds the character U+0085, which the API server cannot take in an apply."}},
-		},
-		"such a character in a pod template": {
-			withPodTemplate(`{spec: {containers: [{name: mcp, command: ["\u009f"]}]}}`),
-			[]Problem{{specValid, "InvalidCharacter", "spec.podTemplateSpec.spec.containers[0].command[0] holds the character U+009F, which the API server cannot take in an apply."}},
-		},
 		"session storage provider": {
 			func(s *v1beta1.MCPServer) { s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "disk"} },
 			[]Problem{{specValid, "InvalidSessionStorage", `spec.sessionStorage.provider is "disk"; it must be memory or redis.`}},

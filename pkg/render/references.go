@@ -163,7 +163,6 @@ func usable[T config](r *renderer, ref *reference, found T, check func(T) error)
 		message += "; it is being deleted, and goes when nothing refers to it"
 	}
 	r.notice(ref.condition, ref.valid, "%s", message)
-	r.resolved["spec."+ref.field] = ref
 	return true
 }
 
@@ -188,7 +187,6 @@ func (r *renderer) resolveReferences() {
 	r.resolveOIDC()
 	r.resolveAuthz()
 	r.resolveAuthServer()
-	r.holdUnsendable()
 	r.proxy.sumBundles()
 	r.noteGroup()
 }

@@ -39,8 +39,6 @@ type renderer struct {
 	proxy  proxyParts
 	used   []Reference
 	hashes configs.Hashes
-	// resolved are the references that can be used, by where they are in the spec.
-	resolved map[string]*reference
 	// authServer is the reference to the authorization server that the proxy is, and authServerSpec what that is; nil for none.
 	authServer     *reference
 	authServerSpec *v1beta1.EmbeddedAuthServerConfig
@@ -57,7 +55,6 @@ func Render(in Input, opts Options) (*Result, error) {
 		server:    in.Server,
 		name:      in.Server.Name,
 		namespace: in.Server.Namespace,
-		resolved:  map[string]*reference{},
 	}
 	r.backendAccount = r.backendServiceAccount("", "")
 	r.validate()
@@ -75,9 +72,6 @@ func Render(in Input, opts Options) (*Result, error) {
 	r.deployment(config)
 	r.noteDuplicates()
 
-	if len(r.problems) == 0 {
-		r.validateCharacters()
-	}
 	if len(r.problems) > 0 {
 		return nil, &InvalidError{Problems: slices.Concat(r.problems, r.held)}
 	}

@@ -268,7 +268,7 @@ func (p *decisionPoint) validate() error {
 }
 
 // InlineDocument returns the configuration as ToolHive stores an inline one in a separate ConfigMap: compact, keys in
-// alphabetical order, without claim names. An apply can carry it, as it can RunConfig.JSON.
+// alphabetical order, without claim names.
 func InlineDocument(policies []string, entitiesJSON string) (string, error) {
 	type cedar struct {
 		EntitiesJSON string   `json:"entities_json"`
@@ -282,5 +282,5 @@ func InlineDocument(policies []string, entitiesJSON string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("authorization configuration: %w", err)
 	}
-	return escape(data), nil
+	return string(data), nil
 }

@@ -111,12 +111,11 @@ type RedisTLS struct {
 	CACertFile string `json:"caCertFile,omitempty"`
 }
 
-// JSON returns the document as it is stored: two spaces of indentation and no line break at the end. An apply can carry it, whatever
-// characters it holds.
+// JSON returns the document as it is stored: two spaces of indentation and no line break at the end.
 func (c *RunConfig) JSON() (string, error) {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("RunConfig: %w", err)
 	}
-	return escape(data), nil
+	return string(data), nil
 }

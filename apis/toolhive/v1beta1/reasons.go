@@ -45,8 +45,6 @@ const (
 	ReasonInvalidSessionStorage = "InvalidSessionStorage"
 	// ReasonInvalidAnnotation means that an annotation of Freehold has an invalid value. On SpecValid=False.
 	ReasonInvalidAnnotation = "InvalidAnnotation"
-	// ReasonInvalidCharacter means that the spec has a character that an apply cannot carry. On SpecValid=False.
-	ReasonInvalidCharacter = "InvalidCharacter"
 	// ReasonInvalidPodTemplateSpec means that podTemplateSpec is not a pod template, or that no API server would accept it.
 	// On PodTemplateValid=False.
 	ReasonInvalidPodTemplateSpec = "InvalidPodTemplateSpec"

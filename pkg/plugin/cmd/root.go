@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/printable"
@@ -58,6 +59,7 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		config.QPS = -1
 		config.WarningHandler = rest.NewWarningWriter(p.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 		config.UserAgent = "kubectl-freehold/" + p.Version
+		config.Wrap(apply.Transport)
 		if env.WrapConfig != nil {
 			config = env.WrapConfig(config)
 		}

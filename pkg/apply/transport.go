@@ -1,0 +1,48 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/internal/yamlsafe"
+)
+
+// Transport returns a transport that lets applies carry every character. The API server reads the body of an apply as YAML,
+// though clients send JSON: it refuses a body with a character such as U+007F, and stores U+0085 as a space, so that what a
+// manager owns would differ from what it wants for ever. The transport escapes such characters, and leaves all other requests as
+// they are. Wrap the configuration of every client that a Writer sends with: config.Wrap(apply.Transport).
+func Transport(next http.RoundTripper) http.RoundTripper { return applies{next} }
+
+type applies struct{ next http.RoundTripper }
+
+// WrappedRoundTripper lets client-go find what is below.
+func (a applies) WrappedRoundTripper() http.RoundTripper { return a.next }
+
+// RoundTrip implements http.RoundTripper.
+func (a applies) RoundTrip(request *http.Request) (*http.Response, error) {
+	kind, _, err := mime.ParseMediaType(request.Header.Get("Content-Type"))
+	if err != nil || kind != string(types.ApplyYAMLPatchType) || request.Body == nil {
+		return a.next.RoundTrip(request)
+	}
+	body, err := io.ReadAll(request.Body)
+	if closing := request.Body.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the body of an apply: %w", err)
+	}
+	body = yamlsafe.Escape(body)
+	request = request.Clone(request.Context())
+	request.ContentLength = int64(len(body))
+	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	request.Body, _ = request.GetBody()
+	return a.next.RoundTrip(request)
+}
