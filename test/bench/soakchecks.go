@@ -42,7 +42,8 @@ type phase struct {
 // soakResult is what the checks judge.
 type soakResult struct {
 	servers int
-	// idle and restarted are the writes of the first idle time, and of the restart; lastIdle those of the last idle time.
+	// idle and restarted are the writes of the first idle time, and of the restart; lastIdle those of the last idle time. Each is
+	// notMeasured until then.
 	idle, restarted, lastIdle int
 	phases                    []phase
 	windows                   []window
@@ -53,8 +54,17 @@ type soakResult struct {
 	mostWait time.Duration
 	// unanswered are operations whose effect never came; unready are MCPServers that are not as they should be at the end.
 	unanswered, unready []string
+	// whole is set at the end.
+	whole bool
 	// violations are writes that should not have been, and beyond are MCPServers with too many.
 	violations, beyond []string
+}
+
+// notMeasured stands for a number of writes in a run that ended too early.
+const notMeasured = -1
+
+func newSoakResult(s soakSettings) soakResult {
+	return soakResult{servers: s.servers, mostWait: s.mostWait, idle: notMeasured, restarted: notMeasured, lastIdle: notMeasured}
 }
 
 // check is one judgement.
@@ -93,21 +103,22 @@ func (r *soakResult) checks() []check {
 		// The API server and the workers are busy with creations then, and an edit must not wait for all of those.
 		latency("while MCPServers are made again", r.remade, r.mostWait))
 	checks = append(checks, r.memory()...)
-	for _, c := range []struct {
-		what  string
-		found []string
-	}{
-		{"operations without their effect", r.unanswered},
-		{"MCPServers that are not as they should be at the end", r.unready},
-		{"writes that should not have been", r.violations},
-		{"MCPServers with more writes than are due", r.beyond},
-	} {
-		checks = append(checks, listed(c.what, c.found))
+	checks = append(checks, listed("writes that should not have been", r.violations))
+	if !r.whole {
+		return append(checks, check{"the end", "not reached", true})
 	}
-	return checks
+	return append(checks,
+		listed("operations without their effect", r.unanswered),
+		listed("MCPServers that are not as they should be at the end", r.unready),
+		listed("MCPServers with more writes than are due", r.beyond))
 }
 
-func none(what string, n int) check { return check{what, fmt.Sprint(n), n != 0} }
+func none(what string, n int) check {
+	if n == notMeasured {
+		return check{what, "not measured", true}
+	}
+	return check{what, fmt.Sprint(n), n != 0}
+}
 
 func listed(what string, found []string) check {
 	return check{what, strings.Join(append([]string{fmt.Sprint(len(found))}, found...), "\n        "), len(found) > 0}

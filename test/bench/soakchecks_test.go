@@ -16,7 +16,7 @@ import (
 // well is the result of a soak of an operator that does what it should.
 func well() *soakResult {
 	r := &soakResult{
-		servers: 100, mostWait: 10 * time.Second,
+		servers: 100, mostWait: 10 * time.Second, whole: true,
 		phases: []phase{
 			{name: phaseCreate, oldestWait: time.Minute, deepest: 90},
 			{name: phaseRemake, oldestWait: 20 * time.Second, deepest: 20},
@@ -43,6 +43,26 @@ func failed(r *soakResult) (names []string) {
 func TestAGoodSoakPassesAllChecks(t *testing.T) {
 	if names := failed(well()); len(names) > 0 {
 		t.Errorf("failed: %v", names)
+	}
+}
+
+// TestASoakThatEndsEarly: what was not measured is never good, and what was measured is judged.
+func TestASoakThatEndsEarly(t *testing.T) {
+	r := newSoakResult(soakSettings{servers: 100, mostWait: 10 * time.Second})
+	r.idle, r.restarted, r.calm, r.violations = 0, 1, []time.Duration{time.Second}, []string{"a forced apply"}
+	r.phases = []phase{{name: phaseCreate}, {name: phaseRemake, left: 1}}
+	want := []string{
+		"writes after a restart",
+		"writes in the idle time at the end",
+		"queue at the end of: " + phaseRemake,
+		"p99 from an edit until it is applied, under churn",
+		"p99 from an edit until it is applied, while MCPServers are made again",
+		"memory",
+		"writes that should not have been",
+		"the end",
+	}
+	if diff := cmp.Diff(want, failed(&r)); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
 	}
 }
 

