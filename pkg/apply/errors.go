@@ -169,6 +169,8 @@ type FieldConflict struct {
 	Path string
 	// Owners of the field, without the writer itself. Empty while the object that was read last does not show them.
 	Owners []ownership.Owner
+	// Removed reports that the intent removes the field, and wants no other value of it.
+	Removed bool
 }
 
 // names reports whether a field is one of the contested.

@@ -31,6 +31,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	}}
 	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
 		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
+			field.Removed = true
 			conflict.Fields = append(conflict.Fields, field)
 		}
 	})

@@ -89,7 +89,11 @@ func TestUnsetOfWhatIsLeftToOthers(t *testing.T) {
 		unset(req)
 		req.Yield = func(path fieldpath.Path) bool { return path.String() == paused }
 	}
-	s.ends(s.sync(web("a:2"), unset), apply.ActionRefused, apply.ClassConflict)
+	refused := s.sync(web("a:2"), unset)
+	s.ends(refused, apply.ActionRefused, apply.ClassConflict)
+	if conflict, ok := errors.AsType[*apply.ConflictError](refused.Err); !ok || !conflict.Fields[0].Removed {
+		t.Errorf("not told as a field to remove: %v", refused.Err)
+	}
 	s.expect("a conflict")
 	s.ends(s.sync(web("a:2"), func(req *apply.Request) {
 		unset(req)

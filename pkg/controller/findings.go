@@ -144,15 +144,17 @@ const (
 
 // holding names both sides of a conflict. Of the first field it shows so many bytes.
 func holding(c *apply.ConflictError, bytes int) string {
-	first, holder, more := c.Fields[0], "another field manager", ""
+	first, holder, more, wants := c.Fields[0], "another field manager", "", "wants a different value"
 	if len(first.Owners) > 0 {
 		holder = holderOf(first.Owners[0])
 	}
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
 	}
-	return fmt.Sprintf("%s owns %s of %s%s; %s wants a different value", holder, status.Bound(first.Path, bytes), c.Object, more,
-		c.Writer)
+	if first.Removed {
+		wants = "removes it"
+	}
+	return fmt.Sprintf("%s owns %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
 }
 
 func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
@@ -164,14 +166,17 @@ func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
 	}
 	fields := contestedFields(c, bytes)
 	take := "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)
+	agree := "set the same value in the MCPServer"
+	if first.Removed {
+		agree = "remove the field"
+	}
 	switch {
 	case c.Object.Kind == managers.MCPServer:
 		return fmt.Sprintf("%s. %s. Or have that field manager release it.", what, take)
 	case !yieldable(c):
-		return fmt.Sprintf("%s. %s. Or set the same value in the MCPServer.", what, take)
+		return fmt.Sprintf("%s. %s. Or %s.", what, take, agree)
 	}
-	return fmt.Sprintf("%s. %s. Leave it: %s. Or set the same value in the MCPServer.",
-		what, take, annotate(v, v1beta1.AnnotationYield, fields))
+	return fmt.Sprintf("%s. %s. Leave it: %s. Or %s.", what, take, annotate(v, v1beta1.AnnotationYield, fields), agree)
 }
 
 // yieldable reports whether all fields of a conflict can be left to others.

@@ -153,6 +153,27 @@ func TestLeavingIsOfferedWhereItSettlesTheConflict(t *testing.T) {
 	}
 }
 
+// A field that is to go has no other value: the message says so, and so does the way to agree.
+func TestConflictAboutAFieldToRemove(t *testing.T) {
+	const path = ".spec.template.spec.serviceAccount"
+	for removed, want := range map[bool][]string{
+		true:  {"freehold-backend removes it.", "Or remove the field."},
+		false: {"freehold-backend wants a different value.", "Or set the same value in the MCPServer."},
+	} {
+		refusal := refusalOf(apply.ClassConflict)
+		refusal.Writer, refusal.Object = managers.Backend, apply.NewObjectRef(managers.StatefulSet, "shop", "web")
+		conflict := &apply.ConflictError{Refusal: refusal, Fields: []apply.FieldConflict{
+			{Path: path, Owners: []ownership.Owner{{Manager: "kubectl-patch"}}, Removed: removed},
+		}}
+		got, _ := refusals(&view{key: key("web"), server: newServer("web"), resolution: newResolution(newServer("web"))}, []error{conflict})
+		for _, text := range want {
+			if !strings.Contains(got[0].Message, text) {
+				t.Errorf("removed: %t: %q lacks %q", removed, got[0].Message, text)
+			}
+		}
+	}
+}
+
 // Of the fields to remove, those of a rolling update are known to be absent from the cache; the others are not.
 func TestFieldsToRemoveThatMayBeThere(t *testing.T) {
 	const account, settings = ".spec.template.spec.serviceAccount", render.RollingUpdatePath

@@ -211,7 +211,7 @@ func otherOwners(object *unstructured.Unstructured, path, writer string) []owner
 
 // toldConflict is what condition FieldsOwned says of a conflict.
 var toldConflict = regexp.MustCompile(`^(field manager (".*?"(?: with subresource ".*?")?)|another field manager) owns (\S+) of (\S+?)` +
-	`(?: \(\+(\d+) more fields\))?; (\S+) wants a different value\. .*?(?: \(\+(\d+) more\))?$`)
+	`(?: \(\+(\d+) more fields\))?; (\S+) (?:wants a different value|removes it)\. .*?(?: \(\+(\d+) more\))?$`)
 
 // untold tells how condition FieldsOwned differs from what there is to be told.
 func untold(server *v1beta1.MCPServer, contests []contest) []string {
