@@ -134,7 +134,7 @@ var checks = []struct {
 	{"leader", "the Lease: one replica holds it, and renews it", (*examination).leader},
 	{"restarts", "the operator's pods: they run, and do not restart", (*examination).restarts},
 	{"version", "the operator's image: it names a version, that of this plugin", (*examination).version},
-	{"operators", "other operators: none of ToolHive's or Freehold's works on the same MCPServers", (*examination).operators},
+	{"operators", "other operators: none of ToolHive's or Freehold's works on the same MCPServers, and each MCPServer has one", (*examination).operators},
 	{"rights", "the rights of the operator's ServiceAccount: all of the ClusterRole freehold", (*examination).rights},
 	{"policies", "the optional admission policies: whole, and about this operator", (*examination).policies},
 	{"images", "images of proxyrunners and MCP servers: versions that are known and tested", (*examination).images},

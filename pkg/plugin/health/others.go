@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ func (e *examination) operators(c *Check) error {
 	if missing != nil && !apierrors.IsNotFound(missing) {
 		c.cannot(missing)
 	}
+	looked, known := []cluster.Scope{process.Scope}, missing == nil
 	for _, product := range []cluster.Product{cluster.ToolHive, cluster.Freehold} {
 		found, unseen, err := e.Client.Running(product, e.Now)
 		if err != nil {
@@ -30,8 +32,10 @@ func (e *examination) operators(c *Check) error {
 		c.Detail += fmt.Sprintf("%d of %s's run", len(found), product.Name)
 		for _, text := range unseen {
 			c.unknown(fmt.Sprintf("operators of %s's in all namespaces: %s", product.Name, missingRight(text)))
+			known = false
 		}
 		for _, other := range found {
+			looked = append(looked, other.Scope) // of all MCPServers where it is not known
 			switch {
 			case other.Product == cluster.ToolHive.Name:
 				e.toolhive(c, &process, other)
@@ -44,7 +48,35 @@ func (e *examination) operators(c *Check) error {
 			}
 		}
 	}
+	if known {
+		e.unattended(c, looked)
+	}
 	return nil
+}
+
+// unattended looks for MCPServers, in the namespaces of our operator, that no operator looks after: nothing becomes of these, and
+// nothing but this tells.
+func (e *examination) unattended(c *Check, looked []cluster.Scope) {
+	if slices.ContainsFunc(looked, cluster.Scope.IsAll) {
+		return
+	}
+	servers, err := e.servers()
+	if err != nil {
+		c.cannot(err)
+	}
+	var names []string
+	for _, server := range servers {
+		if !slices.ContainsFunc(looked, func(scope cluster.Scope) bool { return scope.Covers(server) }) {
+			names = append(names, server.Namespace+"/"+server.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	c.find(Finding{
+		Severity: Error, Reason: FoundUnattended, Message: "no operator looks after these MCPServers: " + someOf(names),
+		Do: "Give them a label that the selector of an operator matches, or let one operator select what the others do not: see docs/shards.md.",
+	})
 }
 
 // isOurs reports whether an operator of Freehold's is the one that is looked at. What is no Deployment is taken for a part of the one in

@@ -86,11 +86,19 @@ var breakagesByOthers = map[string]breakage{
 	},
 	"a second operator of Freehold's, for the same MCPServers": {
 		func(w *world) {
-			w.argument("--mcpserver-selector=shard=a")
-			w.shard("freehold-b", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-b")
+			w.argument("--mcpserver-selector=shard!=a")
+			w.shard("freehold-b", "--mcpserver-selector=shard!=a", "--leader-elect-resource-name=freehold-b")
 		}, "operators",
 		[]string{"Error TwoOperators deployment.apps/freehold-b"},
 		"a second operator", "--mcpserver-selector",
+	},
+	"MCPServers without an operator": {
+		func(w *world) {
+			w.argument("--mcpserver-selector=shard=b")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+		}, "operators",
+		[]string{"Error Unattended "},
+		"no operator looks after these MCPServers: shop/web", "docs/shards.md",
 	},
 	"two operators with MCPServers of their own, and one Lease": {
 		func(w *world) {

@@ -51,6 +51,8 @@ const (
 	FoundTwoOperators = "TwoOperators"
 	// FoundSharedLease is a second Freehold operator for other MCPServers, of which only one works at a time.
 	FoundSharedLease = "SharedLease"
+	// FoundUnattended are MCPServers that no operator looks after.
+	FoundUnattended = "Unattended"
 	// FoundRightMissing is a right that the operator lacks.
 	FoundRightMissing = "RightMissing"
 	// FoundNoPolicy is a binding without its policy, and FoundNoBinding a policy without its binding.
