@@ -78,7 +78,7 @@ func TestLibraryDependencies(t *testing.T) {
 		}
 	}
 	slices.Sort(own)
-	if diff := cmp.Diff(library, own); diff != "" {
+	if diff := cmp.Diff(append([]string{"./internal/yamlsafe"}, library...), own); diff != "" {
 		t.Errorf("packages of Freehold's (-want +got):\n%s", diff)
 	}
 }
