@@ -145,6 +145,9 @@ func ParseAuthz(text string, override ClaimMapping) (*Authz, error) {
 // oneDocument turns YAML or JSON into JSON with sorted keys. A key that is there twice, and a second document, would
 // be dropped by the usual way to read YAML.
 func oneDocument(text string) (json.RawMessage, error) {
+	if err := boundExpansion(text); err != nil {
+		return nil, err
+	}
 	document, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, err
@@ -241,12 +244,6 @@ func (c *Cedar) validate() error {
 		return fmt.Errorf("the entities are not Cedar's: %w", err)
 	}
 	return nil
-}
-
-// parsePolicy returns an error that says what is wrong with a policy; nil for a valid one.
-func parsePolicy(text string) error {
-	var policy cedarlang.Policy
-	return policy.UnmarshalCedar([]byte(text))
 }
 
 func (p *decisionPoint) validate() error {

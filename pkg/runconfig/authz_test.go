@@ -5,6 +5,9 @@ package runconfig
 
 import (
 	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +106,34 @@ func TestAuthorizationDocumentIsRefused(t *testing.T) {
 	} {
 		if got, err := ParseAuthz(text, ClaimMapping{GroupClaimName: "g"}); got != nil || err == nil || err.Error() != want {
 			t.Errorf("%q: got %+v and error %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestAliases: a document that aliases make longer is read, and one that they make huge is refused at little cost.
+func TestAliases(t *testing.T) {
+	document := func(policies string) string {
+		return "version: v\ntype: cedarv1\nx: &a '" + strings.Repeat("x", 20_000) + "'\ny: [" + policies + "]\n" +
+			"cedar: {policies: ['permit(principal, action, resource);']}\n"
+	}
+	if _, err := ParseAuthz(document(strings.Repeat("*a,", 40)), ClaimMapping{}); err != nil {
+		t.Error(err)
+	}
+	for name, text := range map[string]string{
+		"many":      document(strings.Repeat("*a,", 20_000)),
+		"nested":    document("&b [" + strings.Repeat("*a,", 40) + "], &c [" + strings.Repeat("*b,", 40) + "], *c"),
+		"in itself": document("&b [*b]"),
+		"merged":    document("&b {k: *a}" + strings.Repeat(",{k: {l: *b}}", 20_000)),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ParseAuthz(text, ClaimMapping{})
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, errExpansion) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 64 {
+			t.Errorf("%s took %d MiB", name, took)
 		}
 	}
 }
