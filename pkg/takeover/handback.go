@@ -5,6 +5,7 @@ package takeover
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -265,14 +266,58 @@ func toolHiveRules(server *unstructured.Unstructured) []any {
 }
 
 // Unreadable returns what ToolHive's operator cannot read of an MCPServer; empty when it can read it. The API server accepts
-// more durations than Go parses, and an operator that cannot read one MCPServer of a list reconciles none.
+// more durations than Go parses, and an operator that cannot read one object of a list reconciles none.
 func Unreadable(server *v1beta1.MCPServer) (field, value string) {
-	if timeout := server.Spec.ProxyReadTimeout; timeout != "" {
-		if _, err := time.ParseDuration(timeout); err != nil {
-			return "spec.proxyReadTimeout", timeout
+	if timeout := server.Spec.ProxyReadTimeout; timeout != "" && !isDuration(timeout) {
+		return "spec.proxyReadTimeout", timeout
+	}
+	limits := server.Spec.RateLimiting
+	if limits == nil {
+		return "", ""
+	}
+	if field, value = unreadableBucket("spec.rateLimiting", limits.Shared, limits.PerUser); field != "" {
+		return field, value
+	}
+	for i, tool := range limits.Tools {
+		if field, value = unreadableBucket(fmt.Sprintf("spec.rateLimiting.tools[%d]", i), tool.Shared, tool.PerUser); field != "" {
+			return field, value
 		}
 	}
 	return "", ""
+}
+
+func unreadableBucket(path string, shared, perUser *v1beta1.RateLimitBucket) (field, value string) {
+	if shared != nil && !isDuration(shared.RefillPeriod) {
+		return path + ".shared.refillPeriod", shared.RefillPeriod
+	}
+	if perUser != nil && !isDuration(perUser.RefillPeriod) {
+		return path + ".perUser.refillPeriod", perUser.RefillPeriod
+	}
+	return "", ""
+}
+
+// UnreadableConfig returns the same of an object that MCPServers refer to. Of these the schema admits such a duration only in an
+// MCPWebhookConfig.
+func UnreadableConfig(object *unstructured.Unstructured) (field, value string) {
+	if object.GetKind() != v1beta1.MCPWebhookConfigKind {
+		return "", ""
+	}
+	for _, name := range []string{"mutating", "validating"} {
+		webhooks, _, _ := unstructured.NestedSlice(object.Object, "spec", name)
+		for i := range webhooks {
+			webhook, _ := webhooks[i].(map[string]any)
+			if timeout, ok := webhook["timeout"].(string); ok && !isDuration(timeout) {
+				return fmt.Sprintf("spec.%s[%d].timeout", name, i), timeout
+			}
+		}
+	}
+	return "", ""
+}
+
+// isDuration reports whether Go parses a duration.
+func isDuration(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err == nil
 }
 
 // dropAnnotations removes the operator's annotations from an object. On a pod template they stay until ToolHive's

@@ -100,10 +100,13 @@ func TestHandbackUnderPolicies(t *testing.T) {
 // the one that is handed back.
 func (s *scene) checkUnreadable(t *testing.T) {
 	t.Helper()
-	long := harness.Server("long", v1beta1.TransportStdio, func(server *v1beta1.MCPServer) { server.Spec.ProxyReadTimeout = "2d" })
+	long := harness.Server("long", v1beta1.TransportStdio, func(server *v1beta1.MCPServer) {
+		server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "redis", Address: "redis:6379"}
+		server.Spec.RateLimiting = &v1beta1.RateLimitConfig{Shared: &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "2d"}}
+	})
 	s.Create(t, long)
 	refused := do(t, s.Namespace, call{args: []string{"handback", "mcpserver/web", "--yes"}})
-	if refused.code != cmd.ExitFound || !strings.Contains(refused.out, `spec.proxyReadTimeout "2d" of MCPServer long`) {
+	if refused.code != cmd.ExitFound || !strings.Contains(refused.out, `spec.rateLimiting.shared.refillPeriod "2d" of MCPServer long`) {
 		t.Errorf("with an MCPServer that ToolHive cannot read it ended with %d: %s%s", refused.code, refused.out, refused.errOut)
 	}
 	s.checkHeld(t, managers.ClassFreehold)

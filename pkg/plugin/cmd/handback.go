@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -41,9 +42,10 @@ StatefulSet's again, the runner's Role has the rights that ToolHive gives it, an
 What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of Freehold's that
 refers to it; with -A all of it. Its finalizer and its status become those of ToolHive's operator.
 
-Both operators have to be stopped meanwhile, which is looked for first. So is a spec.proxyReadTimeout such as 2d, in any
-MCPServer: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown and checked before you are
-asked. It is done object by object, each guarded against changes in between; if it is interrupted, run it again.
+Both operators have to be stopped meanwhile, which is looked for first. So is a duration such as 2d, in any MCPServer or
+MCPWebhookConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown and
+checked before you are asked. It is done object by object, each guarded against changes in between; if it is
+interrupted, run it again.
 
 It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
 		Example: examples(`
@@ -218,7 +220,7 @@ func (o *handbackOptions) fenced(fence cluster.Fence, namespaces []string) (fenc
 	return fenced, nil
 }
 
-// readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too.
+// readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too, and what they refer to.
 func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.MCPServer) (bool, error) {
 	all, err := o.client.Servers("")
 	switch {
@@ -228,16 +230,31 @@ func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.
 	case err != nil:
 		return false, err
 	}
+	configs, unseen, err := o.client.Configs("")
+	if err != nil {
+		return false, err
+	}
+	if len(unseen) > 0 {
+		o.warn("you may not list %s in all namespaces; whether ToolHive's operator can read them is not known", strings.Join(unseen, ", "))
+	}
 	readable := true
-	for _, server := range all {
-		field, value := takeover.Unreadable(server)
+	report := func(kind string, object metav1.Object, field, value string) {
 		if field == "" {
-			continue
+			return
 		}
 		readable = false
-		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of MCPServer %s in namespace %s, and would reconcile no MCPServer any more.",
-			field, value, server.Name, server.Namespace)))
-		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:", o.client.Kubectl("edit", "-n", server.Namespace, "mcpserver/"+server.Name))
+		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of %s %s in namespace %s, and would reconcile no MCPServer any more.",
+			field, value, kind, object.GetName(), object.GetNamespace())))
+		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:",
+			o.client.Kubectl("edit", "-n", object.GetNamespace(), strings.ToLower(kind)+"/"+object.GetName()))
+	}
+	for _, server := range all {
+		field, value := takeover.Unreadable(server)
+		report(v1beta1.MCPServerKind, server, field, value)
+	}
+	for _, config := range configs {
+		field, value := takeover.UnreadableConfig(config)
+		report(config.GetKind(), config, field, value)
 	}
 	return readable, nil
 }
