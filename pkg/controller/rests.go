@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -31,8 +32,9 @@ type rest struct {
 	situation uint64
 	// result is what was rendered, without the intents.
 	result render.Result
-	// conflicts stand until the situation changes.
+	// conflicts stand until the situation changes, and unwritten are the objects that they keep from being written.
 	conflicts []error
+	unwritten sets.Set[apply.ObjectRef]
 }
 
 // observation returns what to report about the MCPServer.

@@ -136,6 +136,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	if !p.blocked && p.takeover.isIdle() {
 		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
 			p.refused = append(p.refused, known.conflicts...)
+			p.unwritten = p.unwritten.Union(known.unwritten)
 			return known.observation(p.server), true
 		}
 	}
@@ -155,7 +156,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	if p.restsOn(result) {
 		told := *result
 		told.Intents, told.Absent = nil, nil
-		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:])})
+		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:]), p.unwritten.Clone()})
 	}
 	return observation, true
 }
@@ -214,6 +215,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	for i := range o.Held {
 		o.Held[i].Message += " " + enforced(p.view)
 	}
+	o.Withheld = p.unwritten.HasAny(p.deploymentRef(), p.statefulSetRef())
 	if p.deployment() != nil && p.unwritten.Has(p.deploymentRef()) {
 		o.Hashes = configs.Hashes{} // The configuration that the proxy was made from is still in use.
 	}

@@ -64,6 +64,9 @@ type Observation struct {
 	Images []string
 	// Unapplied is set when pods are not as the spec asks for, since their template could not be written.
 	Unapplied bool
+	// Withheld is set when the write of a workload was refused or held back, for whatever it is: its template was not written
+	// either, and may be another one.
+	Withheld bool
 	// Recovering is set when some of these failed while the backend was not ready, and have not been started since.
 	Recovering bool
 }

@@ -131,17 +131,23 @@ func (o Observation) hold() *tier {
 // serves reports whether what the spec asks for serves, and nothing earlier does.
 func (o Observation) serves() bool {
 	rewritten := o.Proxy.Reason == rollout.Unobserved && o.Deployment != nil && !rollout.ReadTemplate(o.Deployment, o.ProxyPods)
-	return !o.Unapplied && o.tierServes(o.Backend) && o.tierServes(o.Proxy) && !rewritten
+	unknown := o.Withheld || len(o.wrong()) > 0
+	return !o.Unapplied && (!unknown || o.served()) && o.tierServes(o.Backend) && o.tierServes(o.Proxy) && !rewritten
 }
 
 // tierServes reports whether a rollout is over. One whose workload's controller has not looked at the last change yet counts
-// as it did before, unless the spec has changed, or an object that it refers to: other changes, such as one of the number of
-// replicas, do not usually roll pods out. What the proxy reads besides, see serves, no hash tells of.
+// as it did before, see served: other changes, such as one of the number of replicas, do not usually roll pods out. What the proxy
+// reads besides, see serves, no hash tells of.
 func (o Observation) tierServes(state rollout.State) bool {
+	return state.Serves() || state.Reason == rollout.Unobserved && o.served()
+}
+
+// served reports whether what the spec asks for has served before, and neither the spec nor an object that it refers to has changed.
+func (o Observation) served() bool {
 	previous, next := o.Server.Status, o.Server.Status
 	setHashes(&next, o)
-	return state.Serves() || state.Reason == rollout.Unobserved && previous.ObservedGeneration == o.Server.Generation &&
-		hashesOf(&previous) == hashesOf(&next) && meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
+	return previous.ObservedGeneration == o.Server.Generation && hashesOf(&previous) == hashesOf(&next) &&
+		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 
 // comesAbout reports whether rollouts go on by themselves.

@@ -151,6 +151,31 @@ func TestNotObserved(t *testing.T) {
 	}
 }
 
+// What was not rendered, or not written, is not what the pods are of, unless they were of it before, and nothing has changed since.
+func TestRolledOutOfWhatIsWithheld(t *testing.T) {
+	finding := []status.Finding{{v1beta1.ConditionSpecValid, metav1.ConditionFalse, "Wrong", "Wrong"}}
+	served := status.Compute(status.Observation{
+		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
+	}, noon)
+	for name, o := range map[string]status.Observation{
+		"a spec that is invalid":         {Invalid: finding},
+		"a reference that is not usable": {Held: finding},
+		"a write that was refused":       {Withheld: true},
+		"none of these":                  {},
+	} {
+		for generation, want := range map[int64]metav1.ConditionStatus{served.ObservedGeneration: metav1.ConditionTrue, served.ObservedGeneration + 1: metav1.ConditionFalse} {
+			o.Server, o.StatefulSet, o.ProxyPods, o.Proxy, o.Backend = server(), backend(1), pods(running()), serving, serving
+			o.Server.Generation, o.Server.Status = generation, served
+			if name == "none of these" {
+				want = metav1.ConditionTrue
+			}
+			if got := find(status.Compute(o, noon), v1beta1.ConditionRolledOut); got.Status != want {
+				t.Errorf("%s at generation %d: RolledOut is %+v, want %s", name, generation, got, want)
+			}
+		}
+	}
+}
+
 // reading are the volumes of a pod that reads a ConfigMap.
 func reading(configMap string) []corev1.Volume {
 	return []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
