@@ -28,16 +28,19 @@ import (
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 type adoptions struct {
 	confirmed perServer[string] // what unowned and ahead returned
-	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind.
-	orphaned perServer[bool]
+	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind. Each is told from
+	// another one of its name, which may be created before a pass has seen that it is gone.
+	orphaned perServer[types.UID]
 	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
 	proved perServer[types.UID]
 }
 
 // orphans notes that the garbage collector was asked to leave the MCPServer's children behind, and asked reports it.
-func (a *adoptions) orphans(server cache.ObjectName) { a.orphaned.note(server, true) }
+func (a *adoptions) orphans(server cache.ObjectName, uid types.UID) { a.orphaned.note(server, uid) }
 
-func (a *adoptions) asked(server cache.ObjectName) bool { return a.orphaned.of(server) }
+func (a *adoptions) asked(server cache.ObjectName, uid types.UID) bool {
+	return a.orphaned.of(server) == uid
+}
 
 // prove notes that none of the children of an MCPServer that is being deleted are to stay, and isProved reports it.
 func (a *adoptions) prove(server cache.ObjectName, uid types.UID) { a.proved.note(server, uid) }

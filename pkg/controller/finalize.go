@@ -61,7 +61,7 @@ func (p *pass) finalize(ctx context.Context) {
 		}
 	}
 	if deletion.orphaned {
-		p.adoptions.orphans(p.key)
+		p.adoptions.orphans(p.key, p.server.UID)
 	}
 	if deletion.collecting {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
@@ -73,7 +73,7 @@ func (p *pass) finalize(ctx context.Context) {
 		return
 	}
 	klog.FromContext(ctx).Info("Released the finalizer")
-	if len(deletion.left) > 0 && !p.adoptions.asked(p.key) {
+	if len(deletion.left) > 0 && !p.adoptions.asked(p.key, p.server.UID) {
 		event, command := leftBehind(p.key, deletion.left)
 		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
 		p.recordEvents(p.server, []status.Event{event})
