@@ -67,7 +67,7 @@ const middle = `
 | ` + "`created`, `applied`, `claimed`" + ` | an object was created; changed; left unchanged while its fields changed owners |
 | ` + "`deleted`" + ` | an object was deleted, or a pod evicted |
 | ` + "`conflict`" + ` | another field manager owns a field with another value. Freehold retries when something changes |
-| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than the operator's view; changed in the meantime; is being deleted. These usually pass without action |
+| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than the operator's view; changed in the meantime, or its namespace is being deleted; is being deleted itself. These usually pass without action |
 | ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; another owner has an object of that name |
 | ` + "`forbidden`, `transient`" + ` | refused by authorization, a quota or an admission policy; the API server could not answer |
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -209,6 +211,9 @@ func (o Outcomes) Observe(out apply.Outcome) {
 	switch {
 	case out.Err != nil && out.Action == apply.ActionNone:
 		outcome = OutcomeHeld
+	case apierrors.HasStatusCause(out.Err, corev1.NamespaceTerminatingCause):
+		// The MCPServer goes too. As gone it would raise an alarm wherever namespaces are deleted all the time.
+		outcome = o.policies[apply.ClassMoved].Outcome
 	case out.Err != nil:
 		outcome = o.policies[apply.ClassOf(out.Err)].Outcome
 	case out.Action == apply.ActionCreated:

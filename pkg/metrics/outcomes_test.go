@@ -4,9 +4,14 @@
 package metrics
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -41,6 +46,10 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 		tell(apply.ActionNone, &apply.Refusal{Class: class})
 		expect("held")
 	}
+	ending := apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("its namespace is being deleted"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tell(apply.ActionRefused, &apply.Refusal{Class: apply.ClassGone, Cause: ending})
+	expect("moved") // Nobody has to do anything about it.
 	if diff := cmp.Diff(want, gathered(t, Writes, "outcome")); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
