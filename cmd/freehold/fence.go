@@ -50,30 +50,53 @@ func (f *fence) check() error {
 	return nil
 }
 
+// errNotHeld is the answer to the release of a lease that this replica does not hold any more.
+var errNotHeld = errors.New("not released: this replica does not hold the lease any more")
+
 // datedLock notes when the last request was sent that has taken or renewed the lease. The elector counts from the answer
 // instead. A process that was stopped between both finds an answer that may be older than the lease, which another replica has
 // taken since.
+//
+// It also releases only its own lease. The elector reads the lease before it releases it, for the resourceVersion, but looks at
+// an older record for the holder. So it would end the lease of a replica that has acquired it in between.
 type datedLock struct {
 	resourcelock.Interface
 
 	renewed atomic.Pointer[time.Time]
+	// holder is the identity in the lease as it was last read or written. Only the elector's goroutine uses it.
+	holder string
+}
+
+// Get implements resourcelock.Interface.
+func (l *datedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
 func (l *datedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
-	return l.date(sent, l.Interface.Create(ctx, record))
+	return l.wrote(sent, record, l.Interface.Create(ctx, record))
 }
 
-// Update implements resourcelock.Interface.
+// Update implements resourcelock.Interface. A record without a holder releases the lease; the error is errNotHeld, and no conflict,
+// after which the elector would try again, if another replica has the lease.
 func (l *datedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != l.Identity() {
+		return errNotHeld
+	}
 	sent := time.Now()
-	return l.date(sent, l.Interface.Update(ctx, record))
+	return l.wrote(sent, record, l.Interface.Update(ctx, record))
 }
 
-func (l *datedLock) date(sent time.Time, err error) error {
+// wrote notes a request that was sent at that time with that record, and returns its error.
+func (l *datedLock) wrote(sent time.Time, record resourcelock.LeaderElectionRecord, err error) error {
 	if err == nil {
 		l.renewed.Store(&sent)
+		l.holder = record.HolderIdentity
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection"
 )
@@ -154,6 +155,107 @@ func TestLostLeaseEndsTheWork(t *testing.T) {
 			t.Errorf("ended with %v, want %v", err, errLeaseLost)
 		}
 		<-stopped
+	})
+}
+
+// outage is a time in which a client's updates of leases fail, and its reads hang.
+type outage struct {
+	begun atomic.Bool
+	ended chan struct{}
+}
+
+// outageCore, outageCoordination and outageLeases are the layers of a client with an outage.
+type outageCore struct {
+	kubernetes.Interface
+
+	*outage
+}
+
+func (c outageCore) CoordinationV1() coordinationclient.CoordinationV1Interface {
+	return outageCoordination{c.Interface.CoordinationV1(), c.outage}
+}
+
+type outageCoordination struct {
+	coordinationclient.CoordinationV1Interface
+
+	*outage
+}
+
+func (c outageCoordination) Leases(namespace string) coordinationclient.LeaseInterface {
+	return outageLeases{c.CoordinationV1Interface.Leases(namespace), c.outage}
+}
+
+type outageLeases struct {
+	coordinationclient.LeaseInterface
+
+	*outage
+}
+
+func (c outageLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if c.begun.Load() {
+		select {
+		case <-c.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return c.LeaseInterface.Get(ctx, name, o)
+}
+
+func (c outageLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if c.begun.Load() {
+		select {
+		case <-c.ended:
+		default:
+			return nil, errors.New("no answer")
+		}
+	}
+	return c.LeaseInterface.Update(ctx, lease, o)
+}
+
+// A leader without a connection loses the lease. When the connection comes back while it releases the lease, another replica may
+// have acquired it: it stays that replica's, else a third could work beside it.
+func TestDeposedLeaderLeavesTheLeaseToItsSuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := kubefake.NewClientset()
+		cut := &outage{ended: make(chan struct{})}
+		first := compete(t.Context(), outageCore{core, cut}, func(working context.Context) error { <-working.Done(); return nil })
+		<-time.After(time.Minute)
+		before := holder(t, core)
+
+		acquired := make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		second := compete(ctx, core, func(working context.Context) error {
+			close(acquired)
+			<-working.Done()
+			return nil
+		})
+		<-time.After(time.Minute)
+		cut.begun.Store(true)
+		<-acquired
+		successor := holder(t, core)
+		if successor == before || successor == "" {
+			t.Fatalf("%q holds the lease, want the second", successor)
+		}
+		select {
+		case err := <-first:
+			t.Fatalf("the first ended with %v before it could release the lease", err)
+		default:
+		}
+		close(cut.ended)
+		if err := <-first; !errors.Is(err, errLeaseLost) {
+			t.Errorf("the first ended with %v, want %v", err, errLeaseLost)
+		}
+		if who := holder(t, core); who != successor {
+			t.Errorf("%q holds the lease, want %q", who, successor)
+		}
+		stop()
+		if err := <-second; err != nil {
+			t.Errorf("the second ended with %v", err)
+		}
+		if who := holder(t, core); who != "" {
+			t.Errorf("%s still holds the lease", who)
+		}
 	})
 }
 
