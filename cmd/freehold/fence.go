@@ -120,11 +120,12 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // changes reports whether a request changes an object that the operator works for: it applies, edits managedFields, deletes
-// and evicts. The lease itself is created and updated, reviews and events are created.
+// and evicts. The lease itself is created and updated, reviews are created. Events are created, and patched when the same is
+// reported again. That goes on after the lease has been released: they are about what this process did before.
 func changes(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodPatch, http.MethodDelete:
-		return true
+		return !strings.Contains(request.URL.Path, "/apis/events.k8s.io/")
 	default:
 		return request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/eviction")
 	}

@@ -35,6 +35,7 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { re
 const (
 	somePod      = "/api/v1/namespaces/a/pods/b"
 	someEviction = somePod + "/eviction"
+	someEvents   = "/apis/events.k8s.io/v1/namespaces/a/events"
 	someLease    = "/apis/coordination.k8s.io/v1/namespaces/a/leases/freehold"
 )
 
@@ -107,7 +108,7 @@ func TestFence(t *testing.T) {
 					}
 				}
 			}
-			for method, path := range map[string]string{"GET": somePod, "PUT": someLease, "POST": "/apis/events.k8s.io/v1/namespaces/a/events"} {
+			for method, path := range map[string]string{"GET": somePod, "PUT": someLease, "POST": someEvents, "PATCH": someEvents + "/b"} {
 				if err := through(t, writes, method, path); err != nil {
 					t.Errorf("%s, %s %s gets %v", when, method, path, err)
 				}
