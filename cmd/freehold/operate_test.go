@@ -68,8 +68,12 @@ var kindsByResource = func() map[string][2]string {
 	return kinds
 }()
 
-// emptyCluster is an API server with nothing in it. It keeps what it was asked, and by whom.
+// emptyCluster is an API server with nothing in it, or with one MCPServer. It keeps what it was asked, and by whom.
 type emptyCluster struct {
+	// server is the MCPServer, and apply answers what is applied to it.
+	server map[string]any
+	apply  http.HandlerFunc
+
 	mu      sync.Mutex
 	watched map[string]bool
 	agents  map[string]bool
@@ -86,17 +90,28 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if c.apply != nil && r.Method == http.MethodPatch {
+		c.apply(w, r)
+		return
+	}
 	if !known {
 		http.NotFound(w, r)
 		return
 	}
+	items := []any{}
+	if resource == "mcpservers" && c.server != nil {
+		items = append(items, c.server)
+	}
 	if r.URL.Query().Get("watch") == "" {
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"apiVersion": kind[0], "kind": kind[1] + "List", "metadata": map[string]any{"resourceVersion": "5"}, "items": []any{},
+			"apiVersion": kind[0], "kind": kind[1] + "List", "metadata": map[string]any{"resourceVersion": "5"}, "items": items,
 		})
 		return
 	}
-	// A watch that begins with all there is, which is nothing, says so by a bookmark.
+	for _, item := range items {
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": item})
+	}
+	// A watch that has begun with all there is says so by a bookmark.
 	_ = json.NewEncoder(w).Encode(map[string]any{"type": "BOOKMARK", "object": map[string]any{
 		"apiVersion": kind[0], "kind": kind[1],
 		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
@@ -108,26 +123,30 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// The whole program starts, watches, serves its endpoints, and ends when it is asked to.
-func TestRunOperates(t *testing.T) {
-	cluster := &emptyCluster{watched: map[string]bool{}, agents: map[string]bool{}}
-	server := httptest.NewServer(cluster)
-	defer server.Close()
+// operate runs the program in the background, with this cluster until the test ends.
+func (c *emptyCluster) operate(ctx context.Context, t *testing.T, args ...string) <-chan error {
+	t.Helper()
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(kubeconfig(server.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	health, metrics := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	resetLogs(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{
-			"--kubeconfig=" + file, "--openshift=false", "--leader-elect=false",
-			"--health-probe-bind-address=" + health, "--metrics-bind-address=" + metrics,
-		}, environment{}.lookup, os.Stderr)
+		ended <- run(ctx, append([]string{"--kubeconfig=" + file, "--openshift=false", "--leader-elect=false"}, args...), environment{}.lookup, os.Stderr)
 	}()
+	return ended
+}
+
+// The whole program starts, watches, serves its endpoints, and ends when it is asked to.
+func TestRunOperates(t *testing.T) {
+	cluster := &emptyCluster{watched: map[string]bool{}, agents: map[string]bool{}}
+	health, metrics := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := cluster.operate(ctx, t, "--health-probe-bind-address="+health, "--metrics-bind-address="+metrics)
 
 	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		select {

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
@@ -62,7 +60,7 @@ func operate(ctx context.Context, o *options) error {
 		return err
 	}
 	klog.FromContext(ctx).V(2).Info("Detected the platform", "openshift", openshift)
-	recorder, stopRecording := startRecorder(ctx, core)
+	recorder, stopRecording := startRecorder(ctx, &events.EventSinkImpl{Interface: core.EventsV1()})
 	defer stopRecording()
 	c, err := controller.New(controller.Config{
 		Core:       core,
@@ -161,15 +159,4 @@ func newClients(config *rest.Config) (kubernetes.Interface, versioned.Interface,
 		return nil, nil, nil, fmt.Errorf("no client for what refers to configurations: %w", err)
 	}
 	return core, servers, others, nil
-}
-
-// startRecorder returns a recorder of events, and a function that ends it.
-func startRecorder(ctx context.Context, core kubernetes.Interface) (events.EventRecorder, func()) {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(v1beta1.AddToScheme(scheme))
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: core.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Events are not recorded")
-	}
-	return broadcaster.NewRecorder(scheme, component), broadcaster.Shutdown
 }

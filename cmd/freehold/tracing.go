@@ -26,7 +26,7 @@ import (
 
 const (
 	// flushTimeout is how long the end of the process waits for the last spans to be taken. The lease has been released
-	// by then. Together with the controller's own wait it is shorter than the grace that Kubernetes gives a pod by default.
+	// by then. Together with the waits for passes and events it is shorter than the grace of the operator's pod.
 	flushTimeout = 5 * time.Second
 	// complaintInterval is how often at most the log says that spans are not accepted.
 	complaintInterval = 10 * time.Minute

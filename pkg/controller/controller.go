@@ -43,9 +43,9 @@ const (
 	// catchUpCheck is when to look again whether the cache shows our own last write. The event that brings
 	// it wakes the key as well; this is for the case that the two arrive in another order.
 	catchUpCheck = time.Second
-	// drainTimeout is how long a pass that has begun may take once the controller is asked to end. It is shorter
-	// than the grace that Kubernetes gives a pod by default.
-	drainTimeout = 20 * time.Second
+	// DrainTimeout is how long a pass that has begun may take once the controller is asked to end. It leaves the rest of the
+	// process some of the grace that Kubernetes gives a pod by default.
+	DrainTimeout = 20 * time.Second
 )
 
 // Config configures a controller.
@@ -224,7 +224,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}()
 	defer context.AfterFunc(ctx, func() {
 		c.shutDownQueues()
-		time.AfterFunc(drainTimeout, stopWatching)
+		time.AfterFunc(DrainTimeout, stopWatching)
 	})()
 
 	logger.Info("Filling caches", "namespaces", c.config.Namespaces)
@@ -262,7 +262,7 @@ func (c *Controller) shutDownQueues() {
 }
 
 // next takes one key from the queue. A sync that has begun is finished even when the context has ended
-// meanwhile, but not for longer than drainTimeout; keys that still wait then are left to the next leader.
+// meanwhile, but not for longer than DrainTimeout; keys that still wait then are left to the next leader.
 func (c *Controller) next(ctx, watching context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {

@@ -68,11 +68,11 @@ func TestShutdownBreaksOffWhatHasNoAnswer(t *testing.T) {
 		<-time.After(time.Minute)
 		asked := time.Now()
 		o.end()
-		if got := (<-ended).Sub(asked); got != drainTimeout {
-			t.Errorf("the request was broken off after %s, want %s", got, drainTimeout)
+		if got := (<-ended).Sub(asked); got != DrainTimeout {
+			t.Errorf("the request was broken off after %s, want %s", got, DrainTimeout)
 		}
-		if got := time.Since(asked); got != drainTimeout {
-			t.Errorf("it took %s to end, want %s", got, drainTimeout)
+		if got := time.Since(asked); got != DrainTimeout {
+			t.Errorf("it took %s to end, want %s", got, DrainTimeout)
 		}
 	})
 }
