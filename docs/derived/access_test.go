@@ -11,7 +11,9 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +62,49 @@ func TestRightsAreThoseOfTheManifests(t *testing.T) {
 		if name != whole && name != election {
 			t.Errorf("the page does not know %s", name)
 		}
+	}
+}
+
+// TestAuditAdviceKnowsWhatIsCreated shows that docs/security.md names what the operator creates by other requests than applies, which
+// have no field manager: who reads the audit log by it takes everything else for an attack.
+func TestAuditAdviceKnowsWhatIsCreated(t *testing.T) {
+	page, err := os.ReadFile(filepath.FromSlash("../security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, advice, _ := strings.Cut(strings.Join(strings.Fields(string(page)), " "), "a create without a field manager of anything but ")
+	advice, _, ended := strings.Cut(advice, ";")
+	if !ended {
+		t.Fatal("the page does not say what the operator creates without a field manager")
+	}
+	var got []string
+	for _, match := range regexp.MustCompile(`\ban? (\w+)`).FindAllStringSubmatch(advice, -1) {
+		got = append(got, strings.ToLower(match[1]))
+	}
+	slices.Sort(got)
+
+	children := map[string]bool{}
+	for _, child := range inventory.Children() {
+		children[child.Resource] = true
+	}
+	held := clusterRights(inventory.Children(), managers.Configs())
+	for _, rights := range otherRights() {
+		held = append(held, rights...)
+	}
+	var want []string
+	for _, r := range held {
+		if !slices.Contains(r.verbs, "create") || strings.Contains(r.why, "Never used") {
+			continue
+		}
+		for _, resource := range r.resources {
+			if !children[resource] {
+				want = append(want, strings.TrimSuffix(path.Base(resource), "s"))
+			}
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("creates without a field manager (-of the rights +of the page):\n%s", diff)
 	}
 }
 
