@@ -5,8 +5,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
@@ -38,6 +41,7 @@ type caches struct {
 // scope are the informers of one namespace, or of all.
 type scope struct {
 	namespace string
+	clock     clock.PassiveClock
 	// children are the informers of children, by the label that selects them.
 	children map[inventory.Selector]informers.SharedInformerFactory
 	proxies  informers.SharedInformerFactory
@@ -52,7 +56,12 @@ type scope struct {
 	childStores     map[childKey]cache.SharedIndexInformer
 	// configStores hold the objects that MCPServers refer to, by kind.
 	configStores map[string]*optionalStore
-	// running are those that wait for configStores to fill.
+	// required are the caches of all kinds but those of configStores.
+	required []*requiredStore
+	// filled is set when each of required holds a complete list. No pass over an object of the namespace begins before: it would take
+	// what has not been read for absent.
+	filled atomic.Bool
+	// running are those that wait for caches to fill.
 	running sync.WaitGroup
 }
 
@@ -66,14 +75,14 @@ func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.
 
 func newCaches(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
-	namespaces []string, resync time.Duration, reduce *reducer, selects func(server *v1beta1.MCPServer) bool,
+	namespaces []string, resync time.Duration, reduce *reducer, selects func(server *v1beta1.MCPServer) bool, now clock.PassiveClock,
 ) (*caches, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, others, reduce, selects, namespace, resync)
+		s, err := newScope(core, servers, others, reduce, selects, namespace, resync, now)
 		if err != nil {
 			return nil, err
 		}
@@ -85,9 +94,11 @@ func newCaches(
 func newScope(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
 	reduce *reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
+	now clock.PassiveClock,
 ) (*scope, error) {
 	s := &scope{
 		namespace: namespace,
+		clock:     now,
 		children:  map[inventory.Selector]informers.SharedInformerFactory{},
 		proxies:   podInformers(core, namespace, render.AnyProxySelector(), resync),
 		backends:  podInformers(core, namespace, render.AnyBackendSelector(), resync),
@@ -113,6 +124,12 @@ func newScope(
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
+	if err := errors.Join(
+		s.require(managers.MCPServer.Kind, s.serverStore), s.require(podKind.Kind, s.proxyStore), s.require(podKind.Kind, s.backendStore),
+		s.require(replicaSetKind, s.replicaSetStore),
+	); err != nil {
+		return nil, err
+	}
 	s.childStores = map[childKey]cache.SharedIndexInformer{}
 	for _, child := range inventory.Children() {
 		if s.childStores[keyOf(child)] != nil {
@@ -134,6 +151,9 @@ func newScope(
 				return nil, fmt.Errorf("cannot index %s: %w", child.Kind, err)
 			}
 		}
+		if err := s.require(child.Kind.Kind, store); err != nil {
+			return nil, err
+		}
 		s.childStores[keyOf(child)] = store
 	}
 	return s, nil
@@ -152,11 +172,13 @@ func informersOf(
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))...)
 }
 
-// start begins to watch, until the first context ends, and returns when every cache holds a complete list or
-// the second context ends. It does not wait for the caches of the objects that MCPServers refer to: wake is called with the
+// start begins to watch, until the first context ends, and returns when the caches of one namespace are filled or the second context
+// ends. Until then filled is called with each namespace whose caches are filled: one that cannot be read does not keep the operator
+// from working in the others. Neither waits for the caches of the objects that MCPServers refer to: wake is called with the
 // MCPServers that need them when they are filled.
-func (c *caches) start(ctx, filling context.Context, wake func(server cache.ObjectName)) error {
-	var synced []cache.InformerSynced
+func (c *caches) start(ctx, filling context.Context, wake func(server cache.ObjectName), filled func(s *scope)) error {
+	first := make(chan struct{})
+	var once sync.Once
 	for _, s := range c.byNamespace {
 		for _, factory := range s.children {
 			factory.Start(ctx.Done())
@@ -165,15 +187,33 @@ func (c *caches) start(ctx, filling context.Context, wake func(server cache.Obje
 		s.backends.Start(ctx.Done())
 		s.toolhive.Start(ctx.Done())
 		s.wakeOnceFilled(ctx, wake)
-		synced = append(synced, s.serverStore.HasSynced, s.proxyStore.HasSynced, s.backendStore.HasSynced, s.replicaSetStore.HasSynced)
-		for _, store := range s.childStores {
-			synced = append(synced, store.HasSynced)
-		}
+		s.running.Go(func() {
+			if cache.WaitForCacheSync(filling.Done(), s.synced()...) {
+				filled(s)
+				once.Do(func() { close(first) })
+			}
+		})
 	}
-	if !cache.WaitForNamedCacheSyncWithContext(filling, synced...) {
+	select {
+	case <-first:
+		return nil
+	case <-filling.Done():
 		return fmt.Errorf("the caches did not fill: %w", context.Cause(filling))
 	}
-	return nil
+}
+
+// synced are the caches that a pass needs.
+func (s *scope) synced() (all []cache.InformerSynced) {
+	for _, store := range s.required {
+		all = append(all, store.HasSynced)
+	}
+	return all
+}
+
+// filled reports whether the caches of a namespace are.
+func (c *caches) filled(namespace string) bool {
+	s := c.scope(namespace)
+	return s != nil && s.filled.Load()
 }
 
 // shutdown returns when all informers have ended; their context must have been cancelled.

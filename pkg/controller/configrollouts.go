@@ -28,20 +28,18 @@ const DefaultConfigRolloutsAtOnce = 10
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
-func (c *Controller) resumeConfigRollouts() {
-	for _, s := range c.caches.byNamespace {
-		for _, key := range s.serverStore.GetStore().ListKeys() {
-			name, err := cache.ParseObjectName(key)
-			if err != nil || !c.caches.serves(name) {
-				continue
-			}
-			found := c.caches.child(inventory.Proxy.Ref(name.Namespace, name.Name))
-			if found == nil || found.Object.GetAnnotations()[v1beta1.AnnotationReferences] == "" {
-				continue
-			}
-			if deployment, ok := found.Object.(*appsv1.Deployment); ok && isReplaced(deployment, nil, c.config.Clock.Now()) {
-				c.configRollouts.hold(name, turnProgress{generation: -1})
-			}
+func (c *Controller) resumeConfigRollouts(s *scope) {
+	for _, key := range s.serverStore.GetStore().ListKeys() {
+		name, err := cache.ParseObjectName(key)
+		if err != nil || !c.caches.serves(name) {
+			continue
+		}
+		found := c.caches.child(inventory.Proxy.Ref(name.Namespace, name.Name))
+		if found == nil || found.Object.GetAnnotations()[v1beta1.AnnotationReferences] == "" {
+			continue
+		}
+		if deployment, ok := found.Object.(*appsv1.Deployment); ok && isReplaced(deployment, nil, c.config.Clock.Now()) {
+			c.configRollouts.hold(name, turnProgress{generation: -1})
 		}
 	}
 }

@@ -159,7 +159,7 @@ func New(config Config) (*Controller, error) {
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
 	caches, err := newCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync,
-		&reducer{applier: applier, clients: clients}, selecting(config.Selector))
+		&reducer{applier: applier, clients: clients}, selecting(config.Selector), config.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +231,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	filling, cancel := context.WithCancel(watching)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if err := c.caches.start(watching, filling, c.wake); err != nil {
+	if err := c.caches.start(watching, filling, c.wake, func(s *scope) { c.begin(logger, s) }); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	c.resumeTakeovers()
-	c.resumeConfigRollouts()
 	logger.Info("Working", "workers", c.config.Workers)
 	for range c.config.Workers {
 		workers.Go(func() {
@@ -256,6 +254,20 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes those that came too early.
+func (c *Controller) begin(logger klog.Logger, s *scope) {
+	c.resumeTakeovers(s)
+	c.resumeConfigRollouts(s)
+	s.filled.Store(true)
+	logger.Info("Filled the caches", "namespace", s.namespace)
+	for _, key := range s.serverStore.GetStore().ListKeys() {
+		if name, err := cache.ParseObjectName(key); err == nil {
+			c.wake(name)
+		}
+	}
+	c.keeper.wakeAll(s)
+}
+
 func (c *Controller) shutDownQueues() {
 	c.queue.ShutDown()
 	c.keeper.queue.ShutDown()
@@ -271,6 +283,9 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	defer c.queue.Done(key)
 	if ctx.Err() != nil {
 		return false // a queue that is shut down still hands out what it holds
+	}
+	if !c.caches.filled(key.Namespace) {
+		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	switch c.traced(klog.NewContext(watching, logger), key) {

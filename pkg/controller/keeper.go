@@ -99,11 +99,20 @@ func refersAlike(now, before *v1beta1.MCPServer) bool {
 	return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(configs.Of(&now.Spec), configs.Of(&before.Spec))
 }
 
+// wakeAll wakes the objects of a scope: its MCPServers and their children are known now.
+func (k *configKeeper) wakeAll(s *scope) {
+	for kind := range s.configStores {
+		k.wakeKind(s, kind)
+	}
+}
+
 // wakeGroups wakes the MCPGroups of a scope: it is known now which members they have, or that this cannot be known.
-func (k *configKeeper) wakeGroups(s *scope) {
-	for _, name := range s.configStores[configs.Group].GetStore().ListKeys() {
+func (k *configKeeper) wakeGroups(s *scope) { k.wakeKind(s, configs.Group) }
+
+func (k *configKeeper) wakeKind(s *scope, kind string) {
+	for _, name := range s.configStores[kind].GetStore().ListKeys() {
 		if key, err := cache.ParseObjectName(name); err == nil {
-			k.queue.Add(configKey{configs.Group, key})
+			k.queue.Add(configKey{kind, key})
 		}
 	}
 }
@@ -120,6 +129,9 @@ func (k *configKeeper) next(ctx, watching context.Context) bool {
 	defer k.queue.Done(key)
 	if ctx.Err() != nil {
 		return false
+	}
+	if !k.caches.filled(key.Namespace) {
+		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", key.kind, "object", key.ObjectName)
 	again, err := k.sync(klog.NewContext(watching, logger), watching, key)

@@ -26,17 +26,15 @@ import (
 
 const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
 
-// resumeTakeovers gives the takeovers that were begun their slots, before others may begin.
-func (c *Controller) resumeTakeovers() {
-	for _, s := range c.caches.byNamespace {
-		for _, key := range s.serverStore.GetStore().ListKeys() {
-			name, err := cache.ParseObjectName(key)
-			if err != nil {
-				continue
-			}
-			if server := c.caches.server(name); server != nil && takeover.UnderWay(server) {
-				c.takeovers.hold(name, turnProgress{generation: -1})
-			}
+// resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
+func (c *Controller) resumeTakeovers(s *scope) {
+	for _, key := range s.serverStore.GetStore().ListKeys() {
+		name, err := cache.ParseObjectName(key)
+		if err != nil {
+			continue
+		}
+		if server := c.caches.server(name); server != nil && takeover.UnderWay(server) {
+			c.takeovers.hold(name, turnProgress{generation: -1})
 		}
 	}
 }
