@@ -31,7 +31,8 @@ const (
 	QueueWait = prefix + "_queue_oldest_wait_seconds"
 	Rollouts  = prefix + "_rollouts"
 
-	StuckRollouts = prefix + "_stuck_rollouts"
+	StuckRollouts  = prefix + "_stuck_rollouts"
+	FailingWatches = prefix + "_watch_failing_seconds"
 )
 
 // Outcomes of intents that sent no request or whose requests were all accepted, and of deletions that were. The others are
@@ -159,6 +160,14 @@ func Families() []Family {
 			Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
 			Help:   "MCPServers that ToolHive created, by state of their takeover: active are being taken over, waiting wait for their turn, suspended were begun and make no progress.",
 			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateSuspended, stateWaiting}}},
+		},
+		{
+			Name: FailingWatches, Type: Gauge, Stability: metrics.ALPHA,
+			Help: "For how long the operator has not been able to list or watch a kind that it needs, in seconds, as of the last attempt. There is a series only for what fails, and for three minutes after that.",
+			Labels: []Label{
+				{Name: "kind", Meaning: "which kind", Values: controller.RequiredKinds()},
+				{Name: "watched_namespace", Meaning: "one of `--watch-namespaces`; empty where all namespaces are watched"},
+			},
 		},
 		{
 			Name: Writes, Type: Counter, Stability: metrics.ALPHA,

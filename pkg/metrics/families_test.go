@@ -123,6 +123,7 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 		},
 		rollouts:  []controller.Rollout{{Tier: controller.TierProxy, State: rollout.State{Phase: rollout.Stuck, Reason: "NotReady"}}},
 		queues:    []controller.Queue{{Name: "mcpserver"}},
+		failing:   []controller.FailingWatch{{Kind: "Pod", Namespace: "a"}},
 		takeovers: controller.Takeovers{Active: 1}, onDelete: []types.NamespacedName{{Namespace: "a", Name: "b"}},
 	})
 

@@ -41,6 +41,8 @@ type Source interface {
 	Queues() []controller.Queue
 	// Rollouts returns how far the rollouts of the two workloads of each MCPServer have come.
 	Rollouts() []controller.Rollout
+	// FailingWatches returns the kinds that the operator needs and cannot list or watch.
+	FailingWatches() []controller.FailingWatch
 }
 
 var (
@@ -49,6 +51,7 @@ var (
 	gauges = &collector{
 		conflicts: description(Conflicts), configs: description(Configs), takeovers: description(Takeovers), onDelete: description(OnDelete),
 		queueWait: description(QueueWait), rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
+		failing: description(FailingWatches),
 	}
 	registerOnce sync.Once
 )
@@ -66,7 +69,7 @@ func description(name string) *metrics.Desc {
 // collector collects the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, configs, takeovers, onDelete, queueWait, rollouts, stuck, build *metrics.Desc
+	conflicts, configs, takeovers, onDelete, queueWait, rollouts, stuck, build, failing *metrics.Desc
 
 	source atomic.Pointer[Source]
 }
@@ -81,6 +84,7 @@ func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.rollouts
 	ch <- c.stuck
 	ch <- c.build
+	ch <- c.failing
 }
 
 // CollectWithStability implements metrics.StableCollector.
@@ -109,6 +113,9 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 	for _, queue := range (*source).Queues() {
 		ch <- metrics.NewLazyConstMetric(c.queueWait, metrics.GaugeValue, queue.OldestWait.Seconds(), queue.Name)
+	}
+	for _, failing := range (*source).FailingWatches() {
+		ch <- metrics.NewLazyConstMetric(c.failing, metrics.GaugeValue, failing.Lasts.Seconds(), failing.Kind, failing.Namespace)
 	}
 	all := (*source).Rollouts()
 	for labels, n := range countRollouts(all) {

@@ -24,6 +24,7 @@ type source struct {
 	onDelete  []types.NamespacedName
 	queues    []controller.Queue
 	rollouts  []controller.Rollout
+	failing   []controller.FailingWatch
 }
 
 func (s source) Conflicts() []*apply.ConflictError {
@@ -42,6 +43,8 @@ func (s source) OnDeleteBackends() []types.NamespacedName { return s.onDelete }
 func (s source) Queues() []controller.Queue { return s.queues }
 
 func (s source) Rollouts() []controller.Rollout { return s.rollouts }
+
+func (s source) FailingWatches() []controller.FailingWatch { return s.failing }
 
 // series returns the values of a gauge by the values of all of its labels, in the order of their names.
 func series(t *testing.T, metric string) map[string]float64 {
@@ -106,7 +109,13 @@ func TestGaugesAskTheController(t *testing.T) {
 	SetSource(source{queues: []controller.Queue{{Name: "mcpserver", OldestWait: 1500 * time.Millisecond}, {Name: "config"}}})
 	expect("keys that wait", QueueWait, map[string]float64{"/mcpserver": 1.5, "/config": 0})
 
+	SetSource(source{failing: []controller.FailingWatch{
+		{Kind: "Pod", Lasts: 1500 * time.Millisecond}, {Kind: "Pod", Namespace: "a"},
+	}})
+	expect("kinds that cannot be watched", FailingWatches, map[string]float64{"/Pod/": 1.5, "/Pod/a": 0})
+
 	SetSource(source{})
+	expect("all can be watched", FailingWatches, map[string]float64{})
 	expect("none is stuck", StuckRollouts, map[string]float64{})
 	expect("it is all over", Takeovers, map[string]float64{"/active": 0, "/suspended": 0, "/waiting": 0})
 	expect("it is all over", OnDelete, map[string]float64{})
