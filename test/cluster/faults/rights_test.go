@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -149,6 +150,39 @@ func TestWatchNamespaces(t *testing.T) {
 			t.Errorf("a request that is not covered by the rights: %v", e)
 		}
 	}
+}
+
+// TestNamespaceWithoutRights watches two namespaces, of which one cannot be read. The operator works in the other, tells so in its
+// metrics, and begins in the second when it may.
+func TestNamespaceWithoutRights(t *testing.T) {
+	t.Parallel()
+	one, two := newStage(t, env), newStage(t, env)
+	account := one.newNarrow(t, "narrow-operator")
+	one.grant(t, account, namespacedRole(t).Rules)
+	process := one.Operator(t, harness.Watching(one.Name+","+two.Name), account.kubeconfig(t, env))
+	for _, s := range []*stage{one, two} {
+		s.Create(t, harness.HTTPServer("web"))
+	}
+	one.AwaitStatus(t, "web", harness.Fine...)
+	failing := func(namespace string) float64 {
+		t.Helper()
+		lasts, err := harness.Metric(t.Context(), process, "freehold_watch_failing_seconds", `kind="MCPServer"`, fmt.Sprintf("watched_namespace=%q", namespace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lasts
+	}
+	if lasts := failing(two.Name); lasts == 0 {
+		t.Error("no metric tells that a namespace cannot be read")
+	}
+	if lasts := failing(one.Name); lasts > 0 {
+		t.Errorf("the namespace that can be read cannot be read for %v s", lasts)
+	}
+	if children := two.ChildVersions(t)["web"]; len(children) > 0 {
+		t.Errorf("the MCPServer in the other namespace has the children %v", children.Components())
+	}
+	two.grant(t, account, namespacedRole(t).Rules)
+	two.AwaitStatus(t, "web", harness.Fine...)
 }
 
 // TestMissingRight takes the right to write Services from an operator, and gives it back. It tells so, and goes on with
