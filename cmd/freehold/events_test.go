@@ -153,7 +153,7 @@ func TestEndFitsTheGracePeriod(t *testing.T) {
 	if grace == nil {
 		t.Fatal("the manifest names no grace period")
 	}
-	most := controller.DrainTimeout + eventsTimeout + flushTimeout
+	most := controller.EndTimeout + eventsTimeout + flushTimeout
 	if given := time.Duration(*grace) * time.Second; most >= given {
 		t.Errorf("the end may take %s, and the pod gets %s", most, given)
 	}

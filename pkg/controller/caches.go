@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -180,6 +182,9 @@ func (c *caches) start(ctx, filling context.Context, wake func(server cache.Obje
 	first := make(chan struct{})
 	var once sync.Once
 	for _, s := range c.byNamespace {
+		for _, store := range s.required {
+			store.begin()
+		}
 		for _, factory := range s.children {
 			factory.Start(ctx.Done())
 		}
@@ -188,7 +193,7 @@ func (c *caches) start(ctx, filling context.Context, wake func(server cache.Obje
 		s.toolhive.Start(ctx.Done())
 		s.wakeOnceFilled(ctx, wake)
 		s.running.Go(func() {
-			if cache.WaitForCacheSync(filling.Done(), s.synced()...) {
+			if s.awaitFilled(filling) {
 				filled(s)
 				once.Do(func() { close(first) })
 			}
@@ -201,6 +206,26 @@ func (c *caches) start(ctx, filling context.Context, wake func(server cache.Obje
 		return fmt.Errorf("the caches did not fill: %w", context.Cause(filling))
 	}
 }
+
+// awaitFilled returns when the caches of a namespace are filled, and false when the context ends before. It says which are late.
+func (s *scope) awaitFilled(ctx context.Context) bool {
+	soon, cancel := context.WithTimeout(ctx, lateAfter)
+	defer cancel()
+	if !cache.WaitForCacheSync(soon.Done(), s.synced()...) && ctx.Err() == nil {
+		var late []string
+		for _, store := range s.required {
+			if !store.HasSynced() && !slices.Contains(late, store.kind) {
+				late = append(late, store.kind)
+			}
+		}
+		klog.FromContext(ctx).Error(errNoList, "Still waiting for the first lists, and working on nothing in the namespace. Check the API server if they do not come",
+			"namespace", s.namespace, "kinds", late)
+	}
+	return cache.WaitForCacheSync(ctx.Done(), s.synced()...)
+}
+
+// lateAfter is how long the first lists of a namespace may take before the log tells of it: a large cluster's take a minute.
+const lateAfter = 2 * time.Minute
 
 // synced are the caches that a pass needs.
 func (s *scope) synced() (all []cache.InformerSynced) {

@@ -46,6 +46,10 @@ const (
 	// DrainTimeout is how long a pass that has begun may take once the controller is asked to end. It leaves the rest of the
 	// process some of the grace that Kubernetes gives a pod by default.
 	DrainTimeout = 20 * time.Second
+	// informersTimeout is how long the end waits for informers. They end at once, but for one that waits to list again, up to a minute.
+	informersTimeout = time.Second
+	// EndTimeout is how long Run may take to return once its context has ended.
+	EndTimeout = DrainTimeout + informersTimeout
 )
 
 // Config configures a controller.
@@ -205,8 +209,8 @@ func (c *Controller) Queues() []Queue {
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
 func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
 
-// Run watches and reconciles until the context ends, and returns when everything that it started has ended. The error
-// says why it could not start. A controller runs once.
+// Run watches and reconciles until the context ends, and returns when everything that it started has ended, but for informers that wait
+// to list again and then end. The error says why it could not start. A controller runs once.
 func (c *Controller) Run(ctx context.Context) error {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -217,9 +221,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.shutDownQueues()
 		workers.Wait()
 		stopWatching()
-		c.keeper.shutdown()
-		c.configMaps.shutdown()
-		c.caches.shutdown()
+		c.awaitInformers()
 		logger.Info("Controller has ended")
 	}()
 	defer context.AfterFunc(ctx, func() {
@@ -266,6 +268,21 @@ func (c *Controller) begin(logger klog.Logger, s *scope) {
 		}
 	}
 	c.keeper.wakeAll(s)
+}
+
+// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
+func (c *Controller) awaitInformers() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.keeper.shutdown()
+		c.configMaps.shutdown()
+		c.caches.shutdown()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(informersTimeout):
+	}
 }
 
 func (c *Controller) shutDownQueues() {

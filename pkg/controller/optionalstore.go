@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -18,13 +19,16 @@ import (
 type optionalStore struct {
 	cache.SharedIndexInformer
 	definition *definition
+	// call is that of onFailure.
+	call func(ctx context.Context, failure listFailure, err error)
 
 	mu sync.Mutex
 	// lastFailure is what is known to keep the cache from filling. It stays when the cache fills.
 	lastFailure listFailure
 	// lastErr is the last answer to a list.
 	lastErr error
-	// doubt ends the time in which an answer of any other kind may pass; nil as long as there was none since lastFailure.
+	// doubt ends the time in which an answer of any other kind may pass, or the first one may be late; nil as long as there was none
+	// since lastFailure.
 	doubt *time.Timer
 }
 
@@ -43,7 +47,7 @@ const (
 	listUnserved
 	// listForbidden: the operator is not allowed to list them.
 	listForbidden
-	// listFails: any other answer, for listFailsAfter. It may pass.
+	// listFails: any other answer, or none, for listFailsAfter. It may pass.
 	listFails
 )
 
@@ -69,6 +73,7 @@ func (s *optionalStore) failure() listFailure {
 
 // onFailure has a function called when it is known that the cache does not fill: the first time, and whenever the reason is another one.
 func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFailure, err error)) error {
+	s.call = call
 	return s.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		now := failureOf(err)
 		switch {
@@ -76,7 +81,7 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		case now == listFails:
 			klog.FromContext(ctx).V(2).Info("Cannot list yet", "resource", s.definition.name(), "err", err)
-			s.suspect(ctx, err, call)
+			s.suspect(ctx, err)
 		case s.settle(now):
 			call(ctx, now, err)
 		}
@@ -88,7 +93,7 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 }
 
 // suspect notes an answer that may pass. Unless it has passed after listFailsAfter, or another one has said more, it is a failure.
-func (s *optionalStore) suspect(ctx context.Context, err error, call func(ctx context.Context, failure listFailure, err error)) {
+func (s *optionalStore) suspect(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = err
@@ -105,7 +110,7 @@ func (s *optionalStore) suspect(ctx context.Context, err error, call func(ctx co
 		err := s.lastErr
 		s.mu.Unlock()
 		if lasts {
-			call(ctx, listFails, err)
+			s.call(ctx, listFails, err)
 		}
 	})
 	s.doubt = doubt
@@ -124,8 +129,14 @@ func (s *optionalStore) settle(now listFailure) (news bool) {
 	return news
 }
 
-// onceFilled has a function called when the cache has filled, unless the context ends before; an empty one causes no event.
+// errNoList is what is known of a list that has not come, and of which client-go tells nothing: it sends a watch again and again that is
+// answered with 429 or not at all, and does not call the handler of errors for it.
+var errNoList = errors.New("no list has come yet")
+
+// onceFilled has a function called when the cache has filled, unless the context ends before; an empty one causes no event. It is to be
+// called when the cache starts: from then on a list may be late.
 func (s *optionalStore) onceFilled(ctx context.Context, running *sync.WaitGroup, call func()) {
+	s.suspect(ctx, errNoList)
 	running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), s.HasSynced) {
 			call()

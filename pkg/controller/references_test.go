@@ -179,6 +179,9 @@ func TestKindsThatAreNotThere(t *testing.T) {
 			apierrors.NewForbidden(v1beta1.Resource("mcpoidcconfigs"), "", nil), v1beta1.ReasonOIDCConfigRefError, "not allowed", 0,
 		},
 		"broken": {apierrors.NewInternalError(errors.New("etcd")), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second},
+		"initializing": { // client-go tells nobody of these answers
+			apierrors.NewTooManyRequests("storage is (re)initializing", 0), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mended atomic.Bool

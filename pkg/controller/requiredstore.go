@@ -27,14 +27,17 @@ const replicaSetKind = "ReplicaSet"
 
 // requiredStore is a cache that the operator cannot work without. It notes since when the cache cannot be brought up to date.
 //
-// A reflector reports each attempt that fails, and none that succeeds. It tries again after a minute at the latest. So a failure is
-// over when the cache is filled and no attempt has failed for watchWorksAfter.
+// A reflector reports most attempts that fail, and none that succeeds. It tries again after a minute at the latest. So a failure is
+// over when the cache is filled and no attempt has failed for watchWorksAfter. It does not report a watch that is answered with 429, or
+// not at all. While the cache is not filled, this counts all the same; later it is not known.
 type requiredStore struct {
 	cache.SharedIndexInformer
 	kind, namespace string
 	clock           clock.PassiveClock
 
 	mu sync.Mutex
+	// started is when the cache was started.
+	started time.Time
 	// first and last are when the attempts of the present failure failed; zero before any has.
 	first, last time.Time
 	// reason is that of the last one.
@@ -96,18 +99,23 @@ func (s *requiredStore) works(now time.Time) bool {
 	return s.last.IsZero() || s.HasSynced() && now.Sub(s.last) > watchWorksAfter
 }
 
+// begin notes that the cache is started.
+func (s *requiredStore) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = s.clock.Now()
+}
+
 // failing returns for how long the cache is known not to have been brought up to date. It does not count the time since the last
-// attempt that failed, unless the cache has never been filled: the next one may have succeeded.
+// attempt that failed, as the next one may have succeeded, unless the cache has never been filled.
 func (s *requiredStore) failing(now time.Time) (lasts time.Duration, fails bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.works(now):
-		return 0, false
-	case s.HasSynced():
-		return s.last.Sub(s.first), true
+	if !s.HasSynced() {
+		lasts = now.Sub(s.started)
+		return lasts, !s.started.IsZero() && (!s.last.IsZero() || lasts > listFailsAfter)
 	}
-	return now.Sub(s.first), true
+	return s.last.Sub(s.first), !s.works(now)
 }
 
 // FailingWatch is a kind that the operator needs and cannot list or watch.

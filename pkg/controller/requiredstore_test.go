@@ -177,6 +177,55 @@ func TestRightsMissingAtTheStart(t *testing.T) {
 	})
 }
 
+// An API server that cannot fill its watch cache answers 429 to every watch, of which client-go tells nobody.
+func TestKindThatIsNeverListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, newServer("web"))
+		var mended atomic.Bool
+		s.arriving.set(func(r *apiserver.Request) error {
+			if !mended.Load() && r.Kind.Kind == "Service" && !r.Writes() {
+				return apierrors.NewTooManyRequests("storage is (re)initializing", 0)
+			}
+			return nil
+		})
+		o := start(t, s, nil)
+		defer o.end()
+		<-time.After(10 * time.Second)
+		o.expectFailing("the first list may take its time")
+		<-time.After(10 * time.Minute)
+		if lasts := o.expectFailing("no list has come", FailingWatch{Kind: "Service"}); lasts < 9*time.Minute {
+			t.Errorf("after ten minutes it has failed for %v", lasts)
+		}
+		mended.Store(true)
+		<-time.After(2*time.Minute + watchWorksAfter)
+		o.expectFailing("lists come")
+	})
+}
+
+// A reflector that waits to try again does not look whether it is to end. The lease is held until Run returns, and the others' namespaces
+// wait for the next leader.
+func TestEndBesideANamespaceThatIsNeverListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, newServer("web"))
+		s.arriving.set(func(r *apiserver.Request) error {
+			if r.Namespace == "market" && !r.Writes() {
+				return apierrors.NewTooManyRequests("storage is (re)initializing", 0)
+			}
+			return nil
+		})
+		for wait := range 8 {
+			o := start(t, s, func(c *Config) { c.Namespaces = []string{"shop", "market"} })
+			<-time.After(10*time.Minute + time.Duration(wait)*7*time.Second)
+			asked := time.Now()
+			o.end()
+			if took := time.Since(asked); took > 2*time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+		}
+		<-time.After(2 * time.Minute) // The last reflector ends.
+	})
+}
+
 // Watches end all the time, and an API server that restarts refuses a request or two.
 func TestWatchesThatEndAreNoFailure(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
