@@ -117,6 +117,7 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			for _, o := range s.operators {
 				s.Kill(o)
 			}
+			time.Sleep(2 * time.Minute) // A reflector that waits to list again sees only then that it is to end.
 		}()
 		defer func() {
 			if t.Failed() {
