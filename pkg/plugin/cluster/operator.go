@@ -101,11 +101,23 @@ func (c *Client) Pods(deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isOfOther(deployment, &pod) }), err
 }
 
-// isOfOther reports whether a pod was created for another Deployment. The name of a Deployment's ReplicaSet is its own and a hash, which
-// its pods have in a label.
+// isOfOther reports whether a pod was created for something else than a Deployment.
 func isOfOther(deployment *appsv1.Deployment, pod *corev1.Pod) bool {
+	name, hashed := createdFor(pod)
+	return hashed && name != deployment.Name
+}
+
+// createdFor returns the name of the Deployment that a pod was created for; empty for none. The name of a Deployment's ReplicaSet is its
+// own and a hash, which its pods have in a label: hashed reports whether a pod has that and a controller.
+func createdFor(pod *corev1.Pod) (name string, hashed bool) {
 	owner, hash := metav1.GetControllerOf(pod), pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-	return owner != nil && hash != "" && owner.Name != deployment.Name+"-"+hash
+	if owner == nil || hash == "" {
+		return "", false
+	}
+	if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok {
+		return name, true
+	}
+	return "", true
 }
 
 // Lease reads a Lease.

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -62,6 +63,8 @@ type Running struct {
 	User string `json:"-"`
 	// Lease by which its replicas elect one; empty for none, and where that is not known.
 	Lease types.NamespacedName `json:"-"`
+	// CreatedFor is the Deployment that a pod was created for, as NAMESPACE/NAME; empty for none, and for what is no pod.
+	CreatedFor string `json:"-"`
 	// LeavesConfigs is set when it leaves to others what MCPServers refer to.
 	LeavesConfigs bool `json:"-"`
 }
@@ -81,7 +84,7 @@ const deploymentObject = "deployment.apps/"
 // Running finds the running operators of a product, from Deployments, from pods and from Leases. Where the user may not
 // look at all namespaces, it looks only at the one in which the product is installed by default; unseen says so.
 func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []string, err error) {
-	s := &search{Product: p, client: c, now: now}
+	s := &search{Product: p, client: c, now: now, podNames: sets.New[string]()}
 	for _, look := range []func(namespace string) error{s.deployments, s.pods, s.leases} {
 		err := look(metav1.NamespaceAll)
 		if apierrors.IsForbidden(err) {
@@ -100,6 +103,8 @@ type search struct {
 	client *Client
 	now    time.Time
 	found  []Running
+	// podNames are those of all pods of the product's operators.
+	podNames sets.Set[string]
 }
 
 func (s *search) deployments(namespace string) error {
@@ -139,7 +144,7 @@ func (s *search) add(pod *corev1.PodSpec, r Running) {
 			r.Lease = process.Lease
 		}
 	} else {
-		r.Namespaces = namespacesOf(pod)
+		r.Namespaces, r.Lease = namespacesOf(pod), types.NamespacedName{Namespace: r.Namespace, Name: s.lease}
 	}
 	s.found = append(s.found, r)
 }
@@ -187,29 +192,48 @@ func namespacesOf(pod *corev1.PodSpec) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// pods finds those that no Deployment accounts for, such as one that is on its way out.
+// pods finds those that no Deployment accounts for that was found, such as one that is on its way out after its Deployment was scaled to 0.
+// Other operators may run in the same namespace. The first pod of a ReplicaSet stands for the others, which have the same template.
 func (s *search) pods(namespace string) error {
 	list := &corev1.PodList{}
 	if err := s.client.list(pods, namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelAppName + "=" + s.label}, list); err != nil {
 		return err
 	}
+	replicaSets := sets.New[string]()
 	for i := range list.Items {
 		pod := &list.Items[i]
 		why := s.runs(pod.Labels, &pod.Spec)
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if why == "" || ended || s.knows(pod.Namespace) {
+		if why == "" || ended {
 			continue
 		}
-		if pod.DeletionTimestamp != nil {
-			why += "; it is on its way out"
+		s.podNames.Insert(pod.Name)
+		r := Running{Object: "pod/" + pod.Name, Namespace: pod.Namespace}
+		if name, _ := createdFor(pod); name != "" {
+			r.CreatedFor = pod.Namespace + "/" + name
+			replicaSet := r.CreatedFor + "-" + pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+			if s.hasDeployment(r.CreatedFor) || replicaSets.Has(replicaSet) {
+				continue
+			}
+			replicaSets.Insert(replicaSet)
 		}
-		s.add(&pod.Spec, Running{Object: "pod/" + pod.Name, Namespace: pod.Namespace, How: why})
+		if r.How = why; pod.DeletionTimestamp != nil {
+			r.How += "; it is on its way out"
+		}
+		s.add(&pod.Spec, r)
 	}
 	return nil
 }
 
-func (s *search) knows(namespace string) bool {
-	return slices.ContainsFunc(s.found, func(r Running) bool { return r.Namespace == namespace })
+func (s *search) hasDeployment(name string) bool {
+	return slices.ContainsFunc(s.found, func(r Running) bool { return r.Deployment() == name })
+}
+
+// accountsFor reports whether a Lease is that of an operator that was found, or a pod holds it that was seen: one that had another Lease
+// before. The name of a holder is that of its pod, and something random.
+func (s *search) accountsFor(lease types.NamespacedName, holder string) bool {
+	pod, _, _ := strings.Cut(holder, "_")
+	return s.podNames.Has(pod) || slices.ContainsFunc(s.found, func(r Running) bool { return r.Lease == lease })
 }
 
 // leases finds an operator that is none of the cluster's pods, by the Lease that it renews.
@@ -220,11 +244,11 @@ func (s *search) leases(namespace string) error {
 	}
 	for i := range list.Items {
 		lease := &list.Items[i]
-		if holder, ok := Holder(lease, s.now); ok && !s.knows(lease.Namespace) {
+		name := types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
+		if holder, ok := Holder(lease, s.now); ok && !s.accountsFor(name, holder) {
 			s.found = append(s.found, Running{
-				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace, ScopeUnknown: true,
-				Lease: types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name},
-				How:   fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
+				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace, ScopeUnknown: true, Lease: name,
+				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
 			})
 		}
 	}

@@ -180,6 +180,56 @@ func TestOperatorsInTheWayOfHandback(t *testing.T) {
 	}
 }
 
+// leaving is an API server on which the operator of shard a was scaled to 0: its Deployment is not listed any more, and its last pod is on
+// its way out.
+type leaving struct{ deployments }
+
+// RoundTrip implements http.RoundTripper.
+func (l leaving) RoundTrip(request *http.Request) (*http.Response, error) {
+	var answer any
+	switch request.URL.Path {
+	case "/apis/apps/v1/deployments":
+		list := appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{Kind: "DeploymentList", APIVersion: "apps/v1"}}
+		for name := range l.deployments {
+			d := l.deployment(name)
+			if name == "freehold-a" {
+				d.Spec.Replicas = new(int32(0))
+			}
+			list.Items = append(list.Items, d)
+		}
+		answer = list
+	case "/api/v1/pods":
+		at := metav1.Now()
+		answer = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "freehold-system", Name: "freehold-a-6f9d-x", DeletionTimestamp: &at,
+				Labels:          map[string]string{"app.kubernetes.io/name": "freehold", "pod-template-hash": "6f9d"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "freehold-a-6f9d", UID: "u", Controller: new(true)}},
+			},
+			Spec: l.deployment("freehold-a").Spec.Template.Spec,
+		}}}
+	default:
+		return l.deployments.RoundTrip(request)
+	}
+	body, err := json.Marshal(answer)
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: request, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, err
+}
+
+// An operator that is on its way out is in the way of a handback, also where the operators of other MCPServers run beside it.
+func TestHandbackWaitsForTheLastPod(t *testing.T) {
+	onlyA := serverWith(map[string]string{"shard": "a"})
+	s, out, _ := surveyorOf(t, leaving{shards})
+	free, err := (&handbackOptions{surveyor: *s}).mayBegin([]*v1beta1.MCPServer{onlyA}, nil)
+	if err != nil || free || !strings.Contains(out.String(), "pod/freehold-a-6f9d-x") || !strings.Contains(out.String(), "on its way out") {
+		t.Errorf("it may begin: %v, error %v\n%s", free, err, out)
+	}
+	if strings.Contains(out.String(), "deployment.apps/") {
+		t.Errorf("it names operators of other MCPServers:\n%s", out)
+	}
+}
+
 // besideToolHive is an API server with ToolHive's operator, of whose policies the user may read none.
 type besideToolHive struct{ deployments }
 

@@ -104,6 +104,11 @@ func TestNoBreakage(t *testing.T) {
 			w.argument("--mcpserver-selector=shard notin (a)")
 			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
 		},
+		"an operator of other MCPServers that is on its way out": func(w *world) {
+			w.argument("--mcpserver-selector=shard notin (a)")
+			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+			w.leaving("freehold-a")
+		},
 		"two operators of Freehold's with arguments in words of their own": func(w *world) {
 			w.argument("--mcpserver-selector=shard notin (a)")
 			w.shard("freehold-a", "--mcpserver-selector", "shard=a", "--leader-elect-resource-name", "freehold-a")

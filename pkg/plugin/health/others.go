@@ -39,7 +39,7 @@ func (e *examination) operators(c *Check) error {
 			switch {
 			case other.Product == cluster.ToolHive.Name:
 				e.toolhive(c, &process, other)
-			case e.isOurs(other):
+			case e.isOurs(&process, other):
 				if !process.IsAll() {
 					c.Detail += fmt.Sprintf(", of which %s looks after %s", e.Operator, process.Description())
 				}
@@ -79,11 +79,11 @@ func (e *examination) unattended(c *Check, looked []cluster.Scope) {
 	})
 }
 
-// isOurs reports whether an operator of Freehold's is the one that is looked at. What is no Deployment is taken for a part of the one in
-// its namespace.
-func (e *examination) isOurs(other cluster.Running) bool {
-	_, namespace := e.deploymentName()
-	return other.Namespace == namespace && (other.Deployment() == e.Operator || other.Deployment() == "")
+// isOurs reports whether an operator of Freehold's is the one that is looked at: its Deployment, a pod of that, or a process of which
+// nothing is known but that it holds the Lease of ours.
+func (e *examination) isOurs(process *cluster.Process, other cluster.Running) bool {
+	return other.Deployment() == e.Operator || other.CreatedFor == e.Operator ||
+		other.ScopeUnknown && other.Deployment() == "" && process.Elects && other.Lease == process.Lease
 }
 
 // second checks whether another operator of Freehold's gets in the way of ours. Operators with one Lease never work at the same time, so

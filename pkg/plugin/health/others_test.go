@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -120,6 +121,16 @@ var breakagesByOthers = map[string]breakage{
 		[]string{"Error OtherLeader lease.coordination.k8s.io/freehold"},
 		"freehold-a-6f9d-ccccc", "",
 	},
+	"a pod of Freehold's without a controller": {
+		func(w *world) { w.add(fmt.Sprintf(barePod, "[--leader-elect=false]")) }, "operators",
+		[]string{"Error TwoOperators pod/mine"},
+		"a second operator", "Stop it",
+	},
+	"a pod of Freehold's without a controller, and one Lease": {
+		func(w *world) { w.add(fmt.Sprintf(barePod, "[--mcpserver-selector=shard=a]")) }, "operators",
+		[]string{"Error SharedLease pod/mine"},
+		"freehold-system/freehold", "--leader-elect-resource-name",
+	},
 	"a second process of Freehold's": {
 		func(w *world) {
 			w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
@@ -152,6 +163,32 @@ var breakagesByOthers = map[string]breakage{
 		[]string{"Error NoLeader lease.coordination.k8s.io/freehold-a"},
 		"", "kubectl logs -n freehold-system -l 'app.kubernetes.io/instance=a' --tail=50",
 	},
+}
+
+// barePod is a pod of Freehold's beside those of the Deployment.
+const barePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: mine, namespace: freehold-system, labels: {app.kubernetes.io/name: freehold}}
+spec: {containers: [{name: freehold, image: "example.com/freehold:v1", args: %s}]}
+`
+
+// leaving scales the operator of a shard to 0, whose last pod is on its way out.
+func (w *world) leaving(name string) {
+	w.t.Helper()
+	w.set("Deployment", name, int64(0), "spec", "replicas")
+	w.set("Deployment", name, content{"observedGeneration": int64(1)}, "status")
+	w.at("Deployment", name, func(c content) {
+		pod := (&unstructured.Unstructured{Object: c["spec"].(content)["template"].(content)}).DeepCopy()
+		pod.Object["apiVersion"], pod.Object["kind"] = "v1", "Pod"
+		w.objects = append(w.objects, pod)
+		pod.SetName(name + "-6f9d-ccccc")
+		pod.SetNamespace("freehold-system")
+		pod.SetLabels(map[string]string{"app.kubernetes.io/name": "freehold", "app.kubernetes.io/component": "operator", "pod-template-hash": "6f9d"})
+		at, controller := metav1.NewTime(now), true
+		pod.SetDeletionTimestamp(&at)
+		pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name + "-6f9d", UID: "u", Controller: &controller}})
+	})
 }
 
 // shard adds another operator of Freehold's beside the first, with more arguments.
@@ -240,6 +277,22 @@ func TestOperatorOfUnknownScope(t *testing.T) {
 	w.argument("--mcpserver-selector=shard=a")
 	w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
 		"spec: {holderIdentity: laptop_1, leaseDurationSeconds: 15, renewTime: \"2026-06-01T11:59:57.000000Z\"}")
+	if c := w.examine().check("operators"); c.State != NotChecked || !strings.Contains(strings.Join(c.NotChecked, ""), "laptop_1 holds it") {
+		t.Errorf("it is %s: %+v, %q", c.State, c.Findings, c.NotChecked)
+	}
+}
+
+// A Lease that no operator has which was found belongs to a process of which nothing else is known, whichever operators run in its
+// namespace.
+func TestLeaseBesideAShard(t *testing.T) {
+	w := newWorld(t)
+	w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
+	w.operator = "freehold-system/freehold-a"
+	w.remove("Deployment", "freehold")
+	w.set("Lease", "freehold", "laptop_1", "spec", "holderIdentity")
+	for _, pod := range []string{leading, "freehold-5d8f7c-bbbbb"} {
+		w.remove("Pod", pod)
+	}
 	if c := w.examine().check("operators"); c.State != NotChecked || !strings.Contains(strings.Join(c.NotChecked, ""), "laptop_1 holds it") {
 		t.Errorf("it is %s: %+v, %q", c.State, c.Findings, c.NotChecked)
 	}

@@ -81,7 +81,11 @@ func newWorld(t *testing.T) *world {
 		w.add(fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata: {name: %s, namespace: freehold-system, labels: {app.kubernetes.io/name: freehold, app.kubernetes.io/component: operator}}
+metadata:
+  name: %s
+  namespace: freehold-system
+  labels: {app.kubernetes.io/name: freehold, app.kubernetes.io/component: operator, pod-template-hash: 5d8f7c}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: freehold-5d8f7c, uid: u, controller: true}]
 status: {phase: Running, containerStatuses: [{name: freehold, restartCount: 0, state: {running: {}}}]}
 `, pod))
 	}
