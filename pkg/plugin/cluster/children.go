@@ -63,8 +63,7 @@ func (c *Children) Child(ref apply.ObjectRef) *unstructured.Unstructured {
 // withConfigs adds the ConfigMaps with the names of an MCPServer's to its other children. mayRead is false when the user
 // may not list ConfigMaps; then only the names without a digest are listed.
 func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (all []apply.ObjectRef, mayRead bool, err error) {
-	var list corev1.ConfigMapList
-	err = c.list(versions[managers.ConfigMap], namespace, metav1.ListOptions{}, &list)
+	names, err := c.configMapNames(namespace)
 	var configs []apply.ObjectRef
 	switch {
 	case apierrors.IsForbidden(err):
@@ -76,8 +75,7 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	case err != nil:
 		return nil, false, err
 	}
-	for i := range list.Items {
-		name := list.Items[i].Name
+	for _, name := range names {
 		if slices.Contains(inventory.Servers(managers.ConfigMap, name), server) {
 			configs = append(configs, apply.NewObjectRef(managers.ConfigMap, namespace, name))
 		}

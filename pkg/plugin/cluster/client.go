@@ -34,6 +34,8 @@ type Client struct {
 	Namespace string
 	// TryAs is the user that dry runs of the operator's writes impersonate; empty for the user who runs the plugin.
 	TryAs string
+
+	configs configMaps
 }
 
 // New returns a client for the user's flags and kubeconfig.
@@ -239,8 +241,10 @@ func (c *Client) list(version schema.GroupVersionResource, namespace string, opt
 const page = 500
 
 // listed reads objects as they are, in pages; an empty namespace is for all.
-func (c *Client) listed(version schema.GroupVersionResource, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	helper, err := c.resource(version, meta.RESTScopeNamespace)
+func (c *Client) listed(
+	version schema.GroupVersionResource, namespace string, options metav1.ListOptions, changes ...func(*rest.Config),
+) (*unstructured.UnstructuredList, error) {
+	helper, err := c.resource(version, meta.RESTScopeNamespace, changes...)
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,9 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		return nil, err
 	}
 	helper = helper.WithFieldManager(managers.Plugin).DryRun(dryRun)
+	if !dryRun {
+		defer c.configs.discard()
+	}
 	read := func() (*v1beta1.MCPServer, error) {
 		object, err := c.Get(ServerRef(server.Namespace, server.Name))
 		if err != nil {
@@ -241,6 +244,7 @@ func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.Pa
 	if err != nil {
 		return nil, err
 	}
+	defer c.configs.discard()
 	answer, err := helper.WithFieldManager(managers.Plugin).WithSubresource(subresource).
 		Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{})
 	if err != nil {
