@@ -179,6 +179,7 @@ type examination struct {
 	pods       func() ([]corev1.Pod, error)
 	lease      func() (*coordinationv1.Lease, error)
 	servers    func() ([]*v1beta1.MCPServer, error)
+	freeholds  func() []cluster.Running
 }
 
 func newExamination(s Subject) *examination {
@@ -209,6 +210,7 @@ func newExamination(s Subject) *examination {
 		return lease, err
 	})
 	e.servers = sync.OnceValues(e.readServers)
+	e.freeholds = sync.OnceValue(e.findFreeholds)
 	return e
 }
 

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
-
-// installOperator is the way out where a part of the operator is missing.
-func (e *examination) installOperator() string {
-	return e.Client.Kubectl("apply", "--server-side", "-f", "deploy/install-without-crd.yaml")
-}
 
 func (e *examination) operator(c *Check) error {
 	object, namespace := e.deploymentName()
@@ -55,18 +49,6 @@ func (e *examination) operator(c *Check) error {
 		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are as the Deployment says by now", status.UpdatedReplicas, wanted), describe)
 	}
 	return nil
-}
-
-// otherNames returns the flags that would name the Freehold operators that run.
-func (e *examination) otherNames() string {
-	found, _, _ := e.Client.Running(cluster.Freehold, e.Now) // The check of operators reports what cannot be looked at.
-	var names []string
-	for _, other := range found {
-		if name := other.Deployment(); name != "" {
-			names = append(names, "--operator="+name)
-		}
-	}
-	return cmp.Or(strings.Join(names, " or "), "--operator=NAMESPACE/NAME")
 }
 
 func replicas(deployment *appsv1.Deployment) int32 {

@@ -176,16 +176,17 @@ const (
 func (e *examination) policies(c *Check) error {
 	process, missing := e.process()
 	var there, absent []string
+	var all []*cluster.Policy
+	var unread error
 	for _, name := range policies {
-		policy, err := e.Client.Policy(name)
-		if err != nil {
-			return err
+		var policy *cluster.Policy
+		if policy, unread = e.Client.Policy(name); unread != nil {
+			break
 		}
-		directory := "deploy/policy"
-		if name == cluster.OperatorFence.Name {
-			directory += "/beside-toolhive"
-		}
-		install := e.Client.Kubectl("apply", "-k", directory)
+		all = append(all, policy)
+	}
+	for _, policy := range all {
+		name, install := policy.Name, e.installPolicy(policy.Name, all)
 		find := func(severity State, reason, message, do string) {
 			c.find(Finding{Severity: severity, Reason: reason, Object: "validatingadmissionpolicy.admissionregistration.k8s.io/" + name, Message: message, Do: do})
 		}
@@ -218,6 +219,9 @@ func (e *examination) policies(c *Check) error {
 			find(severity, FoundOtherOperator, fmt.Sprintf("it knows the operator as %s, and the operator is '%s': %s", variable.Expression, process.User, follows),
 				"See docs/policies.md, Another ServiceAccount, some namespaces only.")
 		}
+	}
+	if unread != nil {
+		return unread
 	}
 	if c.Detail = "none is installed"; len(there) > 0 {
 		c.Detail = "installed: " + strings.Join(there, ", ") + "; not installed: " + strings.Join(absent, ", ")

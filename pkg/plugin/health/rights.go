@@ -49,13 +49,16 @@ func (e *examination) rights(c *Check) error {
 		verbs[what] = append(verbs[what], r.Verb)
 	}
 	for _, what := range order {
+		may := strings.Join(verbs[what], ", ") + " " + what
 		f := Finding{
 			Severity: Error, Reason: FoundRightMissing, Object: "serviceaccount/" + process.ServiceAccount.Name, Namespace: process.ServiceAccount.Namespace,
-			Message: fmt.Sprintf("it may not %s %s", strings.Join(verbs[what], ", "), what), Do: e.installOperator(),
+			Message: "it may not " + may,
 		}
-		if len(process.Namespaces) > 0 {
-			f.Do += "; for an operator that watches some namespaces: " + e.Client.Kubectl("apply", "--server-side", "-k", "deploy/namespaced")
+		// A Role may give it for some Leases alone.
+		if strings.HasPrefix(what, "leases.") {
+			may += " (Lease " + process.Lease.Name + ")"
 		}
+		f.Do = e.reinstallOperator(&process, "let "+f.Object+" "+may)
 		if slices.ContainsFunc(unneeded, func(resource string) bool { return strings.HasPrefix(what, resource+".") }) {
 			f.Severity = Warning
 			f.Message += ". It works without this right, but learns of these objects late, or not at all"
