@@ -195,6 +195,24 @@ func TestNoAnswer(t *testing.T) {
 	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", "--wait=false", known)
 }
 
+// A request that was carried out is made again while no operator runs. The next one carries it out.
+func TestNoAnswerToTakeAgain(t *testing.T) {
+	s := newScene(t)
+	s.contestOne(t)
+	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", known)
+	s.settled(t)
+	s.contestOne(t)
+	s.stop(t)
+	before := s.server(t).Annotations[v1beta1.AnnotationTake]
+	got := must(t, s.Namespace, cmd.ExitTimeout, "take", "web", "--yes", "--timeout=500ms", known)
+	if now := s.server(t).Annotations[v1beta1.AnnotationTake]; now == "" || now == before || !strings.Contains(got.errOut, "written, but") {
+		t.Errorf("the request %q is now %q, and it says %s", before, now, got.errOut)
+	}
+	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", "--wait=false", known)
+	s.operator = s.Operate(t)
+	s.settled(t)
+}
+
 func (s *scene) contestOne(t *testing.T) {
 	t.Helper()
 	s.kubectl.Run(t, "set", "image", "deployment/"+web, "toolhive=example.com/proxy:mine")

@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/request"
 )
 
 // Values of --dry-run.
@@ -75,15 +74,13 @@ func (s *settler) begin(argument string) (*v1beta1.MCPServer, error) {
 type change struct {
 	server     *v1beta1.MCPServer
 	annotation string
-	// entries that the annotation is to have; none takes it away.
-	entries []request.Selector
+	// value that the annotation is to have; an empty one removes it.
+	value string
 	// effects are its consequences, line by line.
 	effects []string
 	// answered reports whether the operator has answered, and how. It is given the MCPServer as it is then.
 	answered func(server *v1beta1.MCPServer) (told string, refused, done bool)
 }
-
-func (c *change) value() string { return request.Write(c.entries) }
 
 // settle shows a change, lets the API server check it, asks, writes it, and waits for the operator.
 func (s *settler) settle(ctx context.Context, c change) error {
@@ -96,7 +93,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 		fmt.Fprintln(s.Out, "Nothing was sent (dry run).")
 		return nil
 	}
-	if _, err := s.client.Annotate(c.server, c.annotation, c.value(), true); err != nil {
+	if _, err := s.client.Annotate(c.server, c.annotation, c.value, true); err != nil {
 		return err
 	}
 	if s.dryRun == dryRunServer {
@@ -106,14 +103,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 	if err := s.ask(); err != nil {
 		return err
 	}
-	server := c.server
-	if c.annotation == v1beta1.AnnotationTake && c.server.Annotations[c.annotation] == c.value() {
-		// A request is carried out once. To be asked for again it has to go first, and the operator to see that.
-		if server, err = s.withdraw(ctx, c.server); err != nil {
-			return err
-		}
-	}
-	if _, err := s.client.Annotate(server, c.annotation, c.value(), false); err != nil {
+	if _, err := s.client.Annotate(c.server, c.annotation, c.value, false); err != nil {
 		return err
 	}
 	if !s.wait {
@@ -131,8 +121,8 @@ func (s *settler) preview(palette printers.Palette, c change) {
 	if was {
 		fmt.Fprintln(s.Out, palette.Removed(fmt.Sprintf("- %s: %s", c.annotation, before)))
 	}
-	if value := c.value(); value != "" {
-		fmt.Fprintln(s.Out, palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, value)))
+	if c.value != "" {
+		fmt.Fprintln(s.Out, palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, c.value)))
 	}
 	for _, effect := range c.effects {
 		s.say("  %s", effect)
@@ -159,28 +149,22 @@ func (s *settler) ask() error {
 	return &exit{code: ExitDeclined, err: errors.New("nothing was written")}
 }
 
-// withdraw takes a request to take back, and waits until the operator has seen that.
-func (s *settler) withdraw(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
-	if _, err := s.client.Annotate(server, v1beta1.AnnotationTake, "", false); err != nil {
-		return nil, err
-	}
-	now := server
-	err := s.poll(ctx, server, func(found *v1beta1.MCPServer) bool {
-		now = found
-		return condition(found, v1beta1.ConditionFieldsTaken) == nil
-	})
-	return now, err
-}
-
 // await waits for the operator's answer and shows it.
 func (s *settler) await(ctx context.Context, c change) error {
 	var told string
 	var refused bool
-	err := s.poll(ctx, c.server, func(server *v1beta1.MCPServer) (done bool) {
-		told, refused, done = c.answered(server)
-		return done
+	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(context.Context) (done bool, err error) {
+		now, err := s.client.Server(c.server.Name)
+		if err != nil {
+			return false, err
+		}
+		told, refused, done = c.answered(now)
+		return done, nil
 	})
-	if err != nil {
+	switch {
+	case wait.Interrupted(err) && ctx.Err() == nil:
+		return &exit{code: ExitTimeout, err: fmt.Errorf("written, but the operator has not answered within %v: does it run?", s.timeout)}
+	case err != nil:
 		return err
 	}
 	s.say("%s", told)
@@ -188,21 +172,6 @@ func (s *settler) await(ctx context.Context, c change) error {
 		return errFound
 	}
 	return nil
-}
-
-// poll reads the MCPServer until it is as wanted.
-func (s *settler) poll(ctx context.Context, server *v1beta1.MCPServer, done func(*v1beta1.MCPServer) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(context.Context) (bool, error) {
-		now, err := s.client.Server(server.Name)
-		if err != nil {
-			return false, err
-		}
-		return done(now), nil
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		return &exit{code: ExitTimeout, err: fmt.Errorf("written, but the operator has not answered within %v: does it run?", s.timeout)}
-	}
-	return err
 }
 
 // refuseForeign returns an error, before anything else is shown, when another field manager owns an annotation.

@@ -116,12 +116,12 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err := s.refuseForeign(server, v1beta1.AnnotationTake); err != nil {
 		return err
 	}
-	c := change{server: server, annotation: v1beta1.AnnotationTake, entries: entries}
+	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(entries))}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
 			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
 	}
-	about := request.AnswerTo(v1beta1.AnnotationTake, c.value())
+	about := request.AnswerTo(v1beta1.AnnotationTake, c.value)
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		answer := condition(server, v1beta1.ConditionFieldsTaken)
 		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {
@@ -130,6 +130,17 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
 	}
 	return s.settle(ctx, c)
+}
+
+// anew returns a value of the annotation to take that has the same entries and is another request than the one that the operator has
+// recorded or answered: it carries each out once, and knows it by its text. So one write makes a request again, even while the operator
+// does not run. The comma goes in front, since behind an open bracket it would belong to the last entry.
+func anew(server *v1beta1.MCPServer, value string) string {
+	record, answer := request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]), condition(server, v1beta1.ConditionFieldsTaken)
+	for record.IsOf(value) || answer != nil && strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, value)) {
+		value = "," + value
+	}
+	return value
 }
 
 func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {

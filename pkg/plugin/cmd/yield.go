@@ -211,20 +211,21 @@ const maxEffects = 20
 // write adds entries to the annotation.
 func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
 	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
-	c := change{server: server, annotation: v1beta1.AnnotationYield, entries: before, effects: effects}
+	entries := before
 	for _, s := range more {
-		if !slices.Contains(c.entries, s) {
-			c.entries = append(c.entries, s)
+		if !slices.Contains(entries, s) {
+			entries = append(entries, s)
 		}
 	}
-	if len(c.entries) == len(before) {
+	if len(entries) == len(before) {
 		fmt.Fprintln(o.Out, "It is so already.")
 		return nil
 	}
 	if err := o.refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
 	}
-	c.answered = answeredYield(c.value())
+	c := change{server: server, annotation: v1beta1.AnnotationYield, value: request.Write(entries), effects: effects}
+	c.answered = answeredYield(c.value)
 	return o.settle(ctx, c)
 }
 
@@ -250,7 +251,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 	c := change{server: server, annotation: v1beta1.AnnotationYield}
 	gone := before
 	if len(fields) > 0 {
-		gone, c.entries = nil, before
+		gone = nil
 		for _, field := range fields {
 			s, err := request.Parse(field)
 			if err != nil {
@@ -261,7 +262,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 			}
 			gone = append(gone, s)
 		}
-		c.entries = slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) })
+		c.value = request.Write(slices.DeleteFunc(slices.Clone(before), func(s request.Selector) bool { return slices.Contains(gone, s) }))
 	}
 	if err := o.refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err
@@ -269,7 +270,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 	for _, s := range gone {
 		c.effects = append(c.effects, s.String()+": the operator sets it again")
 	}
-	answered := answeredYield(c.value())
+	answered := answeredYield(c.value)
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
 		if condition(server, v1beta1.ConditionFieldsYielded) == nil {
 			return "Done.", false, true
