@@ -213,6 +213,30 @@ func TestNoAnswerToTakeAgain(t *testing.T) {
 	s.settled(t)
 }
 
+// What cannot be left to others is not offered to be left, and yield says so, also where another field of the same object could be.
+func TestYieldOfWhatCannotBe(t *testing.T) {
+	s := newScene(t)
+	refused := func() {
+		t.Helper()
+		got := must(t, s.Namespace, cmd.ExitFound, "conflicts", "web", known)
+		if strings.Contains(got.out, "Leave") {
+			t.Errorf("conflicts offers to leave it:\n%s", got.out)
+		}
+		got = must(t, s.Namespace, cmd.ExitFailed, "yield", "web", "--yes", known)
+		if got.out != "" || !strings.Contains(got.errOut, ".serviceAccountName of deployment.apps/web cannot be left to others") || !strings.Contains(got.errOut, "kubectl freehold take ") {
+			t.Errorf("yield says %s%s", got.out, got.errOut)
+		}
+		if annotations := s.server(t).Annotations; len(annotations) > 0 {
+			t.Errorf("something was written: %v", annotations)
+		}
+	}
+	s.kubectl.Run(t, "set", "serviceaccount", "deployment/"+web, "default")
+	s.contested(t)
+	refused()
+	s.kubectl.Run(t, "set", "image", "deployment/"+web, "toolhive=example.com/proxy:mine")
+	refused()
+}
+
 func (s *scene) contestOne(t *testing.T) {
 	t.Helper()
 	s.kubectl.Run(t, "set", "image", "deployment/"+web, "toolhive=example.com/proxy:mine")

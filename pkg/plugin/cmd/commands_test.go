@@ -47,7 +47,7 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	namespace, name := "-n"+text, text
 	server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: annotation}
-	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Yieldable: true}
+	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Leavable: true}
 	preview := &printers.ServerTakeover{Contested: []printers.ContestedField{contested}}
 	s := surveyor{client: &cluster.Client{}}
 	(&takeoverOptions{surveyor: s}).settlements(preview, server)

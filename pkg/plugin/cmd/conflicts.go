@@ -34,7 +34,7 @@ func (p *plugin) conflicts() *cobra.Command {
 		Short: "Show which fields are contested, which field manager owns them, and how to settle it",
 		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants a different value than
 somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
-two commands that would settle it. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
+commands that would settle it. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
 
 So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which the operator writes the finalizer and the
 status: what others hold of these, and how to settle it. KIND/NAME names one of them.
@@ -156,13 +156,13 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	if len(fields) > 0 {
 		found.Take = o.settling("take", server)
 	}
-	if slices.ContainsFunc(fields, desired.Contested.Yieldable) {
+	if slices.ContainsFunc(found.Fields, func(f printers.ContestedField) bool { return f.Leavable }) {
 		found.Yield = o.settling("yield", server)
 	}
 	return found, nil
 }
 
-// settling returns a command about an MCPServer, such as one that settles its conflicts.
-func (s *surveyor) settling(verb string, server *v1beta1.MCPServer) string {
-	return s.client.Freehold(verb, "-n", server.Namespace, "mcpserver/"+server.Name)
+// settling returns a command about an MCPServer, such as one that settles its conflicts, or those about some fields.
+func (s *surveyor) settling(verb string, server *v1beta1.MCPServer, fields ...string) string {
+	return s.client.Freehold(verb, append([]string{"-n", server.Namespace, "mcpserver/" + server.Name}, fields...)...)
 }

@@ -8,15 +8,20 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
-// The fields that another field manager gives other values in these tests.
+// The fields that another field manager gives other values in these tests. The proxy's ServiceAccount cannot be left to others.
 var (
-	otherImage = content{"containers": []any{content{"name": "toolhive", "image": "example.com/proxy:mine"}}}
+	otherImage   = content{"containers": []any{content{"name": "toolhive", "image": "example.com/proxy:mine"}}}
+	otherAccount = content{"serviceAccountName": "mine"}
+	otherBoth    = content{"containers": otherImage["containers"], "serviceAccountName": "mine"}
 
-	serverRef = cluster.ServerRef("shop", "web")
+	serverRef  = cluster.ServerRef("shop", "web")
+	serviceRef = inventory.BackendService.Ref("shop", "web")
 )
 
 // TestTakeAgain: a request that was carried out is made again by one write, whether the operator runs or not, and it is one that the
@@ -51,5 +56,53 @@ func TestTakeAgain(t *testing.T) {
 	w.apply("freehold-requests", serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
 	if out, _ := w.must(ExitTimeout, "take", "web", "--yes", "--timeout=300ms", known); strings.Contains(out, "took it") {
 		t.Errorf("it shows an answer that was there before: %s", out)
+	}
+}
+
+// TestYieldWhatSettles: what is offered to be left to others, and what is left without a name, are the fields with which a writer can
+// go on. About the others the user learns that they have to be taken.
+func TestYieldWhatSettles(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod     content
+		service bool
+		// leave is set where something can be left to others.
+		leave bool
+		want  string
+	}{
+		"a field that can be left":      {pod: otherImage, leave: true, want: "image"},
+		"one of two that can be left":   {pod: otherBoth},
+		"none that can be left":         {pod: otherAccount},
+		"another object that can be so": {pod: otherBoth, service: true, leave: true, want: "service/mcp-web:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.contest(test.pod)
+			if test.service {
+				w.apply("argocd-controller", serviceRef, content{"metadata": content{"labels": content{"app": "theirs"}}})
+			}
+			partly := test.pod["serviceAccountName"] != nil
+			out, _ := w.must(ExitFound, "conflicts", "web", known)
+			if strings.Contains(out, " freehold yield ") != test.leave || strings.Contains(out, "Leave it:") != (test.leave && !partly) {
+				t.Errorf("conflicts says\n%s", out)
+			}
+			out, _ = w.must(ExitFound, "conflicts", "web", known, "-o", "json")
+			if found := decode[printers.Conflicts](t, out).Servers[0]; (found.Yield != "") != test.leave || found.Take == "" {
+				t.Errorf("conflicts offers %q and %q", found.Take, found.Yield)
+			}
+			want := ExitDone
+			if !test.leave {
+				want = ExitFailed
+			}
+			out, errOut := w.must(want, "yield", "web", "--yes", "--wait=false", known)
+			yielded := w.server().Annotations[v1beta1.AnnotationYield]
+			if !strings.Contains(yielded, test.want) || (yielded != "") != test.leave || strings.Contains(yielded, "serviceAccountName") ||
+				partly && strings.Contains(yielded, "deployment.apps") || strings.Contains(out, "No conflicts") {
+				t.Errorf("left to others is %q\n%s", yielded, out)
+			}
+			says := strings.Contains(errOut, "serviceAccountName") && strings.Contains(errOut, "kubectl freehold take -n shop mcpserver/web ")
+			if says != partly {
+				t.Errorf("of what cannot be left it says %q", errOut)
+			}
+		})
 	}
 }

@@ -91,14 +91,10 @@ func choose(all []desired.Contested, arguments []string, see string) (chosen []d
 	return chosen, entries, nil
 }
 
-// pick finds the contested fields of an MCPServer that entries are about, and the entries to write, but for fields for which
-// unless returns true. It says so where there are none.
-func (s *settler) pick(server *v1beta1.MCPServer, fields []string, unless func(desired.Contested) bool) (chosen []desired.Contested, entries []request.Selector, err error) {
-	plan, _, err := s.survey(server)
-	if err != nil {
-		return nil, nil, err
-	}
-	if chosen, entries, err = choose(slices.DeleteFunc(plan.Contested(), unless), fields, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
+// pick finds those of an MCPServer's contested fields that arguments are about, and the entries to write. It says so where there are
+// none.
+func (s *settler) pick(server *v1beta1.MCPServer, all []desired.Contested, arguments []string) (chosen []desired.Contested, entries []request.Selector, err error) {
+	if chosen, entries, err = choose(all, arguments, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
 		fmt.Fprintln(s.Out, "No conflicts.")
 	}
 	return chosen, entries, err
@@ -109,7 +105,11 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil {
 		return err
 	}
-	chosen, entries, err := s.pick(server, fields, func(desired.Contested) bool { return false })
+	plan, _, err := s.survey(server)
+	if err != nil {
+		return err
+	}
+	chosen, entries, err := s.pick(server, plan.Contested(), fields)
 	if err != nil || len(entries) == 0 {
 		return err
 	}

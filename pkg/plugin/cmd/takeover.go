@@ -283,13 +283,15 @@ func (o *takeoverOptions) object(
 		found.Pods = append(found.Pods, podsOf(of, object, told))
 	}
 	taken := request.Read(server.Annotations[v1beta1.AnnotationTake])
+	var contested []desired.Contested
 	for _, c := range object.Contested {
 		if takeover.Taken(c, taken) {
 			found.Notices = append(found.Notices, fmt.Sprintf("%s of %s is taken, as the MCPServer asks", c.Path, object.Ref))
 			continue
 		}
-		found.Contested = append(found.Contested, printers.ContestedFields([]desired.Contested{c})...)
+		contested = append(contested, c)
 	}
+	found.Contested = append(found.Contested, printers.ContestedFields(contested)...)
 	return nil
 }
 
@@ -313,7 +315,7 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 	annotate := func(annotation string) string {
 		var fields []request.Selector
 		for _, c := range found.Contested {
-			if annotation == v1beta1.AnnotationTake || c.Yieldable {
+			if annotation == v1beta1.AnnotationTake || c.Leavable {
 				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
 			}
 		}

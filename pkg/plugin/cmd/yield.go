@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,16 +34,17 @@ func (p *plugin) yield() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yield mcpserver/NAME [FIELD...]",
 		Short: "Leave contested fields to the field managers that own them",
-		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that are
-contested, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
-on the MCPServer says so; --undo takes entries out of it, all if none is named.
+		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that can be
+left, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
+on the MCPServer says so; --undo takes entries out of it, all if none is named. A note names what cannot be left, and the
+command that takes it.
 
 ` + fieldArguments + `
 
 The change is shown and checked by the API server before you are asked. To give up fields that nobody contests yet, use
 release.`,
 		Example: examples(`
-# Leave everything that is contested as it is
+# Leave everything as it is that can be
 kubectl freehold yield mcpserver/web
 
 kubectl freehold yield mcpserver/web 'deployment.apps/web:.spec.template.spec.containers[name="toolhive"].resources'
@@ -111,15 +113,24 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	if o.undo {
 		return o.undoYield(ctx, server, fields)
 	}
-	// Without a name only those are meant that can be left to others.
-	chosen, entries, err := o.pick(server, fields, func(c desired.Contested) bool { return len(fields) == 0 && !c.Yieldable() })
+	plan, _, err := o.survey(server)
+	if err != nil {
+		return err
+	}
+	all := plan.Contested()
+	if len(fields) == 0 {
+		if all, err = o.leavable(server, all); err != nil {
+			return err
+		}
+	}
+	chosen, entries, err := o.pick(server, all, fields)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	var effects []string
 	for _, c := range chosen {
 		if !c.Yieldable() {
-			return fmt.Errorf("%s of %s cannot be left to others: more depends on it than its value", c.Path, c.Object)
+			return errors.New(o.kept(server, []desired.Contested{c}))
 		}
 		effects = append(effects, fmt.Sprintf("%s %s: stays %s of %s; %s would have set %s", c.Object, c.Path,
 			printers.Value(c.Theirs, false), holders(c), c.Writer, printers.Value(c.Ours, false)))
@@ -130,6 +141,46 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 		}
 	}
 	return o.write(ctx, server, entries, effects)
+}
+
+// leavable returns those of an MCPServer's contested fields with which something is settled if they are left to others, and warns of the
+// others. The error is that there are only others.
+func (o *yielding) leavable(server *v1beta1.MCPServer, all []desired.Contested) (left []desired.Contested, err error) {
+	for _, group := range desired.Disputes(all) {
+		if desired.Leavable(group) {
+			left = append(left, group...)
+		} else {
+			o.warn("%s", o.kept(server, group))
+		}
+	}
+	if len(left) == 0 && len(all) > 0 {
+		err = errors.New("nothing that is contested can be left to others as it is, so nothing was written")
+	}
+	return left, err
+}
+
+// kept says of contested fields of one object, about which one writer is in dispute, which of them cannot be left to others, and what
+// to do.
+func (o *yielding) kept(server *v1beta1.MCPServer, group []desired.Contested) string {
+	var kept, others []string
+	var take []request.Selector
+	for _, c := range group {
+		if c.Yieldable() {
+			others = append(others, c.Path)
+			continue
+		}
+		kept, take = append(kept, c.Path), append(take, c.Selector())
+	}
+	text := fmt.Sprintf("%s of %s cannot be left to others: more depends on it than its value", strings.Join(kept, ", "), group[0].Object)
+	if len(others) > 0 {
+		text += fmt.Sprintf("; while that is contested, %s does not write the object, so leaving %s settles nothing yet",
+			group[0].Writer, strings.Join(others, ", "))
+	}
+	var words []string
+	for _, s := range request.Fit(take) {
+		words = append(words, s.String())
+	}
+	return text + "; take it: " + o.settling("take", server, words...)
 }
 
 func (o *yielding) release(ctx context.Context, argument string, fields []string) error {

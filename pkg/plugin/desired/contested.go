@@ -44,6 +44,34 @@ func (c Contested) Selector() request.Selector {
 // Yieldable reports whether the field can be left to others.
 func (c Contested) Yieldable() bool { return request.Yieldable(c.Object, c.Location) }
 
+// Dispute is what a writer is denied of an object. While it stands, the writer writes nothing of that object.
+type Dispute struct {
+	Object apply.ObjectRef
+	Writer string
+}
+
+// Dispute returns the dispute that the field is a part of.
+func (c Contested) Dispute() Dispute { return Dispute{Object: c.Object, Writer: c.Writer} }
+
+// Disputes groups contested fields by the dispute that they are a part of, in the order of their first fields.
+func Disputes(all []Contested) (groups [][]Contested) {
+	at := map[Dispute]int{}
+	for _, c := range all {
+		i, found := at[c.Dispute()]
+		if !found {
+			i = len(groups)
+			at[c.Dispute()], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// Leavable reports whether a dispute ends if its fields are left to others: all of them can be. The operator offers it by the same rule.
+func Leavable(dispute []Contested) bool {
+	return !slices.ContainsFunc(dispute, func(c Contested) bool { return !c.Yieldable() })
+}
+
 // ChosenBy reports whether an entry of a request is about the field, or about one of its owners.
 func (c Contested) ChosenBy(s request.Selector) bool {
 	return slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool { return s.Owned(c.Object, c.Location, o) })

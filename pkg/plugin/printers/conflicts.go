@@ -6,6 +6,7 @@ package printers
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ type ServerConflicts struct {
 	Told *Told `json:"told,omitempty"`
 	// Fields that are contested.
 	Fields []ContestedField `json:"fields"`
-	// Take and Yield are the commands that would settle all of it.
+	// Take is the command that would settle all of it, and Yield the one that would settle what can be left to others; empty for nothing.
 	Take  string `json:"take,omitempty"`
 	Yield string `json:"yield,omitempty"`
 }
@@ -67,15 +68,19 @@ type ContestedField struct {
 	// Theirs is the present value, Ours the one that the operator wants.
 	Theirs any `json:"theirs"`
 	Ours   any `json:"ours"`
-	// Yieldable reports whether the field can be left to its owners.
-	Yieldable bool `json:"-"`
+	// Leavable is set when something is settled if the field is left to its owners, see desired.Leavable.
+	Leavable bool `json:"-"`
 }
 
 // ContestedFields are contested fields for programs.
 func ContestedFields(all []desired.Contested) (fields []ContestedField) {
+	leavable := map[desired.Dispute]bool{}
+	for _, group := range desired.Disputes(all) {
+		leavable[group[0].Dispute()] = desired.Leavable(group)
+	}
 	for _, c := range all {
 		field := ContestedField{
-			Object: c.Object.String(), Path: c.Path, Writer: c.Writer, Theirs: c.Theirs, Ours: c.Ours, Yieldable: c.Yieldable(),
+			Object: c.Object.String(), Path: c.Path, Writer: c.Writer, Theirs: c.Theirs, Ours: c.Ours, Leavable: leavable[c.Dispute()],
 		}
 		for _, owner := range c.Owners {
 			field.Owners = append(field.Owners, ManagerOf(owner))
@@ -128,7 +133,7 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 		if err := contested(server.Fields).table(to, palette, now, wide); err != nil {
 			return err
 		}
-		settlements(to, server.Take, server.Yield)
+		contested(server.Fields).settlements(to, server.Take, server.Yield)
 	}
 	for _, config := range c.Configs {
 		head(config.Object, config.Namespace, config.Told, "")
@@ -143,16 +148,20 @@ func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	return nil
 }
 
-// settlements returns the commands that settle the contested fields; yield is empty where no field can be left to others.
-func settlements(to io.Writer, take, yield string) {
+// contested are the fields in a table.
+type contested []ContestedField
+
+// settlements prints the commands that settle the contested fields; yield is empty where none can be left to others.
+func (c contested) settlements(to io.Writer, take, yield string) {
 	fmt.Fprintf(to, "Take ownership:   %s\n", take)
-	if yield != "" {
+	switch {
+	case yield == "":
+	case slices.ContainsFunc(c, func(f ContestedField) bool { return !f.Leavable }):
+		fmt.Fprintf(to, "Leave some of it: %s\n", yield)
+	default:
 		fmt.Fprintf(to, "Leave it:         %s\n", yield)
 	}
 }
-
-// contested are the fields in a table.
-type contested []ContestedField
 
 func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool) error {
 	heads := []string{"OBJECT", "FIELD", "HELD BY", "SINCE", "THEIRS", "OURS"}

@@ -203,7 +203,7 @@ func (s ServerTakeover) print(to io.Writer, palette Palette, now time.Time, wide
 		if err := contested(s.Contested).table(to, palette, now, wide); err != nil {
 			return err
 		}
-		settlements(to, s.Take, s.Yield)
+		contested(s.Contested).settlements(to, s.Take, s.Yield)
 	}
 	return s.changes(to, palette, wide)
 }
