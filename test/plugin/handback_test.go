@@ -47,7 +47,10 @@ func TestHandback(t *testing.T) {
 	}
 	owners := must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "-o", "tree").out
 	golden(t, s.Namespace, "handback-owners", justNow.ReplaceAllString(owners, ", 0s:"))
+	// ToolHive's operator may run by then.
+	s.kubectl.Run(t, "create", "deployment", "theirs", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0")
 	again := must(t, s.Namespace, cmd.ExitDone, "handback", "web", "--yes")
+	s.kubectl.Run(t, "delete", "deployment", "theirs")
 	if again.out != "Freehold owns nothing of them.\n" {
 		t.Errorf("the second time it says %s", again.out)
 	}

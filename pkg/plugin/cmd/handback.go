@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -88,7 +87,7 @@ func (o *handbackOptions) run(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	free, err := o.mayBegin(servers, configs)
+	alone, err := o.stopped(cluster.Freehold, servers, configs)
 	if err != nil {
 		return err
 	}
@@ -101,15 +100,21 @@ func (o *handbackOptions) run(args []string) (err error) {
 			object: takeover.RefOf(config).String(), namespace: config.GetNamespace(), returns: takeover.HandbackAlone(config),
 		})
 	}
+	if alone && len(plans) == 0 {
+		// After a handback ToolHive's operator is to run, and the user may come here again.
+		fmt.Fprintln(o.Out, "Freehold owns nothing of them.")
+		return nil
+	}
+	free, err := o.mayBegin(servers, configs)
+	if err != nil {
+		return err
+	}
 	hindered, err := o.show(plans)
 	switch {
 	case err != nil:
 		return err
-	case !free || hindered:
+	case !alone || !free || hindered:
 		return errFound
-	case len(plans) == 0:
-		fmt.Fprintln(o.Out, "Freehold owns nothing of them.")
-		return nil
 	case o.dryRun:
 		fmt.Fprintln(o.Out, "Nothing was written (dry run).")
 		return nil
@@ -158,105 +163,6 @@ func (o *handbackOptions) configsOf(servers []*v1beta1.MCPServer) ([]*unstructur
 		}
 		return i >= 0
 	}), err
-}
-
-// mayBegin reports whether no operator writes the MCPServers and the objects that go back with them now, and ToolHive may afterwards.
-// It shows what is in the way.
-func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
-	palette, err := o.palette()
-	if err != nil {
-		return false, err
-	}
-	free := true
-	for _, product := range []cluster.Product{cluster.Freehold, cluster.ToolHive} {
-		running, err := o.inTheWay(product, servers, configs)
-		if err != nil {
-			return false, err
-		}
-		printers.Operators(o.Out, palette, running)
-		free = free && len(running) == 0
-	}
-	for _, fence := range []cluster.Fence{cluster.RunnersFence, cluster.OperatorFence} {
-		fenced, err := o.fenced(fence, namespacesOf(servers))
-		if err != nil {
-			return false, err
-		}
-		for _, namespace := range fenced {
-			free = false
-			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
-			fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
-				o.client.Kubectl("delete", "validatingadmissionpolicybinding", fence.Name))
-		}
-	}
-	readable, err := o.readable(palette, servers)
-	return free && readable, err
-}
-
-// fenced returns those of some namespaces in which a fence is in force, whichever user it is about. If the user may not see that, there
-// is a warning, and the namespace is left out.
-func (o *handbackOptions) fenced(fence cluster.Fence, namespaces []string) (fenced []string, err error) {
-	policy, err := o.client.Fence(fence)
-	if apierrors.IsForbidden(err) {
-		o.warn("%v", err)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if idle, _ := policy.Idle(); idle {
-		return nil, nil
-	}
-	for _, namespace := range namespaces {
-		holds, err := o.client.HoldsIn(policy, namespace)
-		switch {
-		case apierrors.IsForbidden(err):
-			o.warn("%v", err)
-		case err != nil:
-			return nil, err
-		case holds:
-			fenced = append(fenced, namespace)
-		}
-	}
-	return fenced, nil
-}
-
-// readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too, and what they refer to.
-func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.MCPServer) (bool, error) {
-	all, err := o.client.Servers("")
-	switch {
-	case apierrors.IsForbidden(err):
-		o.warn("%v; whether ToolHive's operator can read the others is not known", err)
-		all = servers
-	case err != nil:
-		return false, err
-	}
-	configs, unseen, err := o.client.Configs("")
-	if err != nil {
-		return false, err
-	}
-	if len(unseen) > 0 {
-		o.warn("you may not list %s in all namespaces; whether ToolHive's operator can read them is not known", strings.Join(unseen, ", "))
-	}
-	readable := true
-	report := func(kind string, object metav1.Object, field, value string) {
-		if field == "" {
-			return
-		}
-		readable = false
-		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of %s %s in namespace %s, and would reconcile no MCPServer any more.",
-			field, value, kind, object.GetName(), object.GetNamespace())))
-		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:",
-			o.client.Kubectl("edit", "-n", object.GetNamespace(), strings.ToLower(kind)+"/"+object.GetName()))
-	}
-	for _, server := range all {
-		field, value := takeover.Unreadable(server)
-		report(v1beta1.MCPServerKind, server, field, value)
-	}
-	for _, config := range configs {
-		field, value := takeover.UnreadableConfig(config)
-		report(config.GetKind(), config, field, value)
-	}
-	return readable, nil
 }
 
 // plan reads the objects to hand back.

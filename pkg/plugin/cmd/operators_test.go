@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
 // deployments is an API server with these Deployments of operators in the namespace freehold-system, by their names, each with its
@@ -172,9 +173,9 @@ func TestOperatorsInTheWayOfHandback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, out, _ := surveyorOf(t, test.deployments)
 			rest.Labels = test.labels
-			free, err := (&handbackOptions{surveyor: *s}).mayBegin([]*v1beta1.MCPServer{rest}, test.configs)
-			if err != nil || free == test.want {
-				t.Errorf("it may begin: %v, error %v\n%s", free, err, out)
+			stopped, err := (&handbackOptions{surveyor: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{rest}, test.configs)
+			if err != nil || stopped == test.want {
+				t.Errorf("it may begin: %v, error %v\n%s", stopped, err, out)
 			}
 		})
 	}
