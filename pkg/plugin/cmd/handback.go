@@ -6,6 +6,7 @@ package cmd
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	plugintakeover "github.com/freehold-dev/freehold/pkg/plugin/takeover"
@@ -187,14 +189,22 @@ func (o *handbackOptions) plan(servers []*v1beta1.MCPServer) ([]handed, error) {
 		if returns := takeover.Handback(live, children.Owned); len(returns) > 0 {
 			plans = append(plans, handed{"mcpserver/" + server.Name, server.Namespace, server.Generation, returns})
 		}
-		for _, annotation := range []string{v1beta1.AnnotationTake, v1beta1.AnnotationYield, v1beta1.AnnotationTakeover} {
-			if _, ok := server.Annotations[annotation]; ok && !cluster.Ours(server, annotation) {
+		for _, annotation := range slices.Sorted(maps.Keys(server.Annotations)) {
+			if strings.HasPrefix(annotation, v1beta1.AnnotationPrefix) && stays(server, annotation) {
 				o.warn("MCPServer %s keeps the annotation %s, which another client set: %s",
 					server.Name, annotation, o.client.Unannotate(server.Namespace, server.Name, annotation))
 			}
 		}
 	}
 	return plans, nil
+}
+
+// stays reports whether an annotation of an MCPServer is there after a handback: another field manager than Freehold's owns it, or none.
+func stays(server *v1beta1.MCPServer, annotation string) bool {
+	owners := ownership.Owners(server, ".metadata.annotations."+annotation)
+	return len(owners) == 0 || slices.ContainsFunc(owners, func(o ownership.Owner) bool {
+		return o.Manager != managers.Plugin && managers.ClassOf(o.Manager, "") != managers.ClassFreehold
+	})
 }
 
 // show shows what changes, after the API server has checked it. hindered means that something cannot be done.
@@ -234,7 +244,9 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 			if r.Subresource == "" {
 				answer.Objects = append(answer.Objects, told)
 			}
-			answer.BackendRestarts = answer.BackendRestarts || plugintakeover.Restarts(changes)
+			if plugintakeover.Restarts(changes) {
+				answer.BackendChanges, answer.OnDelete = true, plugintakeover.IsOnDelete(after)
+			}
 		}
 		if err := answer.Print(o.Out, palette); err != nil {
 			return false, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -35,5 +36,40 @@ func TestHandbackAgain(t *testing.T) {
 	w.operate("example.com/freehold:v1")
 	if out, _ := w.must(ExitFound, "handback", "-A", "--yes"); !strings.Contains(out, "Freehold's operator runs") {
 		t.Errorf("with Freehold's operator it says\n%s", out)
+	}
+}
+
+// TestHandbackOnDelete: with the update strategy OnDelete Kubernetes replaces no pod, and the preview says so. The annotations that
+// are not the plugin's stay.
+func TestHandbackOnDelete(t *testing.T) {
+	onDelete := map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete", v1beta1.AnnotationBackendRollout: "paused"}
+	for _, test := range []struct {
+		annotations map[string]string
+		restarts    string
+		stay        []string
+	}{
+		{nil, "its pods are replaced now, in one rollout", nil},
+		{onDelete, "no pod is replaced now", []string{v1beta1.AnnotationBackendRollout, v1beta1.AnnotationBackendUpdateStrategy}},
+	} {
+		w := newWorld(t, test.annotations)
+		w.contest(otherImage)
+		w.must(ExitDone, "take", "web", "--yes", "--wait=false", known)
+		w.apply(managers.Requests, serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
+		out, errOut := w.must(ExitDone, "handback", "web", "--dry-run")
+		if !strings.Contains(out, "  backend: "+test.restarts) || strings.Contains(out, "now, in one rollout") != (test.annotations == nil) {
+			t.Errorf("with %v it says\n%s", test.annotations, out)
+		}
+		if got := strings.Count(errOut, "keeps the annotation"); got != len(test.stay) {
+			t.Errorf("with %v it says\n%s", test.annotations, errOut)
+		}
+		for _, annotation := range test.stay {
+			if !strings.Contains(errOut, "kubectl annotate -n shop mcpserver/web "+annotation+"-") {
+				t.Errorf("of %s it says %s", annotation, errOut)
+			}
+		}
+		w.must(ExitDone, "handback", "web", "--yes")
+		if got := len(w.server().Annotations); got != len(test.stay) {
+			t.Errorf("these stay: %v", w.server().Annotations)
+		}
 	}
 }

@@ -314,8 +314,8 @@ type Handback struct {
 	Generation int64
 	// Objects that pass to ToolHive's managers, in order.
 	Objects []ObjectTakeover
-	// BackendRestarts is set when it replaces the backend's pods.
-	BackendRestarts bool
+	// BackendChanges is set when the template of the backend's pods changes, and OnDelete when Kubernetes replaces none of them for that.
+	BackendChanges, OnDelete bool
 	// Blockers keep it from being done.
 	Blockers []Blocker
 }
@@ -331,7 +331,11 @@ func (h Handback) Print(to io.Writer, palette Palette) error {
 		return err
 	}
 	backend := "no pod restarts"
-	if h.BackendRestarts {
+	switch {
+	case h.BackendChanges && h.OnDelete:
+		backend = "no pod is replaced now: with the update strategy OnDelete each keeps its template until it is deleted, " +
+			"or until ToolHive's runner sets another strategy. The gate opens for ToolHive's runners"
+	case h.BackendChanges:
 		backend = "its pods are replaced now, in one rollout: the gate opens for ToolHive's runners"
 	}
 	fmt.Fprintln(to, "  backend:", backend)

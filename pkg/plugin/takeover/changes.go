@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -164,6 +165,12 @@ var reasons = map[string]string{
 // Restarts reports whether some changes replace the pods of a workload.
 func Restarts(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Restarts })
+}
+
+// IsOnDelete reports whether Kubernetes replaces no pod of a workload by itself when its template changes.
+func IsOnDelete(workload *unstructured.Unstructured) bool {
+	strategy, _, _ := unstructured.NestedString(workload.Object, "spec", "updateStrategy", "type")
+	return strategy == string(appsv1.OnDeleteStatefulSetStrategyType)
 }
 
 // Pods returns the purpose of a workload's pods; empty for other objects.
