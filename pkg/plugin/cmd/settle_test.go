@@ -7,10 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
@@ -53,7 +59,7 @@ func TestTakeAgain(t *testing.T) {
 	}
 	// An answer to the text that is left over from another time is none to the request.
 	w.answer()
-	w.apply("freehold-requests", serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
+	w.apply(managers.Requests, serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
 	if out, _ := w.must(ExitTimeout, "take", "web", "--yes", "--timeout=300ms", known); strings.Contains(out, "took it") {
 		t.Errorf("it shows an answer that was there before: %s", out)
 	}
@@ -104,5 +110,30 @@ func TestYieldWhatSettles(t *testing.T) {
 				t.Errorf("of what cannot be left it says %q", errOut)
 			}
 		})
+	}
+}
+
+// TestPreviewOffersWhatSettles: the preview of a takeover follows the same rule, for what the MCPServer does not ask to take already.
+func TestPreviewOffersWhatSettles(t *testing.T) {
+	proxy := inventory.Proxy.Ref("shop", "web")
+	at := func(field string) desired.Contested {
+		path := fieldpath.MakePathOrDie("spec", "template", "spec", field)
+		return desired.Contested{Object: proxy, Writer: managers.Proxy, Location: path, Path: path.String(), Owners: []ownership.Owner{{Manager: "helm"}}}
+	}
+	for _, test := range []struct{ take, leave string }{
+		{"", ""},
+		{proxy.String() + ":.spec.template.spec.serviceAccountName", "freehold.dev/yield=" + proxy.String() + ":.spec.template.spec.tolerations"},
+	} {
+		found, server := &printers.ServerTakeover{}, serverWith(nil)
+		server.Annotations = map[string]string{v1beta1.AnnotationTake: test.take}
+		o := &takeoverOptions{surveyor: surveyor{client: &cluster.Client{}}}
+		object := &takeover.Object{Ref: proxy, Contested: []desired.Contested{at("serviceAccountName"), at("tolerations")}}
+		if err := o.object(found, server, object, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		o.settlements(found, server)
+		if leaves := found.Yield != "" && strings.Contains(found.Yield, test.leave); leaves != (test.leave != "") || found.Take == "" {
+			t.Errorf("with the request %q it offers %q and %q", test.take, found.Take, found.Yield)
+		}
 	}
 }
