@@ -222,9 +222,9 @@ func (l leaving) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestHandbackWaitsForTheLastPod(t *testing.T) {
 	onlyA := serverWith(map[string]string{"shard": "a"})
 	s, out, _ := surveyorOf(t, leaving{shards})
-	free, err := (&handbackOptions{surveyor: *s}).mayBegin([]*v1beta1.MCPServer{onlyA}, nil)
-	if err != nil || free || !strings.Contains(out.String(), "pod/freehold-a-6f9d-x") || !strings.Contains(out.String(), "on its way out") {
-		t.Errorf("it may begin: %v, error %v\n%s", free, err, out)
+	stopped, err := (&handbackOptions{surveyor: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{onlyA}, nil)
+	if err != nil || stopped || !strings.Contains(out.String(), "pod/freehold-a-6f9d-x") || !strings.Contains(out.String(), "on its way out") {
+		t.Errorf("it may begin: %v, error %v\n%s", stopped, err, out)
 	}
 	if strings.Contains(out.String(), "deployment.apps/") {
 		t.Errorf("it names operators of other MCPServers:\n%s", out)
