@@ -254,6 +254,21 @@ func (c *caches) shutdown() {
 	}
 }
 
+// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
+func (c *Controller) awaitInformers() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.keeper.shutdown()
+		c.configMaps.shutdown()
+		c.caches.shutdown()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(informersTimeout):
+	}
+}
+
 // scope returns the caches that hold a namespace's objects, or nil when it is not watched.
 func (c *caches) scope(namespace string) *scope {
 	if s, ok := c.byNamespace[namespace]; ok {

@@ -270,21 +270,6 @@ func (c *Controller) begin(logger klog.Logger, s *scope) {
 	c.keeper.wakeAll(s)
 }
 
-// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
-func (c *Controller) awaitInformers() {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.keeper.shutdown()
-		c.configMaps.shutdown()
-		c.caches.shutdown()
-	}()
-	select {
-	case <-ended:
-	case <-time.After(informersTimeout):
-	}
-}
-
 func (c *Controller) shutDownQueues() {
 	c.queue.ShutDown()
 	c.keeper.queue.ShutDown()
