@@ -28,8 +28,8 @@ import (
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 type adoptions struct {
 	confirmed perServer[string] // what unowned and ahead returned
-	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind. Each is told from
-	// another one of its name, which may be created before a pass has seen that it is gone.
+	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind. The UID tells them
+	// from a new MCPServer of the same name, which a user may create before a pass has seen that the old one is gone.
 	orphaned perServer[types.UID]
 	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
 	proved perServer[types.UID]

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -226,6 +227,17 @@ func (s *scope) awaitFilled(ctx context.Context) bool {
 
 // lateAfter is how long the first lists of a namespace may take before the log tells of it: a large cluster's take a minute.
 const lateAfter = 2 * time.Minute
+
+// namesIn returns the names of the objects in a cache.
+func namesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
+	return func(yield func(cache.ObjectName) bool) {
+		for _, key := range store.GetStore().ListKeys() {
+			if name, err := cache.ParseObjectName(key); err == nil && !yield(name) {
+				return
+			}
+		}
+	}
+}
 
 // synced are the caches that a pass needs.
 func (s *scope) synced() (all []cache.InformerSynced) {

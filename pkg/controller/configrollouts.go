@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -29,9 +28,8 @@ const DefaultConfigRolloutsAtOnce = 10
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
 func (c *Controller) resumeConfigRollouts(s *scope) {
-	for _, key := range s.serverStore.GetStore().ListKeys() {
-		name, err := cache.ParseObjectName(key)
-		if err != nil || !c.caches.serves(name) {
+	for name := range namesIn(s.serverStore) {
+		if !c.caches.serves(name) {
 			continue
 		}
 		found := c.caches.child(inventory.Proxy.Ref(name.Namespace, name.Name))

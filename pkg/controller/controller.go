@@ -262,10 +262,8 @@ func (c *Controller) begin(logger klog.Logger, s *scope) {
 	c.resumeConfigRollouts(s)
 	s.filled.Store(true)
 	logger.Info("Filled the caches", "namespace", s.namespace)
-	for _, key := range s.serverStore.GetStore().ListKeys() {
-		if name, err := cache.ParseObjectName(key); err == nil {
-			c.wake(name)
-		}
+	for name := range namesIn(s.serverStore) {
+		c.wake(name)
 	}
 	c.keeper.wakeAll(s)
 }

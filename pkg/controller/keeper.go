@@ -110,10 +110,8 @@ func (k *configKeeper) wakeAll(s *scope) {
 func (k *configKeeper) wakeGroups(s *scope) { k.wakeKind(s, configs.Group) }
 
 func (k *configKeeper) wakeKind(s *scope, kind string) {
-	for _, name := range s.configStores[kind].GetStore().ListKeys() {
-		if key, err := cache.ParseObjectName(name); err == nil {
-			k.queue.Add(configKey{kind, key})
-		}
+	for name := range namesIn(s.configStores[kind]) {
+		k.queue.Add(configKey{kind, name})
 	}
 }
 

@@ -28,11 +28,7 @@ const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as i
 
 // resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
 func (c *Controller) resumeTakeovers(s *scope) {
-	for _, key := range s.serverStore.GetStore().ListKeys() {
-		name, err := cache.ParseObjectName(key)
-		if err != nil {
-			continue
-		}
+	for name := range namesIn(s.serverStore) {
 		if server := c.caches.server(name); server != nil && takeover.UnderWay(server) {
 			c.takeovers.hold(name, turnProgress{generation: -1})
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -23,9 +24,6 @@ import (
 
 // managersPolicy is the admission policy of deploy/policy that keeps others from writing as the operator's managers.
 const managersPolicy = "freehold-field-managers"
-
-// operatorUser is whom deploy/ lets the operator be.
-const operatorUser = "system:serviceaccount:freehold-system:freehold"
 
 type diffOptions struct {
 	surveyor
@@ -48,7 +46,7 @@ What the MCPServer refers to is read in your name. While a reference cannot be u
 Deployment nor what that reads; it is said which reference, and why, and everything else is shown.
 
 The dry run needs the right to patch the children. Where the admission policy freehold-field-managers is installed, it
-has to be made in the operator's name: --try-as=` + operatorUser + `.`,
+has to be made in the operator's name: --try-as=` + cluster.DefaultUser + `.`,
 		Example: examples(`
 kubectl freehold diff mcpserver/web
 
@@ -60,7 +58,7 @@ kubectl freehold diff mcpserver/web --operator-arg=--runner-image=ghcr.io/stackl
 	}
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.tryAs, "try-as", "",
-		"User in whose name the dry runs are made, such as the operator's, "+operatorUser+". Everything else is done in yours.")
+		"User in whose name the dry runs are made, such as the operator's, "+cluster.DefaultUser+". Everything else is done in yours.")
 	return cmd
 }
 
@@ -182,7 +180,7 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 	switch {
 	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), managersPolicy):
 		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+
-			"such as --try-as=%s", intent.Object, intent.Writer, err, operatorUser)
+			"such as --try-as=%s", intent.Object, intent.Writer, err, cluster.DefaultUser)
 	case err != nil:
 		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
 	}
