@@ -18,14 +18,12 @@ import (
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/hack/operator"
@@ -84,11 +82,19 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 		fmt.Fprintln(out, "Stopping.")
 		err = errors.Join(err, c.Stop())
 	}()
+	args := []string{"-v=2"}
 	if !c.Owned() {
 		steps.say("Using the cluster that KUBECONFIG names: %s", c.RESTConfig().Host)
+		core, err := kubernetes.NewForConfig(c.RESTConfig())
+		if err != nil {
+			return err
+		}
+		if err := refuseBesideFreehold(ctx, core); err != nil {
+			return err
+		}
+		// The MCPServers of others stay as they are: their operator is to go on, and this one ends with Ctrl-C.
+		args = append(args, "--watch-namespaces="+samplesNamespace)
 	}
-
-	args := []string{"-v=2"}
 	if containers {
 		steps.say("Starting a node: containerd, kubelet, kube-proxy, CoreDNS, and images for ToolHive's proxyrunner and a server")
 		n, err := startNode(ctx, c, out)
@@ -196,26 +202,4 @@ func applySamples(ctx context.Context, c *cluster.Cluster, containers bool) ([]*
 		}
 	}
 	return samples, operator.Apply(ctx, c.RESTConfig(), samplesNamespace, samples)
-}
-
-// removeSamples deletes the samples from a cluster that stays. The operator is still running then, so that it releases
-// them.
-func removeSamples(c *cluster.Cluster) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTimeout)
-	defer cancel()
-	core, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
-		return err
-	}
-	servers, err := versioned.NewForConfig(c.RESTConfig())
-	if err != nil {
-		return err
-	}
-	if err := deleteServers(ctx, servers); err != nil {
-		return fmt.Errorf("the samples stay in namespace %s: %w", samplesNamespace, err)
-	}
-	if err := core.CoreV1().Namespaces().Delete(ctx, samplesNamespace, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		return err
-	}
-	return nil
 }
