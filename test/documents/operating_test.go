@@ -102,7 +102,8 @@ func TestPolicies(t *testing.T) {
 }
 
 // TestMonitoring types what is to be looked at after an alert, while there is something to be seen: an MCPServer with a
-// conflict, one that cannot be stored, and one that waits for its takeover. Of the Prometheus operator there are the kinds.
+// conflict, one that cannot be stored, one whose name is taken, and one that waits for its takeover. Of the Prometheus operator there are
+// the kinds.
 func TestMonitoring(t *testing.T) {
 	r := newReader(t)
 	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
@@ -120,7 +121,11 @@ func TestMonitoring(t *testing.T) {
 	r.kubectl.Run(t, "scale", "deployment/"+web, "--replicas=2")
 	r.await(t, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 	r.Create(t, harness.Server("unstorable", v1beta1.TransportSSE, harness.PodTemplate(`{"spec": {"dnsPolicy": "Carrier Pigeon"}}`)))
-	for name, condition := range map[string]string{"unstorable": v1beta1.ConditionApplied, "waiting": v1beta1.ConditionTakenOver} {
+	r.kubectl.Run(t, "create", "service", "clusterip", "mcp-homeless-proxy", "--tcp=80")
+	r.Create(t, harness.Server("homeless", v1beta1.TransportStreamableHTTP))
+	for name, condition := range map[string]string{
+		"unstorable": v1beta1.ConditionApplied, "waiting": v1beta1.ConditionTakenOver, "homeless": v1beta1.ConditionFieldsOwned,
+	} {
 		r.kubectl.Run(t, "wait", "mcpserver/"+name, "--for=condition="+condition+"=False", "--timeout=2m")
 	}
 
@@ -135,11 +140,17 @@ func TestMonitoring(t *testing.T) {
 		if out == "" || strings.Contains(out, "No resources found") {
 			t.Errorf("%v shows nothing", command)
 		}
-		for condition, name := range map[string]string{
-			v1beta1.ConditionFieldsOwned: web, v1beta1.ConditionApplied: "unstorable", v1beta1.ConditionTakenOver: "waiting",
+		for asked, names := range map[string][]string{
+			v1beta1.ConditionFieldsOwned + `")].status`: {"homeless", web}, v1beta1.ConditionFieldsOwned + `")].reason`: {"homeless"},
+			v1beta1.ConditionApplied + `")].status`: {"unstorable"}, v1beta1.ConditionTakenOver + `")].status`: {"waiting"},
 		} {
-			if strings.Contains(command.Text, `"`+condition+`"`) && (strings.Count(out, "\n") != 1 || !strings.Contains(out, r.Name+"/"+name)) {
-				t.Errorf("%v shows\n%s", command, out)
+			if !strings.Contains(command.Text, asked) {
+				continue
+			}
+			for _, name := range names {
+				if strings.Count(out, "\n") != len(names) || !strings.Contains(out, r.Name+"/"+name) {
+					t.Errorf("%v shows\n%s", command, out)
+				}
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // TestMakeRun runs what the README begins with, until it has shown that everything is ready, and presses Ctrl-C.
@@ -27,6 +29,31 @@ func TestMakeRun(t *testing.T) {
 		if !strings.Contains(p.Said(), "Stopping.") {
 			t.Errorf("%v does not say that it stops", command)
 		}
+	}
+}
+
+// TestMakeRunOnACluster runs it on a cluster of the reader's: it leaves the MCPServers of others alone, takes its samples away, and does
+// nothing where Freehold is installed.
+func TestMakeRunOnACluster(t *testing.T) {
+	r := newReader(t)
+	r.Create(t, harness.ServerWithAllChildren(web))
+	const show = "kubectl get mcpserver/" + web + " -o jsonpath='{.metadata.resourceVersion}'"
+	before, err := r.attempt(t, show)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := r.attempt(t, "make run ARGS=-once"); err != nil || !strings.Contains(out, "Everything is ready") {
+		t.Fatalf("make run ends with %v\n%s", err, out)
+	}
+	if after, err := r.attempt(t, show); err != nil || after != before {
+		t.Errorf("the MCPServer of another namespace has version %s after %s, and %v", after, before, err)
+	}
+	if left, err := r.attempt(t, "kubectl get mcpservers -n freehold-samples -o name"); err != nil || left != "" {
+		t.Errorf("of the samples %q is left, and %v", left, err)
+	}
+	r.installOperator(t)
+	if out, err := r.attempt(t, "make run ARGS=-once"); err == nil || !strings.Contains(err.Error(), "Freehold is installed in this cluster") {
+		t.Errorf("beside Freehold make run ends with %v\n%s", err, out)
 	}
 }
 
