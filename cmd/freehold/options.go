@@ -27,6 +27,14 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // maxSamplingRate makes a trace of every pass.
 const maxSamplingRate = 1_000_000
 
+const (
+	// shortestResync is that of client-go's event handlers. Its reflectors take any other period but 0, and do nothing else when it is
+	// negative.
+	shortestResync = time.Second
+	// shortestLease is the shortest one that the API server accepts: a Lease has whole seconds.
+	shortestLease = time.Second
+)
+
 // options are the operator's settings. Where ToolHive's operator reads a setting from the environment, so does
 // this one, under the same name; a flag goes before the environment.
 type options struct {
@@ -175,6 +183,9 @@ func (o *options) validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--takeover: %q is none of auto, manual, off", o.takeover))
 	}
+	if o.resync != 0 && o.resync < shortestResync {
+		errs = append(errs, fmt.Errorf("--resync-period: %v is less than %v; 0 turns it off", o.resync, shortestResync))
+	}
 	if o.qps == 0 || o.burst < 0 {
 		errs = append(errs, fmt.Errorf("--kube-api-qps, --kube-api-burst: %v and %d: the former must not be 0, the latter not negative", o.qps, o.burst))
 	}
@@ -210,6 +221,9 @@ func (o *options) validate() error {
 	if o.tracingSamplingRate < 0 || o.tracingSamplingRate > maxSamplingRate {
 		errs = append(errs, fmt.Errorf("--tracing-sampling-rate-per-million: %d is not between 0 and %d",
 			o.tracingSamplingRate, maxSamplingRate))
+	}
+	if o.leaderElect && o.leaseDuration < shortestLease {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: %v is less than %v", o.leaseDuration, shortestLease))
 	}
 	if o.leaderElect && o.leaseNamespace == "" {
 		namespace, err := os.ReadFile(namespaceFile)
