@@ -19,12 +19,15 @@ const turnPatience = 10 * time.Minute
 
 // turnLimiter limits how many MCPServers of a namespace are taken over at a time, or are rolled out for a change of an object that
 // many of them refer to. Each of them rolls pods out, and a failure of one is to be seen before all of them fail. What is said here of
-// takeovers is true of such rollouts too.
+// takeovers is true of such rollouts too, but for those that are suspended.
 //
-// A takeover holds a slot only while it makes progress: one that is blocked by something that does not pass by itself, or
-// that has made no progress for turnPatience, is suspended and makes room. If it makes progress later, it holds a slot
-// again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be the
-// worst. Those that wait get a slot in the order in which they came.
+// A takeover holds a slot only while it makes progress: one that has made none for turnPatience makes room. Those that wait get a slot
+// in the order in which they came.
+//
+// Takeovers alone stay suspended, and are suspended when something blocks them that does not pass by itself. One that makes progress
+// later holds a slot again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be
+// the worst. A rollout that loses its slot is released with the next pass: Kubernetes goes on with it, and only another change of what
+// its MCPServer refers to needs another slot.
 type turnLimiter struct {
 	limit int
 	clock clock.PassiveClock
@@ -38,7 +41,8 @@ type turnLimiter struct {
 // turnQueue are the takeovers of one namespace. None is in two of the three.
 type turnQueue struct {
 	active map[cache.ObjectName]turnSlot
-	// suspended are those that have lost their slot, and how far they had come by then; nil if that does not matter.
+	// suspended are those that have lost their slot, and how far they had come by then; nil if that does not matter. A rollout for a
+	// reference is among them until its next pass.
 	suspended map[cache.ObjectName]*turnProgress
 	waiting   []cache.ObjectName
 }
@@ -148,18 +152,6 @@ func (l *turnLimiter) suspend(server cache.ObjectName) {
 	q := l.queue(server.Namespace)
 	q.suspended[server] = nil
 	l.leave(q, server)
-}
-
-// interrupt suspends a takeover, if it has a slot, that cannot be looked at.
-func (l *turnLimiter) interrupt(server cache.ObjectName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if q, known := l.namespaces[server.Namespace]; known {
-		if _, active := q.active[server]; active {
-			q.suspended[server] = nil
-		}
-		l.leave(q, server)
-	}
 }
 
 // release forgets a takeover: it is done, or the MCPServer is deleted, or it is not to be taken over now.
