@@ -156,6 +156,10 @@ func isReplaced(deployment *appsv1.Deployment, pods []*corev1.Pod, now time.Time
 // outdatedProxies returns how many pods of a Deployment are still to be replaced, or to become ready.
 func outdatedProxies(deployment *appsv1.Deployment) int {
 	s := deployment.Status
+	if s.ObservedGeneration < deployment.Generation {
+		// The status counts pods of the template before this one as updated.
+		s.UpdatedReplicas = 0
+	}
 	return int(replicasOf(deployment) - min(s.UpdatedReplicas, s.ReadyReplicas) + s.Replicas - s.UpdatedReplicas)
 }
 

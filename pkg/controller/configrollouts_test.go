@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -238,6 +239,46 @@ func TestConfigRolloutOfNoPods(t *testing.T) {
 			if !strings.Contains(o.read(name), "https://new.example.com") {
 				t.Errorf("%s waits for a proxy without pods", name)
 			}
+		}
+	})
+}
+
+// A rollout keeps its turn for as long as pods go on being replaced, however long all of them take.
+func TestConfigRolloutThatTakesLong(t *testing.T) {
+	names := []string{"a", "b"}
+	objects := []runtime.Object{issuer("https://idp.example.com")}
+	for _, name := range names {
+		objects = append(objects, authenticated(name))
+	}
+	operate(t, objects, func(c *Config) { c.ConfigRolloutsAtOnce = 1 }, func(t *testing.T, o *operating) {
+		replaced := func(name string, updated int32) {
+			t.Helper()
+			change(o.apiServer, name, func(d *appsv1.Deployment) {
+				d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: updated, ReadyReplicas: 3}
+			})
+			o.rest()
+		}
+		for _, name := range names {
+			o.becomeReady(name)
+			change(o.apiServer, name, func(s *v1beta1.MCPServer) { s.Generation++; s.Spec.Replicas = new(int32(3)) })
+			o.rest()
+			replaced(name, 3)
+		}
+		o.changeIssuer(2, "https://new.example.com")
+		waiting := o.waitingForTurn(names...)
+		if len(waiting) != 1 {
+			t.Fatalf("%v wait", waiting)
+		}
+		rolling := names[(slices.Index(names, waiting[0])+1)%len(names)]
+		for updated := range int32(3) {
+			if !o.configRollouts.holds(key(rolling)) || !slices.Equal(o.waitingForTurn(names...), waiting) {
+				t.Fatalf("with %d pods replaced %s has its turn: %t, and %v wait", updated, rolling, o.configRollouts.holds(key(rolling)), o.waitingForTurn(names...))
+			}
+			<-time.After(6 * time.Minute)
+			replaced(rolling, updated+1)
+		}
+		if left := o.waitingForTurn(names...); len(left) > 0 {
+			t.Errorf("all pods are replaced, and %v wait", left)
 		}
 	})
 }
