@@ -172,6 +172,16 @@ func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError 
 	return nil
 }
 
+// ReviewConflict is StandingConflict for a writer that makes no attempt to write an object, whose state is as given; nil for an object
+// that does not exist. It forgets a conflict that may have ended since, as only an attempt can find out: the object, the managers that
+// own its fields, or its values have changed.
+func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) *ConflictError {
+	if state == nil {
+		return a.requests.review(writer, ref, 0, 0)
+	}
+	return a.requests.review(writer, ref, identify(state.Object.GetUID()), state.standing)
+}
+
 // Delete deletes an object, provided that it has not changed since it was read. It sends nothing for an object that is
 // already being deleted, for a version that it has already deleted, or while an earlier refusal stands. The outcome has
 // no writer; its error, if any, is a *Refusal. A missing object is no error.

@@ -175,6 +175,40 @@ func TestConflictStandsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A conflict about which no attempt is made stands until the claims change, however many attempts had no answer before.
+func TestReviewOfAConflict(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(live *deployment) *deployment
+		stands bool
+	}{
+		"nothing":        {func(live *deployment) *deployment { return live }, true},
+		"another claim":  {func(live *deployment) *deployment { return foreign(live, "they", `{"f:spec":{"f:paused":{}}}`) }, false},
+		"a value":        {func(live *deployment) *deployment { live.Generation++; return live }, false},
+		"another object": {func(live *deployment) *deployment { live.UID = "another"; return live }, false},
+		"no object":      {func(*deployment) *deployment { return nil }, false},
+	} {
+		for _, unanswered := range []bool{false, true} {
+			b, live := refused(t, apply.ClassConflict)
+			live = test.change(live.DeepCopy())
+			if unanswered && live != nil {
+				b.refuse = answered(t, refusals[apply.ClassTransient])
+				b.sync(live, web("a:3"), 1)
+			}
+			var state *apply.State
+			if live != nil {
+				state = b.applier.Reduce(webRef, live, nil)
+				state.Object = live
+			}
+			if conflict := b.applier.ReviewConflict(content.Name, webRef, state); (conflict != nil) != test.stands {
+				t.Errorf("%s has changed, unanswered %t: the conflict %v stands, want %t", name, unanswered, conflict, test.stands)
+			}
+			if got := b.applier.Conflicts(); (len(got) > 0) != test.stands {
+				t.Errorf("%s has changed, unanswered %t: conflicts %v", name, unanswered, got)
+			}
+		}
+	}
+}
+
 // A write that takes longer to be refused than the first wait is long has its wait afterwards.
 func TestWaitBeginsWithTheAnswer(t *testing.T) {
 	b := newBench(t, content, (*server).target)

@@ -76,6 +76,8 @@ type refused struct {
 	version string
 	// conflict is the refusal itself, or the conflict before it about which nothing has been learned since. Nil for none.
 	conflict *ConflictError
+	// conflictClaims are the claims that conflict was found in, as in entry.claims.
+	conflictClaims uint64
 	// contested has the paths of a conflict's fields, as far as managers hold them.
 	contested []fieldpath.Path
 }
@@ -204,8 +206,9 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (
 		before = began.refused
 	}
 	what.refused.conflict, _ = errors.AsType[*ConflictError](what.refused.err)
+	what.refused.conflictClaims = what.claims
 	if last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {
-		what.refused.conflict = last.refused.conflict
+		what.refused.conflict, what.refused.conflictClaims = last.refused.conflict, last.refused.conflictClaims
 	}
 	fresh = what.refused.after(before, m.clock.Now())
 	m.remember(writer, ref, what)
@@ -216,6 +219,20 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (
 func saysNothingOfFields(refusal error) bool {
 	class := ClassOf(refusal)
 	return Policies()[class].Passes || class == ClassForbidden
+}
+
+// review returns the conflict in which a writer is, if the object and its claims are those that it was found in, and forgets the
+// writer's last write if they are not.
+func (m *requestCache) review(writer string, ref ObjectRef, object, claims uint64) *ConflictError {
+	last := m.recall(writer, ref)
+	if last.refused == nil || last.refused.conflict == nil {
+		return nil
+	}
+	if last.object != object || last.refused.conflictClaims != claims {
+		m.forget(writer, ref)
+		return nil
+	}
+	return last.refused.conflict
 }
 
 func (m *requestCache) forget(writer string, ref ObjectRef) {

@@ -190,7 +190,8 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 			p.applier.Forget(ref)
 		}
 	}
-	complete := !p.blocked && !p.made && p.held == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
+	p.reviewConflicts(result)
+	complete := !p.blocked && !p.made && p.held == 0 && len(result.Held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 	p.take(ctx, complete)
 	observation = observed(p.server, result, p.capped)
 	observation.Requests = p.resolution.findings(complete, p.contested(), slices.ContainsFunc(p.refused, losesTrack))

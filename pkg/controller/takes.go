@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -148,6 +149,33 @@ func (p *pass) contested() []*apply.ConflictError {
 		}
 	}
 	return found
+}
+
+// reviewConflicts adds to the refusals the conflicts of writers that have made no attempt: the proxy waits for a usable reference or for
+// its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change.
+func (p *pass) reviewConflicts(result *render.Result) {
+	review := func(writer string, ref apply.ObjectRef) {
+		if slices.ContainsFunc(p.refused, func(err error) bool {
+			refusal, ok := errors.AsType[*apply.Refusal](err)
+			return ok && refusal.Writer == writer && refusal.Object == ref
+		}) {
+			return
+		}
+		var state *apply.State
+		if found := p.children[ref]; found != nil {
+			state = &found.State
+		}
+		// Of a write that was accepted nothing stands.
+		if conflict := p.applier.ReviewConflict(writer, ref, state); conflict != nil {
+			p.refused = append(p.refused, conflict)
+		}
+	}
+	for _, intent := range result.Intents {
+		if !managers.CountsReplicas(intent.Writer) {
+			review(intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name))
+		}
+	}
+	review(managers.Proxy, p.deploymentRef()) // There is no intent of a proxy that waits.
 }
 
 // claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,5 +111,66 @@ func TestYieldWhileAnotherWriteFails(t *testing.T) {
 		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsYielded); status != metav1.ConditionTrue || reason != v1beta1.ReasonYielded {
 			t.Errorf("FieldsYielded is %s because of %s: %s", status, reason, message)
 		}
+	})
+}
+
+// A request to take, or to leave to others, what the proxy's writer has set stands while the proxy waits for a usable reference. It is
+// carried out afterwards, whether the process has known of the conflict or has been started meanwhile.
+func TestTakeWhileAReferenceIsBroken(t *testing.T) {
+	for name, restarts := range map[string]bool{"a known conflict": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
+				o := start(t, s, nil)
+				defer func() { o.end() }()
+				o.rest()
+				o.becomeReady("web")
+				o.seizeLabel("web")
+				remove[*v1beta1.MCPOIDCConfig](s, "corp")
+				o.rest()
+				if restarts {
+					o.end()
+					o = start(t, s, nil)
+					o.rest()
+				}
+				o.annotate("web", v1beta1.AnnotationTake, "deployment.apps/web:.metadata.labels")
+				for range 2 {
+					if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionUnknown || reason != v1beta1.ReasonTaking {
+						t.Errorf("while the issuer is gone FieldsTaken is %s because of %s: %s", status, reason, message)
+					}
+					<-time.After(time.Hour)
+				}
+				o.add(issuer("https://idp.example.com"))
+				o.rest()
+				if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken {
+					t.Errorf("afterwards FieldsTaken is %s because of %s: %s", status, reason, message)
+				}
+				if d, _ := get[*appsv1.Deployment](s, "web"); d.Labels["app"] == "theirs" {
+					t.Error("the label was not taken")
+				}
+				o.expectContested("web", false, "the label was taken")
+			})
+		})
+	}
+}
+
+func TestYieldWhileAReferenceIsBroken(t *testing.T) {
+	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.seizeLabel("web")
+		o.annotate("web", v1beta1.AnnotationYield, "deployment.apps/web:.metadata.labels.app")
+		yielded := func(when string) {
+			t.Helper()
+			if status, reason, message := o.condition("web", v1beta1.ConditionFieldsYielded); status != metav1.ConditionTrue {
+				t.Errorf("%s: FieldsYielded is %s because of %s: %s", when, status, reason, message)
+			}
+		}
+		yielded("the label is theirs")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		yielded("the issuer is gone")
+		o.add(issuer("https://idp.example.com"))
+		o.rest()
+		yielded("the issuer is back")
 	})
 }

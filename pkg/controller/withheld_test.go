@@ -4,6 +4,8 @@
 package controller
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // A conflict about a label keeps the whole apply of a workload from being made. What is reported of its pods at a new generation is not
@@ -71,6 +75,96 @@ func TestHashWhileTheDeploymentIsWithheld(t *testing.T) {
 			if hash := o.server("a").Status.OIDCConfigHash; hash != inUse {
 				t.Fatalf("the hash is %s, and the proxy was made from %s", hash, inUse)
 			}
+		}
+	})
+}
+
+// expectContested compares what the condition and the metric say of whether other managers own fields of an MCPServer's children.
+func (o *operating) expectContested(name string, want bool, when string) {
+	o.t.Helper()
+	status, reason, message := o.condition(name, v1beta1.ConditionFieldsOwned)
+	if contested := status == metav1.ConditionFalse; contested != want {
+		o.t.Errorf("%s: FieldsOwned of %s is %s because of %s: %s", when, name, status, reason, message)
+	}
+	if counted := slices.ContainsFunc(o.Conflicts(), func(c *apply.ConflictError) bool { return c.Object.Name == name }); counted != want {
+		o.t.Errorf("%s: a conflict of %s is counted: %t", when, name, counted)
+	}
+}
+
+// seizeLabel has another manager own a label of a proxy's Deployment. It returns what gives the value back.
+func (o *operating) seizeLabel(name string) (giveBack func()) {
+	var ours string
+	set := func(value string) {
+		changeAs(o.apiServer, "", "helm", name, func(d *appsv1.Deployment) { ours, d.Labels["app"] = d.Labels["app"], value })
+		o.rest()
+	}
+	set("theirs")
+	return func() { set(ours) }
+}
+
+// A conflict stands, and is reported, while its writer makes no attempt because the proxy waits for a usable reference. It is forgotten
+// when it may have ended.
+func TestConflictOfAProxyThatIsHeld(t *testing.T) {
+	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(_ *testing.T, o *operating) {
+		o.becomeReady("web")
+		giveBack := o.seizeLabel("web")
+		o.expectContested("web", true, "a label was taken")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		o.expectContested("web", true, "the issuer is gone")
+		for range 3 {
+			o.queue.Add(key("web"))
+			o.rest()
+			o.expectContested("web", true, "the issuer is gone, and another pass")
+		}
+		giveBack()
+		o.expectContested("web", false, "the label has the wanted value")
+		o.add(issuer("https://idp.example.com"))
+		o.rest()
+		o.expectContested("web", false, "the issuer is back")
+	})
+}
+
+// What goes on while the proxy waits for its turn to be replaced is no different.
+func TestConflictOfAProxyThatWaitsForItsTurn(t *testing.T) {
+	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {
+		giveBack := o.seizeLabel("b")
+		o.expectContested("b", true, "a label was taken")
+		o.changeIssuer(2, "https://new.example.com")
+		o.expectContested("b", true, "another proxy is replaced, and an attempt was in vain")
+		o.changeIssuer(3, "https://newer.example.com")
+		if waiting := o.waitingForTurn(names...); len(waiting) != 2 || !slices.Contains(waiting, "b") {
+			t.Fatalf("%v wait", waiting)
+		}
+		o.expectContested("b", true, "another proxy is replaced, and this one is to be another")
+		giveBack()
+		if waiting := o.waitingForTurn("b"); len(waiting) == 0 {
+			t.Error("b waits no more")
+		}
+		o.expectContested("b", false, "the label has the wanted value")
+	})
+}
+
+// Neither is a conflict about an object that must not move away from a proxy that is not replaced. All such conflicts are reported.
+func TestConflictBehindAnother(t *testing.T) {
+	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.seizeLabel("web")
+		seize(t, o, "evil")
+		o.rest()
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Generation++; s.Spec.MCPPort = 9999 })
+		o.rest()
+		var contested []string
+		for _, conflict := range o.Conflicts() {
+			contested = append(contested, conflict.Object.Kind.Kind)
+		}
+		slices.Sort(contested)
+		if want := []string{managers.Deployment.Kind, managers.StatefulSet.Kind}; !slices.Equal(contested, want) {
+			t.Errorf("conflicts about %v, want %v", contested, want)
+		}
+		if _, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); !strings.Contains(message, "(+1 more)") {
+			t.Errorf("the condition does not report both: %s", message)
 		}
 	})
 }
