@@ -117,7 +117,9 @@ func newScope(
 	s.configStores = map[string]*optionalStore{}
 	for kind, informer := range configInformers(s.toolhive) {
 		row := managers.ConfigOf(v1beta1.Kind(kind))
-		s.configStores[kind] = &optionalStore{SharedIndexInformer: informer, definition: newDefinition(others, row.GroupVersionResource())}
+		s.configStores[kind] = &optionalStore{
+			SharedIndexInformer: informer, definition: newDefinition(others, row.GroupVersionResource()), record: s.record(kind, informer),
+		}
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()

@@ -16,12 +16,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // configMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
 // keeps the content of our own alone, and those of users are few.
 type configMaps struct {
 	client kubernetes.Interface
+	// scope returns the caches of a watched namespace.
+	scope func(namespace string) *scope
 	// wake is called with an MCPServer whose ConfigMap was created, changed or deleted.
 	wake func(server cache.ObjectName)
 
@@ -32,12 +35,14 @@ type configMaps struct {
 
 type configMapWatch struct {
 	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
-	users    sets.Set[cache.ObjectName]
+	// record is of a cache that has to fill: until then an MCPServer that needs it has no status that says so.
+	record *watchRecord
+	stop   context.CancelFunc
+	users  sets.Set[cache.ObjectName]
 }
 
-func newConfigMaps(client kubernetes.Interface, wake func(cache.ObjectName)) *configMaps {
-	return &configMaps{client: client, wake: wake, watches: map[cache.ObjectName]*configMapWatch{}}
+func newConfigMaps(client kubernetes.Interface, scope func(namespace string) *scope, wake func(cache.ObjectName)) *configMaps {
+	return &configMaps{client: client, scope: scope, wake: wake, watches: map[cache.ObjectName]*configMapWatch{}}
 }
 
 // authzReference returns the ConfigMap that an MCPServer's authorization policy is in; empty for none.
@@ -84,8 +89,11 @@ func (c *configMaps) start(ctx context.Context, ref cache.ObjectName) *configMap
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 		})
+	watch.record = c.scope(ref.Namespace).record(managers.ConfigMap.Kind, watch.informer)
+	watch.record.begin()
 	wake := func(any) { c.wakeUsers(ref) }
-	// The error is that of an informer which has been stopped; this one has not been started.
+	// The errors are those of an informer which has been started or stopped; this one has not been started.
+	_ = watch.informer.SetWatchErrorHandlerWithContext(watch.record.failed)
 	_, _ = watch.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) }, DeleteFunc: wake,
 	})
@@ -128,6 +136,16 @@ func (c *configMaps) get(namespace, name string) (found *corev1.ConfigMap, known
 	}
 	found, _ = item.(*corev1.ConfigMap)
 	return found, true
+}
+
+// records returns those of the watches.
+func (c *configMaps) records() (all []*watchRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, watch := range c.watches {
+		all = append(all, watch.record)
+	}
+	return all
 }
 
 // shutdown returns when all watches have ended; their context must have been cancelled.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
@@ -38,7 +39,7 @@ func watching(t *testing.T, objects []runtime.Object, test func(t *testing.T, w 
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{apiServer: newAPIServer(t, objects...)}
 		w.ctx, w.cancel = context.WithCancel(t.Context())
-		w.configMaps = newConfigMaps(w.core, func(server cache.ObjectName) {
+		w.configMaps = newConfigMaps(w.core, func(string) *scope { return &scope{clock: clock.RealClock{}} }, func(server cache.ObjectName) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.woken = append(w.woken, server.Name)

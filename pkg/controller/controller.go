@@ -184,7 +184,7 @@ func New(config Config) (*Controller, error) {
 	c.queue = c.lanes.newQueue(queueServers)
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
-	c.configMaps = newConfigMaps(config.Core, c.queue.Add)
+	c.configMaps = newConfigMaps(config.Core, c.caches.scope, c.queue.Add)
 	c.keeper = newConfigKeeper(c)
 	if err := errors.Join(c.addHandlers(), c.keeper.addHandlers()); err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ import (
 type optionalStore struct {
 	cache.SharedIndexInformer
 	definition *definition
+	// record notes what fails once the cache has filled: nothing else reports that.
+	record *watchRecord
 	// call is that of onFailure.
 	call func(ctx context.Context, failure listFailure, err error)
 
@@ -77,8 +79,10 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 	return s.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		now := failureOf(err)
 		switch {
-		case s.HasSynced():
+		case s.HasSynced() && now == listUnserved: // The kind was removed, so there are no objects.
 			cache.DefaultWatchErrorHandler(ctx, r, err)
+		case s.HasSynced():
+			s.record.failed(ctx, r, err)
 		case now == listFails:
 			klog.FromContext(ctx).V(2).Info("Cannot list yet", "resource", s.definition.name(), "err", err)
 			s.suspect(ctx, err)

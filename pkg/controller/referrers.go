@@ -198,7 +198,9 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 		return keys, nil
 	}}
 	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.namespace, 0, indexers, nil).Informer()
-	store := &referrerStore{of, &optionalStore{SharedIndexInformer: informer, definition: newDefinition(r.client, of.gvr())}}
+	store := &referrerStore{of, &optionalStore{
+		SharedIndexInformer: informer, definition: newDefinition(r.client, of.gvr()), record: s.record(of.kind, informer),
+	}}
 	if err := informer.SetTransform(of.reduce); err != nil {
 		return nil, err
 	}

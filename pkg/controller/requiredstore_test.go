@@ -14,11 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
@@ -257,8 +255,7 @@ func TestWatchesThatEndAreNoFailure(t *testing.T) {
 // A failure is news once, and once more when its reason is another one, and again when it comes back.
 func TestFailureIsNewsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Service{}, 0, cache.Indexers{})
-		s := &requiredStore{SharedIndexInformer: synced{informer}}
+		s := &watchRecord{filled: func() bool { return true }}
 		for i, step := range []struct {
 			reason listFailure
 			after  time.Duration
@@ -280,8 +277,3 @@ func TestFailureIsNewsOnce(t *testing.T) {
 		}
 	})
 }
-
-// synced is an informer that has been filled.
-type synced struct{ cache.SharedIndexInformer }
-
-func (synced) HasSynced() bool { return true }

@@ -165,7 +165,7 @@ func Families() []Family {
 			Name: FailingWatches, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "For how long the operator has not been able to list or watch a kind that it needs, in seconds, as of the last attempt. There is a series only for what fails, and for three minutes after that.",
 			Labels: []Label{
-				{Name: "kind", Meaning: "which kind", Values: controller.RequiredKinds()},
+				{Name: "kind", Meaning: "which kind", Values: controller.WatchedKinds()},
 				{Name: "watched_namespace", Meaning: "one of `--watch-namespaces`; empty where all namespaces are watched"},
 			},
 		},
