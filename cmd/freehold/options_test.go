@@ -37,7 +37,7 @@ func parse(t *testing.T, env environment, args ...string) *options {
 func defaults() options {
 	return options{
 		rendering: settings.Rendering{
-			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto",
+			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto", UsageMetrics: true,
 		},
 		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
@@ -58,11 +58,12 @@ func TestOptions(t *testing.T) {
 				"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "x,y", "TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379",
 				"TOOLHIVE_DEFAULT_REDIS_SECRET_NAME": "s", "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY": "k", "POD_NAMESPACE": "home",
 				"TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED": "true", "TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME": "c", "TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY": "a",
+				"TOOLHIVE_SKIP_UPDATE_CHECK": "true",
 			},
 			want: func(o *options) {
 				o.namespaces, o.rendering.RunnerImage, o.rendering.ProxyHost, o.rendering.PullSecrets = []string{"a", "b"}, "runner", "127.0.0.1", []string{"x", "y"}
 				o.rendering.RedisAddress, o.rendering.RedisSecret, o.rendering.RedisSecretKey, o.leaseNamespace = "redis:6379", "s", "k", "home"
-				o.rendering.RedisTLS, o.rendering.RedisCASecret, o.rendering.RedisCAKey = "true", "c", "a"
+				o.rendering.RedisTLS, o.rendering.RedisCASecret, o.rendering.RedisCAKey, o.rendering.UsageMetrics = "true", "c", "a", false
 			},
 		},
 		"an empty variable is none": {

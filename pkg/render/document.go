@@ -13,7 +13,8 @@ import (
 )
 
 // runConfig returns the document that the proxyrunner starts from. ToolHive's operator also writes down the chain of
-// middlewares; it is left out, as the runner makes the same one from the other fields when it finds none.
+// middlewares; it is left out, as the runner makes the same one from the other fields when it finds none. The one part that
+// ToolHive's operator decides from its own environment is usage metrics, see Options.NoUsageMetrics.
 func (r *renderer) runConfig() *runconfig.RunConfig {
 	spec := &r.server.Spec
 	document := &runconfig.RunConfig{

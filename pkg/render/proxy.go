@@ -39,6 +39,7 @@ const (
 	envRedisPassword  = "THV_SESSION_REDIS_PASSWORD"
 	envOpenShift      = "OPERATOR_OPENSHIFT"
 	envSecretProvider = "TOOLHIVE_SECRETS_PROVIDER"
+	envUsageMetrics   = "TOOLHIVE_USAGE_METRICS_ENABLED"
 	secretEnvPrefix   = "TOOLHIVE_SECRET_"
 )
 
@@ -173,6 +174,10 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	// Without it the runner asks the API server for OpenShift's routes, which its Role does not let it see
 	// and which the operator has found out already.
 	setIfAbsent(envOpenShift, strconv.FormatBool(r.opts.OpenShift))
+	if r.opts.NoUsageMetrics {
+		// The runner makes its chain of middlewares by itself, and reports where nothing in its own environment says otherwise.
+		setIfAbsent(envUsageMetrics, "false")
+	}
 	return r.mergeEnv("proxy", vars)
 }
 

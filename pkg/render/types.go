@@ -31,6 +31,8 @@ type Options struct {
 	DefaultRedis *Redis
 	// OpenShift leaves the user and group ids to the platform.
 	OpenShift bool
+	// NoUsageMetrics keeps the proxies from reporting usage metrics to Stacklok, unless an MCPServer has its own setting.
+	NoUsageMetrics bool
 }
 
 // Redis is a session store.

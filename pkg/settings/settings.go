@@ -44,6 +44,8 @@ type Rendering struct {
 	RedisTLS, RedisCASecret, RedisCAKey string
 	// OpenShift is auto, true or false.
 	OpenShift string
+	// UsageMetrics is whether the proxies report usage metrics to Stacklok.
+	UsageMetrics bool
 }
 
 // Environment looks a variable up, as os.LookupEnv does.
@@ -70,6 +72,10 @@ func New(env Environment) *Rendering {
 		RedisCASecret:  env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME", ""),
 		RedisCAKey:     env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY", ""),
 		OpenShift:      platformAuto,
+		// As in ToolHive: nothing but these values turns them off. The latter variable also turns ToolHive's update checks off, and
+		// neither Freehold nor the proxyrunner makes any.
+		UsageMetrics: env.Get("TOOLHIVE_USAGE_METRICS_ENABLED", "") != "false" &&
+			!strings.EqualFold(env.Get("TOOLHIVE_SKIP_UPDATE_CHECK", ""), "true"),
 	}
 	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
 		// As in ToolHive: anything but true is Kubernetes.
@@ -105,6 +111,9 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 		"Key of the certificates in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY.")
 	flags.StringVar(&r.OpenShift, "openshift", r.OpenShift,
 		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
+	flags.BoolVar(&r.UsageMetrics, "usage-metrics", r.UsageMetrics,
+		"Whether the proxies report usage metrics to Stacklok, as ToolHive's do. Environment: TOOLHIVE_USAGE_METRICS_ENABLED=false or "+
+			"TOOLHIVE_SKIP_UPDATE_CHECK=true turns it off.")
 }
 
 // Validate returns an error that names each invalid setting by its flag.
@@ -143,6 +152,7 @@ func (r *Rendering) validateRedisTLS() error {
 func (r *Rendering) Options(openshift bool) render.Options {
 	options := render.Options{
 		RunnerImage: r.RunnerImage, ProxyHost: r.ProxyHost, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
+		NoUsageMetrics: !r.UsageMetrics,
 	}
 	if r.RedisAddress != "" {
 		options.DefaultRedis = &render.Redis{Address: r.RedisAddress, CASecret: r.RedisCASecret, CAKey: r.RedisCAKey}

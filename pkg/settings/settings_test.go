@@ -69,6 +69,31 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestUsageMetrics: both of the variables with which ToolHive's operator turns usage metrics off do, in ToolHive's spellings, and the flag
+// goes before them.
+func TestUsageMetrics(t *testing.T) {
+	const enabled, skip = "TOOLHIVE_USAGE_METRICS_ENABLED", "TOOLHIVE_SKIP_UPDATE_CHECK"
+	for _, test := range []struct {
+		env  environment
+		args []string
+		off  bool
+	}{
+		{},
+		{env: environment{enabled: "", skip: ""}},
+		{env: environment{enabled: "true", skip: "false"}},
+		{env: environment{enabled: "no", skip: "1"}},
+		{env: environment{enabled: "false"}, off: true},
+		{env: environment{skip: "True"}, off: true},
+		{env: environment{enabled: "true", skip: "true"}, off: true},
+		{env: environment{skip: "true"}, args: []string{"--usage-metrics"}},
+		{args: []string{"--usage-metrics=false"}, off: true},
+	} {
+		if got := parse(t, test.env, test.args...).Options(false).NoUsageMetrics; got != test.off {
+			t.Errorf("environment %v, arguments %v: turned off: %t", test.env, test.args, got)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string

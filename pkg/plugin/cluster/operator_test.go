@@ -47,10 +47,10 @@ func TestOperatorSettings(t *testing.T) {
 			want: render.Options{RunnerImage: "mine"},
 		},
 		"everything": {
-			operator: operatorWith(environment{"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b", "OPERATOR_OPENSHIFT": "TRUE"},
+			operator: operatorWith(environment{"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b", "OPERATOR_OPENSHIFT": "TRUE", "TOOLHIVE_SKIP_UPDATE_CHECK": "true"},
 				"--default-redis-address=r:1", "--default-redis-secret-name=s"),
 			want: render.Options{
-				RunnerImage: render.DefaultRunnerImage, ImagePullSecrets: []string{"a", "b"}, OpenShift: true,
+				RunnerImage: render.DefaultRunnerImage, ImagePullSecrets: []string{"a", "b"}, OpenShift: true, NoUsageMetrics: true,
 				DefaultRedis: &render.Redis{Address: "r:1", PasswordSecret: "s", PasswordKey: "redis-password"},
 			},
 		},
