@@ -10,6 +10,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
+// sameCaller says what a policy judges where no tokens are checked.
+const sameCaller = "without spec.oidcConfigRef its policies see every caller as the same local user"
+
 // inlineAuthz returns the inline authorization policy; nil when there is none.
 func (r *renderer) inlineAuthz() *v1beta1.InlineAuthzConfig {
 	if authz := r.server.Spec.AuthzConfig; authz != nil && authz.Type == v1beta1.AuthzConfigTypeInline {
@@ -28,15 +31,19 @@ func (r *renderer) authz() *runconfig.Authz {
 	mapping := runconfig.ClaimMapping{
 		GroupClaimName: wanted.GroupClaimName, RoleClaimName: wanted.RoleClaimName, GroupEntityType: wanted.GroupEntityType,
 	}
+	var authz *runconfig.Authz
 	switch wanted.Type {
 	case v1beta1.AuthzConfigTypeInline:
-		return r.authzFromSpec(wanted.Inline, mapping)
+		authz = r.authzFromSpec(wanted.Inline, mapping)
 	case v1beta1.AuthzConfigTypeConfigMap, "":
-		return r.authzFromConfigMap(wanted.ConfigMap, mapping)
+		authz = r.authzFromConfigMap(wanted.ConfigMap, mapping)
 	default:
 		r.invalidAuthz("spec.authzConfig.type is %s; it must be configMap or inline.", quote(wanted.Type))
-		return nil
 	}
+	if authz != nil && r.server.Spec.OIDCConfigRef == nil {
+		r.notice(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigValid, "authzConfig is valid. Mind that %s", sameCaller)
+	}
+	return authz
 }
 
 func (r *renderer) authzFromSpec(inline *v1beta1.InlineAuthzConfig, mapping runconfig.ClaimMapping) *runconfig.Authz {

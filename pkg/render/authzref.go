@@ -35,6 +35,6 @@ func (r *renderer) resolveAuthz() {
 			"denies every request", quote(provider))
 	}
 	if r.server.Spec.OIDCConfigRef == nil {
-		r.amend(ref, "without spec.oidcConfigRef its policies see every caller as the same local user")
+		r.amend(ref, sameCaller)
 	}
 }

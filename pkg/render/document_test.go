@@ -219,6 +219,12 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
+// unnamedCallers is the notice about a policy without a check of tokens.
+var unnamedCallers = Problem{
+	"AuthzConfigValidated", "AuthzConfigValid",
+	"authzConfig is valid. Mind that without spec.oidcConfigRef its policies see every caller as the same local user",
+}
+
 // TestNotices: what a user should know, and that nothing is said where there is nothing.
 func TestNotices(t *testing.T) {
 	if notices := renderServer(t).Notices; len(notices) > 0 {
@@ -234,6 +240,7 @@ func TestNotices(t *testing.T) {
 			"AuthzPrimaryUpstreamProviderIgnored", "PrimaryUpstreamProviderIgnored",
 			`spec.authzConfig.inline.primaryUpstreamProvider "okta" has no effect on an MCPServer.`,
 		},
+		unnamedCallers,
 	}
 	if diff := cmp.Diff(want, result.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
@@ -247,7 +254,10 @@ func TestAuthorizationNotices(t *testing.T) {
 		change func(*v1beta1.AuthzConfigRef)
 		want   []Problem
 	}{
-		"none": {text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}}"},
+		"none": {
+			text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}}",
+			want: []Problem{unnamedCallers},
+		},
 		"tokens of a provider that no proxy has": {
 			text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], primary_upstream_provider: okta}}",
 			want: []Problem{{
@@ -255,7 +265,7 @@ func TestAuthorizationNotices(t *testing.T) {
 				`The key "k" of ConfigMap "cm" sets primary_upstream_provider to "okta". No proxy of an MCPServer without an ` +
 					"embedded authorization server has a token of that provider: the proxy denies every request. " +
 					"Remove primary_upstream_provider to judge requests by their own token.",
-			}},
+			}, unnamedCallers},
 		},
 		"claim names for a policy decision point": {
 			text:   "{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://h'}}}",
@@ -264,7 +274,7 @@ func TestAuthorizationNotices(t *testing.T) {
 				"SpecValid", "FieldsIgnored",
 				"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization " +
 					`configuration in ConfigMap "cm" is of type httpv1, not cedarv1.`,
-			}},
+			}, unnamedCallers},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

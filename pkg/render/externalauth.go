@@ -48,14 +48,14 @@ func (r *renderer) resolveExternalAuth() {
 	}
 	switch spec := &r.in.References.ExternalAuth.Spec; spec.Type {
 	case v1beta1.ExternalAuthTypeTokenExchange:
-		r.exchangeTokens(spec.TokenExchange)
+		r.exchangeTokens(ref, spec.TokenExchange)
 	case v1beta1.ExternalAuthTypeEmbeddedAuthServer:
 		r.authServer, r.authServerSpec = ref, spec.EmbeddedAuthServer
 	}
 	// The other types say how a VirtualMCPServer calls this MCPServer. The proxy has no part in it.
 }
 
-func (r *renderer) exchangeTokens(spec *v1beta1.TokenExchangeConfig) {
+func (r *renderer) exchangeTokens(ref *reference, spec *v1beta1.TokenExchangeConfig) {
 	subject, _ := configs.SubjectTokenType(spec.SubjectTokenType) // It was checked.
 	exchange := &runconfig.TokenExchange{
 		TokenURL: spec.TokenURL, ClientID: spec.ClientID, Audience: spec.Audience, Scopes: spec.Scopes,
@@ -66,6 +66,9 @@ func (r *renderer) exchangeTokens(spec *v1beta1.TokenExchangeConfig) {
 	}
 	if secret := spec.ClientSecretRef; secret != nil {
 		r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceExternalAuth, envSecret(envExchangeSecret, secret.Name, secret.Key))...)
+	}
+	if r.server.Spec.OIDCConfigRef == nil {
+		r.amend(ref, "without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked")
 	}
 	r.proxy.exchange = exchange
 }

@@ -1,0 +1,52 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// noticesOf returns the messages of the notices of one condition.
+func noticesOf(result *Result, condition string) string {
+	var messages []string
+	for _, notice := range result.Notices {
+		if notice.Condition == condition {
+			messages = append(messages, notice.Message)
+		}
+	}
+	return strings.Join(messages, "\n")
+}
+
+// TestEffects: what a field does not do, or does otherwise than it says, is in a notice, and no notice is there without a cause.
+func TestEffects(t *testing.T) {
+	without := func(in *Input) { in.Server.Spec.OIDCConfigRef = nil }
+	for name, c := range map[string]struct {
+		change    func(*Input)
+		condition string
+		// want is a part of the condition's message, and not what it must not have.
+		want, not string
+	}{
+		"exchanged tokens, checked": {func(*Input) {}, v1beta1.ConditionExternalAuthConfigValidated, "valid and ready", "Mind"},
+		"exchanged tokens that nobody has checked": {
+			without, v1beta1.ConditionExternalAuthConfigValidated,
+			"Mind that without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked", "",
+		},
+		"a policy for callers without a name": {without, v1beta1.ConditionAuthzConfigRefValidated, "see every caller as the same local user", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := wholeReferences()
+			c.change(&in)
+			got := noticesOf(mustRender(t, in, Options{}), c.condition)
+			if !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {
+				t.Errorf("%s: %q, want %q and not %q", c.condition, got, c.want, c.not)
+			}
+			if strings.Count(got, "Mind that") > 1 {
+				t.Errorf("%s says something twice: %s", c.condition, got)
+			}
+		})
+	}
+}
