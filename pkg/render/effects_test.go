@@ -23,6 +23,11 @@ func noticesOf(result *Result, condition string) string {
 
 // TestEffects: what a field does not do, or does otherwise than it says, is in a notice, and no notice is there without a cause.
 func TestEffects(t *testing.T) {
+	bucket := &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "1s"}
+	limits := func(in *Input, limits v1beta1.RateLimitConfig) {
+		in.Server.Spec.RateLimiting = &limits
+		in.Server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "redis", Address: "r:6379"}
+	}
 	without := func(in *Input) { in.Server.Spec.OIDCConfigRef = nil }
 	for name, c := range map[string]struct {
 		change    func(*Input)
@@ -34,6 +39,20 @@ func TestEffects(t *testing.T) {
 		"exchanged tokens that nobody has checked": {
 			without, v1beta1.ConditionExternalAuthConfigValidated,
 			"Mind that without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked", "",
+		},
+		"one limit for all": {
+			func(in *Input) { without(in); limits(in, v1beta1.RateLimitConfig{Shared: bucket}) }, v1beta1.ConditionRateLimitConfigValid, "", "share",
+		},
+		"a limit for each user": {
+			func(in *Input) { limits(in, v1beta1.RateLimitConfig{PerUser: bucket}) }, v1beta1.ConditionRateLimitConfigValid, "", "share",
+		},
+		"a limit for each user, of whom there is one": {
+			func(in *Input) {
+				without(in)
+				limits(in, v1beta1.RateLimitConfig{PerUser: bucket, Tools: []v1beta1.ToolRateLimitConfig{{Name: "t", PerUser: bucket}}})
+			},
+			v1beta1.ConditionRateLimitConfigValid,
+			"rateLimiting is valid. Mind that without spec.oidcConfigRef the proxy takes all clients for one user, so they share the buckets of perUser", "",
 		},
 		"a policy for callers without a name": {without, v1beta1.ConditionAuthzConfigRefValidated, "see every caller as the same local user", ""},
 	} {

@@ -229,7 +229,7 @@ func TestRateLimiting(t *testing.T) {
 			{"", invalid, `spec.rateLimiting.tools[2].name "a" occurs twice.`},
 		}},
 		"per user": {v1beta1.RateLimitConfig{PerUser: bucket(1, "1s")}, "redis", []Problem{
-			{"", "PerUserRequiresAuth", "spec.rateLimiting.perUser needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them the proxy cannot tell users apart."},
+			{"", "PerUserRequiresAuth", "spec.rateLimiting.perUser needs spec.oidcConfigRef: without it the proxy cannot tell users apart."},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"slices"
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -39,14 +40,25 @@ func (r *renderer) rateLimit() *v1beta1.RateLimitConfig {
 		r.bucket(at+".shared", tool.Shared)
 		r.perUserBucket(at+".perUser", tool.PerUser)
 	}
+	r.noteOneUser(limits)
 	return limits
+}
+
+// noteOneUser reports limits for each user that all clients share: without a check of tokens the proxyrunner takes each of them for
+// the local user. The CustomResourceDefinition and ToolHive's operator accept any reference for external authentication in its place.
+func (r *renderer) noteOneUser(limits *v1beta1.RateLimitConfig) {
+	perUser := limits.PerUser != nil || slices.ContainsFunc(limits.Tools, func(t v1beta1.ToolRateLimitConfig) bool { return t.PerUser != nil })
+	if perUser && r.server.Spec.OIDCConfigRef == nil {
+		r.notice(v1beta1.ConditionRateLimitConfigValid, v1beta1.ReasonRateLimitConfigValid, "rateLimiting is valid. Mind that without "+
+			"spec.oidcConfigRef the proxy takes all clients for one user, so they share the buckets of perUser")
+	}
 }
 
 func (r *renderer) perUserBucket(path string, bucket *v1beta1.RateLimitBucket) {
 	spec := &r.server.Spec
 	if bucket != nil && spec.OIDCConfigRef == nil && spec.ExternalAuthConfigRef == nil {
 		r.invalid(v1beta1.ConditionRateLimitConfigValid, v1beta1.ReasonPerUserRequiresAuth,
-			"%s needs spec.oidcConfigRef or spec.externalAuthConfigRef: without them the proxy cannot tell users apart.", path)
+			"%s needs spec.oidcConfigRef: without it the proxy cannot tell users apart.", path)
 	}
 	r.bucket(path, bucket)
 }
