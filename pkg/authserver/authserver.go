@@ -27,6 +27,8 @@ type Input struct {
 	OIDC bool
 	// Audience and ResourceURL of spec.oidcConfigRef, with their defaults.
 	Audience, ResourceURL string
+	// Issuer is the one whose tokens the proxy accepts, that of the MCPOIDCConfig; empty for any.
+	Issuer string
 	// Scopes of spec.oidcConfigRef, without a default.
 	Scopes    []string
 	ProxyPort int32
@@ -42,7 +44,7 @@ type Input struct {
 
 // Problem is something to report to the user. A refusal has the reason ReasonInvalidConfig (on AuthServerRefValidated it is
 // ReasonAuthServerRefInvalidConfig), ReasonMultiUpstreamNotSupported, ReasonInvalidCABundle or ReasonRunnerTooOld. A notice
-// has ReasonInvalidConfig where browsers cannot log in, ReasonSessionStorageMissingForReplicas where replicas know different
+// has ReasonInvalidConfig where nobody can log in, ReasonSessionStorageMissingForReplicas where replicas know different
 // things, ReasonFieldsIgnored where a field does nothing, and ReasonRunnerTooOld where it does nothing with this proxyrunner.
 // The message names fields, and no secret.
 type Problem struct {

@@ -26,6 +26,12 @@ func notices(in *Input, g *grants) []Problem {
 
 func loginNotices(in *Input) []Problem {
 	var list []Problem
+	// The proxyrunner compares them as texts, but for blanks around them.
+	if wanted, own := strings.TrimSpace(in.Issuer), strings.TrimSpace(in.Spec.Issuer); wanted != "" && wanted != own {
+		list = append(list, Problem{v1beta1.ReasonInvalidConfig, fmt.Sprintf("%s.issuer is %s, and that of spec.oidcConfigRef is %s: the proxy "+
+			"refuses every token that its authorization server issues. Set both to the same text; a slash at the end counts.",
+			root, quote(own), quote(wanted))})
+	}
 	for i := range in.Spec.UpstreamProviders {
 		given, field, _ := upstreamRedirect(in.Spec, i)
 		if what := mismatch(in.Spec, redirectURI(given, in.ResourceURL)); what != "" {

@@ -123,6 +123,11 @@ func TestNotices(t *testing.T) {
 	}{
 		{"", "", func(*Input) {}},
 		{"", "", func(in *Input) { in.Replicas = new(int32(1)) }},
+		{"", "", func(in *Input) { in.Issuer = " " + in.Spec.Issuer }},
+		{
+			root + ".issuer is \"https://mcp.example.com\", and that of spec.oidcConfigRef is \"https://mcp.example.com/\"", v1beta1.ReasonInvalidConfig,
+			func(in *Input) { in.Issuer = in.Spec.Issuer + "/" },
+		},
 		{"", "", func(in *Input) {
 			in.Spec.AuthorizationEndpointBaseURL, in.Spec.Issuer = "https://MCP.example.com:8443", "https://auth.example.com"
 		}},

@@ -131,7 +131,7 @@ func (r *renderer) embedAuthServer() {
 		TokenExchange: r.proxy.exchange != nil, Replicas: r.server.Spec.Replicas, Bundles: r.in.References.Bundles, Runner: r.runner(),
 	}
 	if oidc := r.proxy.oidc; oidc != nil {
-		in.Audience, in.ResourceURL, in.Scopes = oidc.Audience, oidc.ResourceURL, oidc.Scopes
+		in.Audience, in.ResourceURL, in.Issuer, in.Scopes = oidc.Audience, oidc.ResourceURL, oidc.Issuer, oidc.Scopes
 	} else if r.server.Spec.OIDCConfigRef != nil {
 		return // What is wrong is reported about that reference.
 	}
