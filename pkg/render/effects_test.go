@@ -54,6 +54,20 @@ func TestEffects(t *testing.T) {
 			v1beta1.ConditionRateLimitConfigValid,
 			"rateLimiting is valid. Mind that without spec.oidcConfigRef the proxy takes all clients for one user, so they share the buckets of perUser", "",
 		},
+		"introspection by plain http, without a client": {
+			func(in *Input) {
+				in.References.OIDC.Spec.Inline.IntrospectionURL, in.References.OIDC.Spec.Inline.InsecureAllowHTTP = "http://idp/introspect", true
+			},
+			v1beta1.ConditionOIDCConfigRefValidated, "valid and ready", "Mind",
+		},
+		"introspection by plain http, with a client": {
+			func(in *Input) {
+				inline := in.References.OIDC.Spec.Inline
+				inline.IntrospectionURL, inline.InsecureAllowHTTP, inline.ClientID = "http://idp/introspect", true, "c"
+			},
+			v1beta1.ConditionOIDCConfigRefValidated,
+			"Mind that its introspectionUrl is plain http, which the proxyrunner refuses for a client in spite of insecureAllowHTTP", "",
+		},
 		"a policy for callers without a name": {without, v1beta1.ConditionAuthzConfigRefValidated, "see every caller as the same local user", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

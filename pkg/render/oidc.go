@@ -5,7 +5,10 @@ package render
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -25,6 +28,8 @@ const (
 	pathBundles = "/config/certs"
 
 	envOIDCSecret = "TOOLHIVE_OIDC_CLIENT_SECRET" //nolint:gosec // A name.
+	// envSkipURLValidation turns off the proxyrunner's check of the URLs that it requests.
+	envSkipURLValidation = "INSECURE_DISABLE_URL_VALIDATION"
 )
 
 // resolveOIDC says which tokens the proxy accepts.
@@ -38,7 +43,7 @@ func (r *renderer) resolveOIDC() {
 		condition: v1beta1.ConditionOIDCConfigRefValidated, valid: v1beta1.ReasonOIDCConfigRefValid,
 		notFound: v1beta1.ReasonOIDCConfigRefNotFound, invalid: v1beta1.ReasonOIDCConfigRefNotValid, unavailable: v1beta1.ReasonOIDCConfigRefError,
 	}
-	if !usable(r, ref, r.in.References.OIDC, validate) {
+	if !usable(r, ref, r.in.References.OIDC, r.checkOIDC) {
 		return
 	}
 	spec := &r.in.References.OIDC.Spec
@@ -53,9 +58,55 @@ func (r *renderer) resolveOIDC() {
 	case v1beta1.MCPOIDCConfigTypeKubernetesServiceAccount:
 		r.tokensOfAccounts(oidc, ref, spec.KubernetesServiceAccount)
 	case v1beta1.MCPOIDCConfigTypeInline:
-		r.tokensOfIssuer(oidc, spec)
+		r.tokensOfIssuer(oidc, ref, spec)
 	}
 	r.proxy.oidc = oidc
+}
+
+// checkOIDC returns why the proxy could accept no token. An MCPOIDCConfig that is valid may still be one for a proxy that has the keys.
+func (r *renderer) checkOIDC(config *v1beta1.MCPOIDCConfig) error {
+	if err := validate(config); err != nil {
+		return err
+	}
+	account := config.Spec.KubernetesServiceAccount
+	if account == nil || !r.needsHTTPS() {
+		return nil
+	}
+	const advice = "is plain http, by which the proxyrunner requests no keys: it would accept no token; use https, or type inline with insecureAllowHTTP"
+	switch {
+	case isPlainHTTP(account.JWKSURL) && account.IntrospectionURL == "":
+		return errors.New("spec.kubernetesServiceAccount.jwksUrl " + advice)
+	case isPlainHTTP(account.Issuer) && account.JWKSURL == "":
+		return errors.New("spec.kubernetesServiceAccount.issuer " + advice)
+	}
+	return nil
+}
+
+// needsHTTPS reports whether the proxyrunner has to request the keys of tokens, and refuses to do so by plain http. It has those of its
+// own authorization server.
+func (r *renderer) needsHTTPS() bool {
+	if r.authServer != nil || r.server.Spec.AuthServerRef != nil {
+		return false
+	}
+	return !r.skipsURLValidation()
+}
+
+// skipsURLValidation reports whether the user has turned off the proxyrunner's check of the URLs that it requests.
+func (r *renderer) skipsURLValidation() (skips bool) {
+	if d := r.proxyOverrides(); d != nil {
+		for _, v := range d.Env { // The last one of a name wins.
+			if v.Name == envSkipURLValidation {
+				skips = strings.EqualFold(v.Value, "true")
+			}
+		}
+	}
+	return skips
+}
+
+// isPlainHTTP reports whether an address that was checked is of the scheme http.
+func isPlainHTTP(address string) bool {
+	parsed, err := url.Parse(address)
+	return err == nil && parsed.Scheme == "http"
 }
 
 // tokensOfAccounts accepts tokens of ServiceAccounts.
@@ -65,6 +116,10 @@ func (r *renderer) tokensOfAccounts(oidc *runconfig.OIDC, ref *reference, accoun
 	if account.UseClusterAuth == nil || *account.UseClusterAuth {
 		oidc.CACertPath, oidc.AuthTokenFile, oidc.AllowPrivateIP = clusterCA, clusterToken, true
 	}
+	if isPlainHTTP(account.JWKSURL) && r.needsHTTPS() {
+		r.amend(ref, "its jwksUrl is plain http, by which the proxyrunner requests no keys: it accepts no token of a ServiceAccount, and only "+
+			"what introspectionUrl accepts")
+	}
 	if account.ServiceAccount != "" || account.Namespace != "" {
 		r.amend(ref, "serviceAccount and namespace in it have no effect: the proxyrunner accepts the tokens of all ServiceAccounts that "+
 			"carry the audience. Use an authorization policy to tell them apart")
@@ -72,13 +127,17 @@ func (r *renderer) tokensOfAccounts(oidc *runconfig.OIDC, ref *reference, accoun
 }
 
 // tokensOfIssuer accepts tokens of an issuer.
-func (r *renderer) tokensOfIssuer(oidc *runconfig.OIDC, spec *v1beta1.MCPOIDCConfigSpec) {
+func (r *renderer) tokensOfIssuer(oidc *runconfig.OIDC, ref *reference, spec *v1beta1.MCPOIDCConfigSpec) {
 	inline := spec.Inline
 	oidc.Issuer, oidc.JWKSURL, oidc.IntrospectionURL = inline.Issuer, inline.JWKSURL, inline.IntrospectionURL
 	oidc.ClientID, oidc.AuthTokenFile = inline.ClientID, inline.JWKSAuthTokenPath
 	oidc.AllowPrivateIP, oidc.InsecureAllowHTTP = inline.JWKSAllowPrivateIP, inline.InsecureAllowHTTP
 	if secret := inline.ClientSecretRef; secret != nil {
 		r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceOIDC, envSecret(envOIDCSecret, secret.Name, secret.Key))...)
+	}
+	if isPlainHTTP(inline.IntrospectionURL) && (inline.ClientID != "" || inline.ClientSecretRef != nil) && !r.skipsURLValidation() {
+		r.amend(ref, "its introspectionUrl is plain http, which the proxyrunner refuses for a client in spite of insecureAllowHTTP: it accepts "+
+			"no opaque token")
 	}
 	if bundle := configs.OIDCBundle(spec); bundle != nil {
 		r.proxy.issuerBundle, oidc.CACertPath = mountBundle(bundle, pathBundles)
