@@ -64,6 +64,9 @@ type Result struct {
 	CAChecksum string
 	// Notices are about fields that work otherwise than they say.
 	Notices []Problem
+	// Unshared says what several pods of the proxy would not share, and what to do about it, as the end of a sentence; empty for
+	// nothing.
+	Unshared string
 }
 
 // Render returns what the proxy gets, or, where that cannot work, all problems: first those of the configuration alone.
@@ -98,7 +101,7 @@ func Render(in Input) (*Result, []Problem) {
 	result := &Result{
 		Document: document(&in), Scopes: in.Scopes,
 		Env: parts.env, Volumes: parts.volumes, Mounts: parts.mounts,
-		CAChecksum: checksum, Notices: append(notices(&in, &g), ignored...),
+		CAChecksum: checksum, Notices: append(notices(&in, &g), ignored...), Unshared: unshared(in.Spec),
 	}
 	if len(in.Scopes) == 0 {
 		result.Scopes = slices.Clone(DefaultScopes)

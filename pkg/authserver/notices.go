@@ -18,8 +18,10 @@ func notices(in *Input, g *grants) []Problem {
 		list = append(list, Problem{v1beta1.ReasonFieldsIgnored, root + ".storage.redis has no effect, as the storage is of type memory. " +
 			"Set the type to redis, or remove it."})
 	}
-	if in.Replicas != nil && *in.Replicas > 1 {
-		list = append(list, replicaNotices(in.Spec, *in.Replicas)...)
+	if what := unshared(in.Spec); what != "" && in.Replicas != nil && *in.Replicas > 1 {
+		list = append(list, Problem{
+			v1beta1.ReasonSessionStorageMissingForReplicas, fmt.Sprintf("The proxy has %d replicas, and %s", *in.Replicas, what),
+		})
 	}
 	return list
 }
@@ -83,8 +85,8 @@ func grantNotices(spec *v1beta1.EmbeddedAuthServerConfig, g *grants) []Problem {
 	return list
 }
 
-// replicaNotices returns notices about state that several replicas do not share.
-func replicaNotices(spec *v1beta1.EmbeddedAuthServerConfig, replicas int32) []Problem {
+// unshared says what several replicas would not share, and what to do about it, as the end of a sentence; empty for nothing.
+func unshared(spec *v1beta1.EmbeddedAuthServerConfig) string {
 	var lost, fields []string
 	for _, state := range []struct {
 		shared      bool
@@ -99,9 +101,8 @@ func replicaNotices(spec *v1beta1.EmbeddedAuthServerConfig, replicas int32) []Pr
 		}
 	}
 	if len(lost) == 0 {
-		return nil
+		return ""
 	}
-	return []Problem{{v1beta1.ReasonSessionStorageMissingForReplicas, fmt.Sprintf("The proxy has %d replicas, and each has %s of its own: "+
-		"a login or a token of one is not valid at the others, and none outlives its pod. Set %s.",
-		replicas, strings.Join(lost, " and "), strings.Join(fields, ", "))}}
+	return fmt.Sprintf("each has %s of its own: a login or a token of one is not valid at the others, and none outlives its pod. Set %s.",
+		strings.Join(lost, " and "), strings.Join(fields, ", "))
 }

@@ -307,18 +307,24 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 	return news
 }
 
-// unsharedSessions returns a warning about proxies that do not know each other's sessions although the spec asks for one of them
-// at most: another field manager, such as an autoscaler, has set their number. The number itself is left out, so that scaling up
-// and down is one piece of news.
+// unsharedSessions returns a warning about proxies that do not know each other's sessions, or what the authorization server of another
+// one keeps, although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The
+// number itself is left out, so that scaling up and down is one piece of news.
 func unsharedSessions(o status.Observation) []status.Finding {
 	spec := &o.Server.Spec
-	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions || len(o.Invalid) > 0 ||
+	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||
 		spec.Transport == v1beta1.TransportStdio || spec.Replicas != nil && *spec.Replicas > 1 {
 		return nil
 	}
+	message, and := "The proxy's Deployment is scaled to several pods,", " and "
+	if !o.SharedSessions {
+		message, and = message+" but they share no session store; set spec.sessionStorage to redis.", " And "
+	}
+	if o.Unshared != "" {
+		message += and + o.Unshared
+	}
 	return []status.Finding{{
 		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
-		Reason:  v1beta1.ReasonSessionStorageMissingForReplicas,
-		Message: "The proxy's Deployment is scaled to several pods, but they share no session store; set spec.sessionStorage to redis.",
+		Reason: v1beta1.ReasonSessionStorageMissingForReplicas, Message: message,
 	}}
 }

@@ -203,7 +203,7 @@ func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.
 	return status.Observation{
 		Notices: slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse), cappings(server, capped)),
 		Held:    findings(result.Held, metav1.ConditionFalse),
-		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, URL: render.URL(server),
+		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, Unshared: result.Unshared, URL: render.URL(server),
 	}
 }
 

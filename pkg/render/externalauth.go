@@ -154,7 +154,7 @@ func (r *renderer) embedAuthServer() {
 	for _, notice := range result.Notices {
 		r.amend(ref, "%s", notice.Message)
 	}
-	r.proxy.authServer = result.Document
+	r.proxy.authServer, r.proxy.unshared = result.Document, result.Unshared
 	r.proxy.oidc.Scopes = result.Scopes
 	r.proxy.lastEnv = append(r.proxy.lastEnv, variables(sourceAuthServer, result.Env...)...)
 	for i, volume := range result.Volumes {

@@ -26,6 +26,7 @@ type proxyParts struct {
 	validating  []runconfig.Webhook
 	mutating    []runconfig.Webhook
 	authServer  *authserver.Document
+	unshared    string
 	annotations map[string]string
 	// bundles are the contents of certificate authorities that the proxyrunner reads when it starts.
 	bundles [][]byte

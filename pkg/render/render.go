@@ -80,7 +80,7 @@ func Render(in Input, opts Options) (*Result, error) {
 	return &Result{
 		Intents: r.intents, Absent: r.absent, Notices: r.notices, Warnings: r.warnings, Held: r.held,
 		References: r.used, Hashes: r.hashes,
-		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil,
+		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil, Unshared: r.proxy.unshared,
 	}, nil
 }
 

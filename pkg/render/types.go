@@ -96,6 +96,9 @@ type Result struct {
 	SinglePod bool
 	// SharedSessions is set when the proxy keeps its sessions in a store that all its pods share.
 	SharedSessions bool
+	// Unshared says in words what several pods of the proxy's authorization server would not share, and what to do about it, as
+	// the end of a sentence; empty for nothing.
+	Unshared string
 	// Notices are things that work otherwise than the spec says and that the user should know of, and references that can be
 	// used.
 	Notices []Problem

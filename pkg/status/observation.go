@@ -23,6 +23,8 @@ type Observation struct {
 	URL string
 	// SharedSessions is set when the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool
+	// Unshared is what several pods of the proxy's authorization server would not share, see render.Result; empty for nothing.
+	Unshared string
 	// LosesSessions is set when the wanted proxyrunner does not serve the sessions in that store that pods of the proxy have
 	// begun.
 	LosesSessions bool

@@ -32,8 +32,8 @@ const (
 	// ConditionStdioReplicaCapped is True while Freehold keeps a number of replicas above 1 at 1 because of the transport
 	// stdio.
 	ConditionStdioReplicaCapped = "StdioReplicaCapped"
-	// ConditionSessionStorageWarning is True while several proxy pods have no shared session store, and while a new
-	// proxyrunner does not serve the sessions in the store.
+	// ConditionSessionStorageWarning is True while several proxy pods have no shared session store, or do not share what
+	// their authorization server keeps, and while a new proxyrunner does not serve the sessions in the store.
 	ConditionSessionStorageWarning = "SessionStorageWarning"
 	// ConditionRateLimitConfigValid is False while spec.rateLimiting cannot be enforced.
 	ConditionRateLimitConfigValid = "RateLimitConfigValid"

@@ -96,8 +96,8 @@ const (
 	ReasonNotPaused = "NotPaused"
 	// ReasonStdioTransportCapAt1 means that Freehold keeps a number of replicas above 1 at 1. On StdioReplicaCapped=True.
 	ReasonStdioTransportCapAt1 = "StdioTransportCapAt1"
-	// ReasonSessionStorageMissingForReplicas means that several proxies do not share sessions. On
-	// SessionStorageWarning=True.
+	// ReasonSessionStorageMissingForReplicas means that several proxies do not share sessions, or what their authorization
+	// server keeps. On SessionStorageWarning=True.
 	ReasonSessionStorageMissingForReplicas = "SessionStorageMissingForReplicas"
 	// ReasonSessionsNotKept means that a rollout replaces the proxyrunner by one that does not serve the sessions which the
 	// earlier one stored in Redis. On SessionStorageWarning=True.

@@ -1,0 +1,38 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+)
+
+// TestUnsharedOfAuthServer: what pods of an authorization server do not share comes with the result, whatever their number, for it may
+// be set by others.
+func TestUnsharedOfAuthServer(t *testing.T) {
+	in := wholeReferences()
+	if result := mustRender(t, in, Options{}); result.Unshared != "" {
+		t.Errorf("without an authorization server: %q", result.Unshared)
+	}
+	const address = "https://mcp.example.com"
+	in.Server.Spec.OIDCConfigRef.Audience, in.Server.Spec.OIDCConfigRef.ResourceURL = address, address
+	in.References.OIDC.Spec.Inline.Issuer = address + "/"
+	in.References.ExternalAuth.Spec = v1beta1.MCPExternalAuthConfigSpec{
+		Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer, EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
+			Issuer: address, UpstreamProviders: []v1beta1.UpstreamProviderConfig{{
+				Name: "idp", Type: v1beta1.UpstreamProviderTypeOIDC,
+				OIDCConfig: &v1beta1.OIDCUpstreamConfig{IssuerURL: "https://idp.example.com", ClientID: "c"},
+			}},
+		},
+	}
+	result := mustRender(t, in, Options{})
+	if len(result.Held) > 0 || !strings.Contains(result.Unshared, "has clients and sessions and a signing key and an HMAC secret of its own") {
+		t.Errorf("%q; held: %+v", result.Unshared, result.Held)
+	}
+	if got := noticesOf(result, v1beta1.ConditionExternalAuthConfigValidated); strings.Contains(got, "replicas") || !strings.Contains(got, `spec.oidcConfigRef is "https://mcp.example.com/"`) {
+		t.Errorf("notice %q", got)
+	}
+}
