@@ -206,7 +206,7 @@ func TestSensitiveHeaders(t *testing.T) {
 	in := wholeReferences()
 	in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
 		Enabled: true, Endpoint: "https://otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true, SamplingRate: "1.0"},
-		Headers: map[string]string{"x-team": "a,b $(c)"},
+		Headers: map[string]string{"x-team": "a,b $(c)$$", "x$$y": "z"},
 		SensitiveHeaders: []v1beta1.SensitiveHeader{
 			{Name: "X-Key", SecretKeyRef: v1beta1.SecretKeyRef{Name: "s", Key: "k"}},
 		},
@@ -217,7 +217,7 @@ func TestSensitiveHeaders(t *testing.T) {
 	}
 	pod := renderedProxy(t, result)
 	at := slices.IndexFunc(pod.Containers[0].Env, func(v corev1.EnvVar) bool { return v.Name == envOTelHeaders })
-	if at < 0 || pod.Containers[0].Env[at].Value != "X-Key=$(TOOLHIVE_OTEL_HEADER_X_KEY),x-team=a%2Cb%20$%28c%29" {
+	if at < 0 || pod.Containers[0].Env[at].Value != "X-Key=$(TOOLHIVE_OTEL_HEADER_X_KEY),x$$$$y=z,x-team=a%2Cb%20%24%28c%29%24%24" {
 		t.Errorf("env: %+v", pod.Containers[0].Env)
 	}
 	// The kubelet expands what comes before.

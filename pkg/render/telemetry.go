@@ -93,14 +93,18 @@ func (r *renderer) sensitiveHeaders(telemetry *runconfig.Telemetry, otel *v1beta
 		variable := configs.HeaderVariable(header.Name)
 		r.proxy.firstEnv = append(r.proxy.firstEnv,
 			variables(sourceTelemetry, envSecret(variable, header.SecretKeyRef.Name, header.SecretKeyRef.Key))...)
-		headers = append(headers, fmt.Sprintf("%s=$(%s)", header.Name, variable))
+		headers = append(headers, fmt.Sprintf("%s=$(%s)", literal(header.Name), variable))
 	}
 	for _, name := range slices.Sorted(maps.Keys(telemetry.Headers)) {
-		headers = append(headers, name+"="+url.PathEscape(telemetry.Headers[name]))
+		// Percent-encoding leaves $ alone, of which the kubelet makes one of two.
+		headers = append(headers, literal(name)+"="+strings.ReplaceAll(url.PathEscape(telemetry.Headers[name]), "$", "%24"))
 	}
 	telemetry.Headers = nil
 	r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceTelemetry, envValue(envOTelHeaders, strings.Join(headers, ",")))...)
 }
+
+// literal returns a text as a variable's value has it, which the kubelet expands.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 // noteMetricsPort refuses what an earlier proxyrunner ignores: the metrics would stay where they were to be taken away.
 func (r *renderer) noteMetricsPort(ref *reference, prometheus *v1beta1.PrometheusConfig) {
