@@ -84,23 +84,25 @@ func TestVolumes(t *testing.T) {
 				{Name: "runconfig", HostPath: "/h", MountPath: "/2"},
 				{Name: "x", HostPath: "/h", MountPath: "/3"},
 				{Name: "x", HostPath: "/h", MountPath: "/4"},
+				{Name: "oidc-ca-bundle-ca", HostPath: "/h", MountPath: "/5"},
 			},
 			[]string{
 				`spec.volumes[0].name "A_" is not the name of a volume: ` + validation.IsDNS1123Label("A_")[0] + ".",
 				`spec.volumes[1].name "runconfig" is already used by the operator.`,
 				`spec.volumes[3].name "x" is already used by spec.volumes[2].`,
+				`spec.volumes[4].name "oidc-ca-bundle-ca" is already used by the operator.`,
 			},
 		},
 		"mounts": {
 			[]v1beta1.Volume{
 				{Name: "a", HostPath: "/h", MountPath: "/etc/runconfig/"},
-				{Name: "b", HostPath: "/h", MountPath: "/etc/toolhive/authz"},
+				{Name: "b", HostPath: "/h", MountPath: "/config/certs/ca"},
 				{Name: "c", HostPath: "/h", MountPath: "/c"},
 				{Name: "d", HostPath: "/h", MountPath: "/x/../c"},
 			},
 			[]string{
 				`spec.volumes[0].mountPath "/etc/runconfig/" is already used by the operator.`,
-				`spec.volumes[1].mountPath "/etc/toolhive/authz" is already used by the operator.`,
+				`spec.volumes[1].mountPath "/config/certs/ca" is already used by the operator.`,
 				`spec.volumes[3].mountPath "/x/../c" is already used by spec.volumes[2].`,
 			},
 		},
@@ -121,8 +123,10 @@ func TestVolumes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkProblems(t, Input{Server: newServer(func(s *v1beta1.MCPServer) { s.Spec.Volumes = c.volumes })},
-				v1beta1.ConditionSpecValid, "InvalidVolume", c.want)
+			in := wholeReferences()
+			in.Server.Spec.Volumes = c.volumes
+			in.References.OIDC.Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca"}}
+			checkProblems(t, in, v1beta1.ConditionSpecValid, "InvalidVolume", c.want)
 		})
 	}
 }

@@ -44,6 +44,7 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 		}
 	}
 	add(r.proxy.secrets)
+	first := len(volumes)
 	for _, v := range r.server.Spec.Volumes {
 		volumes = append(volumes, corev1ac.Volume().WithName(v.Name).
 			WithHostPath(corev1ac.HostPathVolumeSource().WithPath(v.HostPath)))
@@ -68,6 +69,7 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 				WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(fileRedisCA))))
 		mounts = append(mounts, readOnlyMount(volumeRedisCA, pathRedisCA).WithSubPath(fileRedisCA))
 	}
+	r.validateTaken(volumes, mounts, first)
 	return volumes, mounts
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
@@ -19,36 +20,38 @@ const refusedInPaths = ":$&;|`\\\x00"
 // validateVolumes checks the host paths mounted into the proxy's pod.
 func (r *renderer) validateVolumes() {
 	const field = "spec.volumes"
-	names := map[string]string{
-		volumeRunConfig: "the operator",
-		volumeAuthz:     "the operator",
-		volumeRedisCA:   "the operator",
-	}
-	mounts := map[string]string{
-		pathRunConfig: "the operator",
-		pathAuthz:     "the operator",
-		pathRedisCA:   "the operator",
-	}
 	for i, v := range r.server.Spec.Volumes {
 		at := indexed(field, i)
 		if errs := validation.IsDNS1123Label(v.Name); len(errs) > 0 {
 			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.name %s is not the name of a volume: %s.", at, quote(v.Name), errs[0])
-		} else if taken, ok := names[v.Name]; ok {
-			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.name %s is already used by %s.", at, quote(v.Name), taken)
-		} else {
-			names[v.Name] = at
 		}
-
 		r.validatePath(at+".hostPath", v.HostPath)
 		if strings.Contains("/"+v.HostPath+"/", "/../") {
 			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.hostPath %s must not contain '..'.", at, quote(v.HostPath))
 		}
 		r.validatePath(at+".mountPath", v.MountPath)
-		mount := path.Clean(v.MountPath)
-		if taken, ok := mounts[mount]; ok {
+	}
+}
+
+// validateTaken refuses volumes of the user whose name or path another volume of the proxy's pod has. The user's begin at first.
+func (r *renderer) validateTaken(volumes []*corev1ac.VolumeApplyConfiguration, mounts []*corev1ac.VolumeMountApplyConfiguration, first int) {
+	user, names, paths := r.server.Spec.Volumes, map[string]string{}, map[string]string{}
+	for i := range volumes {
+		if i < first || i >= first+len(user) {
+			names[*volumes[i].Name], paths[path.Clean(*mounts[i].MountPath)] = sourceOperator, sourceOperator
+		}
+	}
+	for i, v := range user {
+		at, mount := indexed("spec.volumes", i), path.Clean(v.MountPath)
+		if taken, ok := names[v.Name]; ok {
+			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.name %s is already used by %s.", at, quote(v.Name), taken)
+		} else {
+			names[v.Name] = at
+		}
+		if taken, ok := paths[mount]; ok {
 			r.invalidSpec(v1beta1.ReasonInvalidVolume, "%s.mountPath %s is already used by %s.", at, quote(v.MountPath), taken)
 		} else {
-			mounts[mount] = at
+			paths[mount] = at
 		}
 	}
 }
