@@ -23,6 +23,29 @@ func notices(in *Input, g *grants) []Problem {
 			v1beta1.ReasonSessionStorageMissingForReplicas, fmt.Sprintf("The proxy has %d replicas, and %s", *in.Replicas, what),
 		})
 	}
+	return append(list, fieldNotices(in.Spec)...)
+}
+
+// fieldNotices returns notices about fields without an effect.
+func fieldNotices(spec *v1beta1.EmbeddedAuthServerConfig) []Problem {
+	var list []Problem
+	note := func(field, why string) {
+		list = append(list, Problem{v1beta1.ReasonFieldsIgnored, fmt.Sprintf("%s has no effect, as %s. Remove it.", field, why)})
+	}
+	if spec.PrimaryUpstreamProvider != "" {
+		note(root+".primaryUpstreamProvider", "an MCPServer has one upstream provider only")
+	}
+	if usesRedis(spec.Storage) && spec.Storage.Redis != nil {
+		redis := spec.Storage.Redis
+		for _, connection := range []struct {
+			field string
+			tls   *v1beta1.RedisTLSConfig
+		}{{".storage.redis.tls", redis.TLS}, {".storage.redis.sentinelTls", redis.SentinelTLS}} {
+			if tls := connection.tls; tls != nil && tls.InsecureSkipVerify && tls.CACertSecretRef != nil {
+				note(root+connection.field+".caCertSecretRef", "insecureSkipVerify beside it turns the check of certificates off")
+			}
+		}
+	}
 	return list
 }
 

@@ -128,6 +128,12 @@ func TestNotices(t *testing.T) {
 			root + ".issuer is \"https://mcp.example.com\", and that of spec.oidcConfigRef is \"https://mcp.example.com/\"", v1beta1.ReasonInvalidConfig,
 			func(in *Input) { in.Issuer = in.Spec.Issuer + "/" },
 		},
+		{root + ".primaryUpstreamProvider has no effect", v1beta1.ReasonFieldsIgnored, func(in *Input) { in.Spec.PrimaryUpstreamProvider = "idp" }},
+		{root + ".storage.redis.tls.caCertSecretRef has no effect", v1beta1.ReasonFieldsIgnored, func(in *Input) {
+			redisSpec(func(r *v1beta1.RedisStorageConfig) {
+				r.TLS = &v1beta1.RedisTLSConfig{InsecureSkipVerify: true, CACertSecretRef: &v1beta1.SecretKeyRef{Name: "as", Key: "k"}}
+			})(in.Spec)
+		}},
 		{"", "", func(in *Input) {
 			in.Spec.AuthorizationEndpointBaseURL, in.Spec.Issuer = "https://MCP.example.com:8443", "https://auth.example.com"
 		}},

@@ -24,11 +24,21 @@ func noticesOf(result *Result, condition string) string {
 // TestEffects: what a field does not do, or does otherwise than it says, is in a notice, and no notice is there without a cause.
 func TestEffects(t *testing.T) {
 	bucket := &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "1s"}
+	secret := &v1beta1.SecretKeyRef{Name: "s", Key: "k"}
 	limits := func(in *Input, limits v1beta1.RateLimitConfig) {
 		in.Server.Spec.RateLimiting = &limits
 		in.Server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "redis", Address: "r:6379"}
 	}
 	without := func(in *Input) { in.Server.Spec.OIDCConfigRef = nil }
+	otel := func(enabled bool, change func(*v1beta1.MCPTelemetryOTelConfig)) func(*Input) {
+		return func(in *Input) {
+			in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{Enabled: enabled}
+			change(in.References.Telemetry.Spec.OpenTelemetry)
+		}
+	}
+	traced := func(o *v1beta1.MCPTelemetryOTelConfig) {
+		o.Endpoint, o.Tracing = "otel:4318", &v1beta1.OpenTelemetryTracingConfig{Enabled: true}
+	}
 	for name, c := range map[string]struct {
 		change    func(*Input)
 		condition string
@@ -39,6 +49,10 @@ func TestEffects(t *testing.T) {
 		"exchanged tokens that nobody has checked": {
 			without, v1beta1.ConditionExternalAuthConfigValidated,
 			"Mind that without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked", "",
+		},
+		"the provider of exchanged tokens": {
+			func(in *Input) { in.References.ExternalAuth.Spec.TokenExchange.SubjectProviderName = "okta" },
+			v1beta1.ConditionExternalAuthConfigValidated, "Mind that the proxy ignores subjectProviderName in it", "",
 		},
 		"one limit for all": {
 			func(in *Input) { without(in); limits(in, v1beta1.RateLimitConfig{Shared: bucket}) }, v1beta1.ConditionRateLimitConfigValid, "", "share",
@@ -54,6 +68,10 @@ func TestEffects(t *testing.T) {
 			v1beta1.ConditionRateLimitConfigValid,
 			"rateLimiting is valid. Mind that without spec.oidcConfigRef the proxy takes all clients for one user, so they share the buckets of perUser", "",
 		},
+		"private addresses of protected resources": {
+			func(in *Input) { in.References.OIDC.Spec.Inline.ProtectedResourceAllowPrivateIP = true }, v1beta1.ConditionOIDCConfigRefValidated,
+			"Mind that protectedResourceAllowPrivateIP in it has no effect", "",
+		},
 		"introspection by plain http, without a client": {
 			func(in *Input) {
 				in.References.OIDC.Spec.Inline.IntrospectionURL, in.References.OIDC.Spec.Inline.InsecureAllowHTTP = "http://idp/introspect", true
@@ -67,6 +85,36 @@ func TestEffects(t *testing.T) {
 			},
 			v1beta1.ConditionOIDCConfigRefValidated,
 			"Mind that its introspectionUrl is plain http, which the proxyrunner refuses for a client in spite of insecureAllowHTTP", "",
+		},
+		"signals": {otel(true, traced), v1beta1.ConditionTelemetryConfigRefValidated, "valid and ready", "Mind"},
+		"nothing of OpenTelemetry": {
+			otel(false, func(*v1beta1.MCPTelemetryOTelConfig) {}), v1beta1.ConditionTelemetryConfigRefValidated, "valid and ready", "Mind",
+		},
+		"signals that are turned off": {
+			otel(false, traced), v1beta1.ConditionTelemetryConfigRefValidated,
+			"Mind that openTelemetry.enabled in it is false, so the proxy sends neither traces nor metrics", "",
+		},
+		"a webhook whose certificate nobody checks": {
+			func(in *Input) {
+				in.References.Webhook.Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{InsecureSkipVerify: true, CASecretRef: secret}
+			},
+			v1beta1.ConditionWebhookConfigValidated, `Mind that caSecretRef of its webhook "m" has no effect, as insecureSkipVerify is set`, "",
+		},
+		"a webhook whose certificate is checked": {
+			func(in *Input) {
+				in.References.Webhook.Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{CASecretRef: secret}
+			},
+			v1beta1.ConditionWebhookConfigValidated, "valid and ready", "Mind",
+		},
+		"a store in memory": {
+			func(in *Input) { in.Server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "memory"} }, v1beta1.ConditionSpecValid, "", "effect",
+		},
+		"an address of a store in memory": {
+			func(in *Input) {
+				in.Server.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: "memory", Address: "r:6379", DB: 1, KeyPrefix: "p:", PasswordRef: secret}
+			},
+			v1beta1.ConditionSpecValid,
+			"Some fields have no effect with provider memory: spec.sessionStorage.address, spec.sessionStorage.db, spec.sessionStorage.keyPrefix, spec.sessionStorage.passwordRef.", "",
 		},
 		"a policy for callers without a name": {without, v1beta1.ConditionAuthzConfigRefValidated, "see every caller as the same local user", ""},
 	} {

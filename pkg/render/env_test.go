@@ -100,7 +100,7 @@ func TestProxyEnvironment(t *testing.T) {
 			want:    [][]string{generation, tail, kubernetes},
 		},
 		"memory is memory": {
-			storage: &v1beta1.SessionStorageConfig{Provider: "memory", PasswordRef: redis.PasswordRef},
+			storage: &v1beta1.SessionStorageConfig{Provider: "memory"},
 			options: Options{DefaultRedis: operatorRedis},
 			want:    [][]string{generation, tail, kubernetes},
 		},

@@ -70,6 +70,9 @@ func (r *renderer) exchangeTokens(ref *reference, spec *v1beta1.TokenExchangeCon
 	if r.server.Spec.OIDCConfigRef == nil {
 		r.amend(ref, "without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked")
 	}
+	if spec.SubjectProviderName != "" {
+		r.amend(ref, "the proxy ignores subjectProviderName in it, and exchanges the token of the request")
+	}
 	r.proxy.exchange = exchange
 }
 

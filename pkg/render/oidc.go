@@ -135,6 +135,9 @@ func (r *renderer) tokensOfIssuer(oidc *runconfig.OIDC, ref *reference, spec *v1
 	if secret := inline.ClientSecretRef; secret != nil {
 		r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceOIDC, envSecret(envOIDCSecret, secret.Name, secret.Key))...)
 	}
+	if inline.ProtectedResourceAllowPrivateIP {
+		r.amend(ref, "protectedResourceAllowPrivateIP in it has no effect: the proxyrunner requests no protected resource")
+	}
 	if isPlainHTTP(inline.IntrospectionURL) && (inline.ClientID != "" || inline.ClientSecretRef != nil) && !r.skipsURLValidation() {
 		r.amend(ref, "its introspectionUrl is plain http, which the proxyrunner refuses for a client in spite of insecureAllowHTTP: it accepts "+
 			"no opaque token")

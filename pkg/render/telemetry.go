@@ -47,7 +47,7 @@ func (r *renderer) resolveTelemetry() {
 		r.noteMetricsPort(ref, prometheus)
 	}
 	if otel := spec.OpenTelemetry; otel != nil {
-		r.export(telemetry, otel)
+		r.export(ref, telemetry, otel)
 		r.sensitiveHeaders(telemetry, otel)
 	}
 	if bundle := configs.TelemetryBundle(spec); bundle != nil {
@@ -65,8 +65,11 @@ func (r *renderer) resolveTelemetry() {
 }
 
 // export configures which signals go where, unless that is turned off.
-func (*renderer) export(telemetry *runconfig.Telemetry, otel *v1beta1.MCPTelemetryOTelConfig) {
+func (r *renderer) export(ref *reference, telemetry *runconfig.Telemetry, otel *v1beta1.MCPTelemetryOTelConfig) {
 	if !otel.Enabled {
+		if otel.Endpoint != "" || otel.Tracing != nil && otel.Tracing.Enabled || otel.Metrics != nil && otel.Metrics.Enabled {
+			r.amend(ref, "openTelemetry.enabled in it is false, so the proxy sends neither traces nor metrics")
+		}
 		return
 	}
 	telemetry.Endpoint = strings.TrimPrefix(strings.TrimPrefix(otel.Endpoint, "https://"), "http://")

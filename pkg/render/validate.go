@@ -155,6 +155,7 @@ func (r *renderer) validateSessionStorage() {
 	}
 	switch storage.Provider {
 	case v1beta1.SessionStorageMemory:
+		r.noteMemory(storage)
 	case v1beta1.SessionStorageRedis:
 		if strings.TrimSpace(storage.Address) == "" {
 			r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.address is missing; provider redis needs it.")
@@ -169,6 +170,25 @@ func (r *renderer) validateSessionStorage() {
 	r.validateRedisTLS(storage)
 	if storage.DB < 0 {
 		r.invalidSpec(v1beta1.ReasonInvalidSessionStorage, "spec.sessionStorage.db is %d; it must not be negative.", storage.DB)
+	}
+}
+
+// noteMemory reports fields about Redis beside a store in memory.
+func (r *renderer) noteMemory(storage *v1beta1.SessionStorageConfig) {
+	var ignored []string
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"address", storage.Address != ""}, {"db", storage.DB > 0}, {"keyPrefix", storage.KeyPrefix != ""}, {"passwordRef", storage.PasswordRef != nil},
+	} {
+		if field.set {
+			ignored = append(ignored, "spec.sessionStorage."+field.name)
+		}
+	}
+	if len(ignored) > 0 {
+		r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonFieldsIgnored, "Some fields have no effect with provider memory: %s.",
+			strings.Join(ignored, ", "))
 	}
 }
 

@@ -36,6 +36,11 @@ func (r *renderer) resolveWebhooks() {
 		return
 	}
 	spec, files := &r.in.References.Webhook.Spec, secretFiles{}
+	for _, webhook := range slices.Concat(spec.Validating, spec.Mutating) {
+		if tls := webhook.TLSConfig; tls != nil && tls.InsecureSkipVerify && tls.CASecretRef != nil {
+			r.amend(ref, "caSecretRef of its webhook %s has no effect, as insecureSkipVerify is set", quote(webhook.Name))
+		}
+	}
 	for i := range spec.Validating {
 		r.proxy.validating = append(r.proxy.validating, files.webhook("VALIDATING", &spec.Validating[i]))
 	}

@@ -64,7 +64,7 @@ const (
 	// ReasonDuplicatesMerged means that the spec sets one name to different values, and Freehold uses one of them. On
 	// SpecValid=True.
 	ReasonDuplicatesMerged = "DuplicatesMerged"
-	// ReasonFieldsIgnored means that fields of podTemplateSpec or authzConfig have no effect. On SpecValid=True.
+	// ReasonFieldsIgnored means that fields of podTemplateSpec, authzConfig or sessionStorage have no effect. On SpecValid=True.
 	ReasonFieldsIgnored = "FieldsIgnored"
 	// ReasonRunnerTooOld means that the proxyrunner in use ignores a field. On SpecValid=False, where the MCPServer would
 	// have less protection than it asks for; Freehold then writes nothing. On SpecValid=True otherwise.
