@@ -11,17 +11,24 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhiveclient "github.com/freehold-dev/freehold/generated/clientset/versioned/typed/toolhive/v1beta1"
 )
 
 // issuer is the name of the MCPOIDCConfig that all MCPServers come to refer to.
 const issuer = "issuer"
 
-// editConfig lets all MCPServers refer to one MCPOIDCConfig. Then it edits that once, and observes the operator until every proxy is
-// replaced and the operator is at rest.
+// configPatience is how long an operator may take until it reports on a new MCPOIDCConfig. Freehold leaves one alone for a minute, in
+// case ToolHive's operator runs.
+const configPatience = 5 * time.Minute
+
+// editConfig lets all MCPServers refer to one MCPOIDCConfig, and waits until the operator has reported on that: from then on it writes the
+// status of the MCPOIDCConfig as well, however few MCPServers there are. Then it edits the MCPOIDCConfig once, and observes the operator
+// until every proxy is replaced and the operator is at rest.
 func (o *subject) editConfig(ctx context.Context, n int) (stage, error) {
 	configs := o.site.servers.ToolhiveV1beta1().MCPOIDCConfigs(measured)
 	_, err := configs.Create(ctx, &v1beta1.MCPOIDCConfig{
@@ -34,7 +41,13 @@ func (o *subject) editConfig(ctx context.Context, n int) (stage, error) {
 	if err != nil {
 		return stage{}, err
 	}
-	if _, err := o.rollOut(ctx, n, o.site.referAll); err != nil {
+	_, err = o.rollOut(ctx, n, func(ctx context.Context) error {
+		if err := o.site.referAll(ctx); err != nil {
+			return err
+		}
+		return awaitObserved(ctx, configs, issuer)
+	})
+	if err != nil {
 		return stage{}, fmt.Errorf("when all come to refer to an MCPOIDCConfig: %w", err)
 	}
 	return o.rollOut(ctx, n, func(ctx context.Context) error {
@@ -42,6 +55,18 @@ func (o *subject) editConfig(ctx context.Context, n int) (stage, error) {
 		_, err := configs.Patch(ctx, issuer, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
 		return err
 	})
+}
+
+// awaitObserved waits until the status of an MCPOIDCConfig is about its present generation.
+func awaitObserved(ctx context.Context, configs toolhiveclient.MCPOIDCConfigInterface, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, 10*pollInterval, configPatience, true, func(ctx context.Context) (bool, error) {
+		config, err := configs.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && config.Status.ObservedGeneration == config.Generation, err
+	})
+	if err != nil {
+		return fmt.Errorf("the operator does not report on MCPOIDCConfig %s: %w", name, err)
+	}
+	return nil
 }
 
 // referAll lets all MCPServers refer to the MCPOIDCConfig.
