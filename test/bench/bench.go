@@ -161,7 +161,7 @@ func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) 
 		return times, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	o, err := b.startFreehold(ctx, s)
+	o, err := b.startFreehold(ctx, s, b.deployed.unlimitedEnv())
 	if err != nil {
 		return times, err
 	}

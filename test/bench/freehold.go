@@ -22,12 +22,8 @@ type freehold struct {
 	output  *os.File
 }
 
-// startFreehold starts the operator as it is deployed, but without a lease. The caller closes it.
-func (b *bench) startFreehold(ctx context.Context, s *site) (*freehold, error) {
-	env, err := b.deployed.envFor(b.settings.servers)
-	if err != nil {
-		return nil, err
-	}
+// startFreehold starts the operator as it is deployed, but without a lease, and with this environment. The caller closes it.
+func (b *bench) startFreehold(ctx context.Context, s *site, env []string) (*freehold, error) {
 	output, err := os.Create(filepath.Join(b.dir, "operator.log"))
 	if err != nil {
 		return nil, err

@@ -87,10 +87,10 @@ const (
 	memoryLimit                   = "GOMEMLIMIT="
 )
 
-// envFor returns the environment with the limit on memory that docs/architecture.md advises for a number of MCPServers. With less, the
-// Go runtime would collect garbage half of the time.
-func (d *deployed) envFor(servers int) ([]string, error) {
-	i := slices.IndexFunc(d.env, func(entry string) bool { return strings.HasPrefix(entry, memoryLimit) })
+// limitedEnv returns the environment with the limit on memory that docs/architecture.md advises for a number of MCPServers. With less,
+// the Go runtime would collect garbage half of the time.
+func (d *deployed) limitedEnv(servers int) ([]string, error) {
+	i := slices.IndexFunc(d.env, limitsMemory)
 	if i < 0 {
 		return nil, errors.New("install.yaml does not set GOMEMLIMIT")
 	}
@@ -102,6 +102,13 @@ func (d *deployed) envFor(servers int) ([]string, error) {
 	env[i] = fmt.Sprintf(memoryLimit+"%dMiB", manifest+max(0, servers-manifestServers)*kiBPerServer/1024)
 	return env, nil
 }
+
+// unlimitedEnv returns the environment without a limit on memory, for a comparison with programs that have none.
+func (d *deployed) unlimitedEnv() []string {
+	return slices.DeleteFunc(slices.Clone(d.env), limitsMemory)
+}
+
+func limitsMemory(variable string) bool { return strings.HasPrefix(variable, memoryLimit) }
 
 // newServers returns MCPServers to be made: the sample of a transport, as often as asked for.
 func newServers(namespace string, transport v1beta1.Transport, count int) ([]*v1beta1.MCPServer, error) {

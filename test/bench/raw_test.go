@@ -51,7 +51,7 @@ func TestTheRawApplierSendsWhatTheOperatorSends(t *testing.T) {
 	})
 	// The operator only ever sees the namespace that is its own.
 	b.deployed.args = append(b.deployed.args, "--watch-namespaces=operated")
-	subject, err := b.startFreehold(ctx, s)
+	subject, err := b.startFreehold(ctx, s, b.deployed.unlimitedEnv())
 	if err != nil {
 		t.Fatal(err)
 	}

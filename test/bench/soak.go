@@ -134,7 +134,11 @@ func (k *soak) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if k.operator, err = k.startFreehold(ctx, s); err != nil {
+	env, err := k.deployed.limitedEnv(k.settings.servers)
+	if err != nil {
+		return err
+	}
+	if k.operator, err = k.startFreehold(ctx, s, env); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.operator.close(err != nil)) }()
