@@ -88,10 +88,7 @@ func (s *site) watchDeletion(ctx context.Context) (_ *goal, end func(), err erro
 	gone := newGoal(things)
 	for resource, informer := range stores {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-			if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
-				obj = last.Obj
-			}
-			if object, ok := obj.(metav1.Object); ok {
+			if object, ok := lastKnown(obj).(metav1.Object); ok {
 				gone.met(child(resource.Resource, object.GetName()))
 			}
 		}})

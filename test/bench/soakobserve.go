@@ -136,6 +136,19 @@ func (o *observer) server(namespace, name string) *v1beta1.MCPServer {
 	return nil
 }
 
+// onGone shows the name of each MCPServer that goes, once, until end is called.
+func (o *observer) onGone(show func(name string)) (end func(), err error) {
+	handle, err := o.servers.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if object, ok := lastKnown(obj).(metav1.Object); ok {
+			show(object.GetName())
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = o.servers.RemoveEventHandler(handle) }, nil
+}
+
 // unready describes MCPServers that are not Ready, that name a conflict, or that are not the ones with these UIDs, or whose children
 // are not as many as children says by resource. It names the first of them.
 func (o *observer) unready(namespace string, uids map[string]types.UID, children map[string]int) (found []string, count int) {

@@ -94,7 +94,7 @@ func (k *soak) calm(ctx context.Context) error {
 	})
 }
 
-// remake deletes a fifth of the MCPServers and creates them again at once, while others are edited.
+// remake deletes a fifth of the MCPServers at once and creates them again, while others are edited.
 func (k *soak) remake(ctx context.Context) error {
 	k.churn.measureInto(&k.result.remade)
 	defer k.churn.measureInto(nil)
@@ -118,41 +118,66 @@ func (k *soak) remake(ctx context.Context) error {
 func isRemade(i int) bool { return i%5 == 0 }
 
 func (k *soak) remakeFifth(ctx context.Context) error {
-	began := time.Now()
-	err := each(ctx, k.settings.servers, func(ctx context.Context, i int) error {
-		if !isRemade(i) {
-			return nil
+	var names []string
+	for i := range k.settings.servers {
+		if isRemade(i) {
+			names = append(names, serverName(i))
 		}
-		return k.churn.remake(ctx, i)
-	})
-	if err != nil {
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, k.patienceForAll(), fmt.Errorf("not within %v", k.patienceForAll()))
+	defer cancel()
+	if err := k.churn.remake(ctx, names); err != nil {
 		return err
 	}
 	k.say("all that were deleted are created again after %.1f s", time.Since(began).Seconds())
-	waiting, cancel := context.WithTimeoutCause(ctx, k.patienceForAll(), fmt.Errorf("not within %v", k.patienceForAll()))
-	defer cancel()
-	if err := k.churn.observer.awaitReady(waiting, measured, k.churn.uids, k.children); err != nil {
+	if err := k.churn.observer.awaitReady(ctx, measured, k.churn.uids, k.children); err != nil {
 		return err
 	}
 	k.say("all are Ready after %.1f s", time.Since(began).Seconds())
 	return nil
 }
 
-// remake deletes an MCPServer and creates it again as soon as its name is free. Its children may not be gone by then.
-func (c *churn) remake(ctx context.Context, i int) error {
-	name := serverName(i)
-	servers := c.site.servers.ToolhiveV1beta1().MCPServers(c.namespace)
-	background := metav1.DeletePropagationBackground
-	if err := servers.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+// remake deletes MCPServers all at once, and creates each again as soon as a watch shows that its name is free. Its children may not be
+// gone by then.
+func (c *churn) remake(ctx context.Context, names []string) error {
+	gone := make(chan string, len(names))
+	end, err := c.observer.onGone(func(name string) {
+		if slices.Contains(names, name) {
+			gone <- name
+		}
+	})
+	if err != nil {
 		return err
 	}
+	defer end()
+	servers := c.site.servers.ToolhiveV1beta1().MCPServers(c.namespace)
+	background := metav1.DeletePropagationBackground
+	err = each(ctx, len(names), func(ctx context.Context, i int) error {
+		return servers.Delete(ctx, names[i], metav1.DeleteOptions{PropagationPolicy: &background})
+	})
+	if err != nil {
+		return fmt.Errorf("cannot delete the MCPServers: %w", err)
+	}
+	return each(ctx, len(names), func(ctx context.Context, _ int) error {
+		select {
+		case name := <-gone:
+			return c.createAgain(ctx, name)
+		case <-ctx.Done():
+			return fmt.Errorf("not all MCPServers that were deleted are gone: %w", context.Cause(ctx))
+		}
+	})
+}
+
+// createAgain creates an MCPServer of a name that should be free, and tries until it is.
+func (c *churn) createAgain(ctx context.Context, name string) error {
 	samples, err := newServers(c.namespace, v1beta1.TransportStreamableHTTP, 1)
 	if err != nil {
 		return err
 	}
 	samples[0].Name = name
 	for {
-		made, err := servers.Create(ctx, samples[0], metav1.CreateOptions{})
+		made, err := c.site.servers.ToolhiveV1beta1().MCPServers(c.namespace).Create(ctx, samples[0], metav1.CreateOptions{})
 		switch {
 		case err == nil:
 			c.note(made)

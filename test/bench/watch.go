@@ -166,4 +166,12 @@ func onSight(see func(obj any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
 }
 
+// lastKnown returns the object of a deletion, as it was known last where the watch has missed its end.
+func lastKnown(obj any) any {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return unknown.Obj
+	}
+	return obj
+}
+
 func child(kind, name string) string { return kind + "/" + name }
