@@ -44,6 +44,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	health  string
 	metrics string
+	started time.Time
 	done    chan struct{}
 	err     error
 	once    sync.Once
@@ -65,6 +66,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{cmd: cmd, health: health, metrics: metrics, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = o.Log, o.Log
 	p.cmd.Env = append(os.Environ(), o.Env...)
+	p.started = time.Now()
 	if err := child.Start(p.cmd); err != nil {
 		return nil, fmt.Errorf("cannot start the operator: %w", err)
 	}
@@ -96,6 +98,9 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // PID returns the operator's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Started returns the time right before the process was started.
+func (p *Process) Started() time.Time { return p.started }
 
 // Stop asks the operator to end, and returns how it did.
 func (p *Process) Stop() error {

@@ -45,9 +45,10 @@ type Options struct {
 
 // Operator is a running ToolHive operator.
 type Operator struct {
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
+	cmd     *exec.Cmd
+	log     string
+	started time.Time
+	done    chan struct{}
 	// err is how it ended, once done is closed.
 	err error
 }
@@ -82,10 +83,10 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (*Operator, error
 		"--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address="+addresses[0])
 	cmd.Env = append(environment(o), o.Env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, log, log
+	p := &Operator{cmd: cmd, log: log.Name(), started: time.Now(), done: make(chan struct{})}
 	if err := child.Start(cmd); err != nil {
 		return nil, fmt.Errorf("cannot start ToolHive's operator: %w", err)
 	}
-	p := &Operator{cmd: cmd, log: log.Name(), done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
@@ -167,6 +168,9 @@ func (p *Operator) Name() string { return filepath.Base(p.cmd.Path) }
 
 // PID returns the operator's process id.
 func (p *Operator) PID() int { return p.cmd.Process.Pid }
+
+// Started returns the time right before the process was started.
+func (p *Operator) Started() time.Time { return p.started }
 
 // Done is closed when the operator has ended.
 func (p *Operator) Done() <-chan struct{} { return p.done }

@@ -25,6 +25,8 @@ const (
 // process is an operator that runs.
 type process interface {
 	PID() int
+	// Started is the time right before it was started.
+	Started() time.Time
 	// Done is closed when it has ended.
 	Done() <-chan struct{}
 	Stop() error
@@ -146,16 +148,12 @@ func (o *subject) restart(ctx context.Context, rested func(context.Context) (boo
 	if o.process, err = o.start(ctx); err != nil {
 		return done, err
 	}
-	began, err := startOf(o.process.PID())
-	if err != nil {
-		return done, err
-	}
 	for ready := false; !ready; {
 		quiet, err := o.quiet(ctx)
 		if err != nil {
 			return done, err
 		}
-		done.Took = quiet.Sub(began)
+		done.Took = quiet.Sub(o.process.Started())
 		if ready, err = rested(ctx); err != nil {
 			return done, err
 		}

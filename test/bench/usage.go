@@ -102,17 +102,3 @@ func useSinceStart(pid int) (use, error) {
 	}
 	return (&meter{process: process}).read()
 }
-
-// startOf returns when a process was started, to a hundredth of a second.
-func startOf(pid int) (time.Time, error) {
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("cannot measure the operator: %w", err)
-	}
-	stat, err := process.Stat()
-	if err != nil {
-		return time.Time{}, fmt.Errorf("cannot measure the operator: %w", err)
-	}
-	seconds, err := stat.StartTime()
-	return time.UnixMicro(int64(seconds * 1e6)), err
-}
