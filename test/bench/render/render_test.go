@@ -74,6 +74,18 @@ func TestWhatWasLeftOutHasNoRow(t *testing.T) {
 	}
 }
 
+// TestARestartIsDividedByAllMCPServers: those whose Deployments were scaled by hand are there as well.
+func TestARestartIsDividedByAllMCPServers(t *testing.T) {
+	r := sample()
+	restarted := recording.Stage{CPU: map[string]float64{recording.APIServer: 3}}
+	r.Runs[0].Freehold.Stages[recording.Restart] = restarted
+	r.Runs[0].Freehold.Answers[recording.Scale] = recording.Answers{Edits: 50}
+	r.Runs[1].Freehold.Stages[recording.Restart] = restarted
+	if got := tables(r)["requests"]; !strings.Contains(got, "| the same for each 1,000 MCPServers | Freehold | 20.00 | 10.00 |") {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
 func TestKindsOfWrites(t *testing.T) {
 	want := `| Verb and resource | Freehold | ToolHive's operator |
 |---|---:|---:|
