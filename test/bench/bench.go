@@ -77,7 +77,8 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure does all rounds. The operators of the last one stay for what is measured once.
+// measure does all rounds. The operators of the last one stay for what is measured once. If ToolHive's operator fails in the last one, which
+// comes after all the rest, it returns the report without that operator, as if it had been left out, and the error.
 func (b *bench) measure(ctx context.Context) (*report, error) {
 	began := time.Now()
 	r := &report{
@@ -92,6 +93,7 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	r.Children = len(children)
+	var failure error
 	for i := range b.settings.rounds {
 		var round round
 		last := i == b.settings.rounds-1
@@ -103,14 +105,19 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 		}
 		if b.settings.toolhive {
 			if round.ToolHive, err = b.upstreamRound(ctx, i, last, r); err != nil {
-				return nil, fmt.Errorf("ToolHive's operator, round %d: %w", i+1, err)
+				if failure = fmt.Errorf("ToolHive's operator, round %d: %w", i+1, err); !last {
+					return nil, failure
+				}
 			}
 		}
 		r.Rounds = append(r.Rounds, round)
 	}
 	r.LoadAfter = loadAverage()
 	r.Took = time.Since(began)
-	return r, nil
+	if failure != nil {
+		r.leaveOutToolHive()
+	}
+	return r, failure
 }
 
 func (b *bench) rawRound(ctx context.Context, i int, last bool, r *report) (times arrival, err error) {

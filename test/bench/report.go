@@ -52,6 +52,14 @@ type measurements struct {
 // measured reports whether this run has measured the operator.
 func (m measurements) measured() bool { return len(m.Create) > 0 }
 
+// leaveOutToolHive forgets what was measured of its operator.
+func (r *report) leaveOutToolHive() {
+	r.ToolHive = measurements{}
+	for i := range r.Rounds {
+		r.Rounds[i].ToolHive = nil
+	}
+}
+
 // round is one measurement of each. There is none of ToolHive's operator when that is left out.
 type round struct{ Raw, Operator, ToolHive arrival }
 

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,53 +46,74 @@ func (s *sizes) Set(text string) error {
 // series measures with each number of MCPServers, one after the other, and writes what is recorded after each: who ends it early
 // keeps what it has, and runs with other numbers that were recorded on the same machine stay. It returns how many thresholds are missed.
 func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
-	var recorded *recording.Recording
-	var commit string
+	var to *series
 	if b.settings.record != "" {
-		commit = checkout.Commit(ctx) // Before the recording becomes a file that differs from it.
 		machine, err := describeMachine(b.settings.toolhive)
 		if err != nil {
 			return 0, err
 		}
-		if recorded, err = recording.Continue(b.settings.record, machine); err != nil {
+		// The commit is that before the recording becomes a file that differs from it.
+		to = &series{path: b.settings.record, commit: checkout.Commit(ctx)}
+		if to.recording, err = recording.Continue(to.path, machine); err != nil {
 			return 0, err
 		}
+		b.say("%s has %d runs on this machine with these releases", to.path, len(to.recording.Runs))
 	}
 	for _, n := range b.settings.grow {
 		b.settings.servers = n
-		report, err := b.measureWithin(ctx)
-		if err != nil {
+		measured, failure := b.measureWithin(ctx)
+		if measured == nil {
+			return missed, fmt.Errorf("with %d MCPServers: %w", n, failure)
+		}
+		missedHere, err := b.conclude(measured, failure == nil, to, limits, func(r *report) error { return write(r, out) })
+		missed += missedHere
+		if err = errors.Join(err, failure); err != nil {
 			return missed, fmt.Errorf("with %d MCPServers: %w", n, err)
 		}
-		if err := report.judge(limits); err != nil {
-			return missed, err
-		}
-		missed += report.missed()
-		if err := write(report, out); err != nil {
-			return missed, err
-		}
-		if b.settings.record == "" {
-			continue
-		}
-		run := report.recorded()
-		run.Commit = commit
-		recorded.Add(run)
-		if err := recorded.Write(b.settings.record); err != nil {
-			return missed, err
-		}
-		b.say("recorded in %s", b.settings.record)
 	}
 	return missed, nil
 }
 
-// measureWithin measures, and gives up after a time.
+// conclude records what was measured, and only then judges and writes it: it has taken hours. It returns how many thresholds are missed.
+func (b *bench) conclude(r *report, whole bool, to *series, limits map[string]threshold, write func(*report) error) (missed int, err error) {
+	recorded, err := to.record(r, whole)
+	if err != nil {
+		return 0, err
+	}
+	if recorded {
+		b.say("recorded in %s", to.path)
+	}
+	if err := r.judge(limits); err != nil {
+		return 0, err
+	}
+	return r.missed(), write(r)
+}
+
+// series is where runs are recorded; nil where they are not.
+type series struct {
+	path, commit string
+	recording    *recording.Recording
+}
+
+// record records a run. One that is not whole does not take the place of another.
+func (s *series) record(r *report, whole bool) (recorded bool, err error) {
+	if s == nil || !whole && s.recording.Has(r.Servers) {
+		return false, nil
+	}
+	run := r.recorded()
+	run.Commit = s.commit
+	s.recording.Add(run)
+	return true, s.recording.Write(s.path)
+}
+
+// measureWithin measures, and gives up after a time. See measure for a report that comes with an error.
 func (b *bench) measureWithin(ctx context.Context) (*report, error) {
 	limit := cmp.Or(b.settings.timeout, time.Hour+time.Duration(b.settings.servers)*timeoutEach)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v, see -timeout", limit))
 	defer cancel()
 	report, err := b.measure(ctx)
 	if err != nil && context.Cause(ctx) != nil {
-		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return report, err
 }

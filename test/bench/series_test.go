@@ -4,8 +4,12 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +105,122 @@ func TestContinue(t *testing.T) {
 	}
 	if _, err := recording.Continue(path, recording.Machine{}); err == nil {
 		t.Error("a file that is no recording was about to be overwritten")
+	}
+}
+
+// TestContinueWithoutToolHive: runs without ToolHive's operator, and with it, stay beside one another, as long as its release is the same.
+func TestContinueWithoutToolHive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recorded.json")
+	for _, step := range []struct {
+		release, runs string
+		servers       int
+	}{
+		{"", "100", 100},
+		{"v1", "100 300", 300},
+		{"", "100 300 1000", 1000},
+		{"v1", "100 300 1000 3000", 3000},
+		{"v2", "300", 300},
+		{"", "300", 300},
+		{"v3", "300 500", 500}, // No run is with v2 any more.
+	} {
+		r, err := recording.Continue(path, recording.Machine{CPUs: 2, ToolHive: step.release})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := recording.Run{Servers: step.servers}
+		if step.release != "" {
+			run.ToolHive = &recording.Subject{}
+			if r.Machine.ToolHive != step.release {
+				t.Errorf("the recording is about release %s, want %s", r.Machine.ToolHive, step.release)
+			}
+		}
+		r.Add(run)
+		if err := r.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		var runs []string
+		for _, run := range r.Runs {
+			runs = append(runs, strconv.Itoa(run.Servers))
+		}
+		if got := strings.Join(runs, " "); got != step.runs {
+			t.Errorf("after a run with %d MCPServers and release %q there are %s, want %s", step.servers, step.release, got, step.runs)
+		}
+	}
+}
+
+// TestARecordingIsReplacedAsAWhole: a reader that has opened it reads what it was, and nothing else is left in the directory.
+func TestARecordingIsReplacedAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "recorded.json")
+	if err := os.WriteFile(path, []byte("former"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := (&recording.Recording{}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(f); err != nil || string(text) != "former" {
+		t.Errorf("it reads %q, %v", text, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("the directory has %v, %v", entries, err)
+	}
+	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the file has mode %v, %v", info.Mode(), err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "in-the-way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&recording.Recording{}).Write(filepath.Join(dir, "in-the-way")); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("after a failure the directory has %v, %v", entries, err)
+	}
+}
+
+// TestRecordedBeforeItIsWritten: what took hours is kept, whatever becomes of the terminal.
+func TestRecordedBeforeItIsWritten(t *testing.T) {
+	to := &series{path: filepath.Join(t.TempDir(), "recorded.json"), commit: "abc", recording: &recording.Recording{}}
+	b := &bench{progress: io.Discard}
+	closed := errors.New("the terminal is closed")
+	if _, err := b.conclude(good(), true, to, thresholdsOf(t), func(*report) error { return closed }); !errors.Is(err, closed) {
+		t.Error(err)
+	}
+	r, err := recording.Read(to.path)
+	if err != nil || len(r.Runs) != 1 || r.Runs[0].Commit != "abc" {
+		t.Errorf("recorded is %+v, %v", r, err)
+	}
+	missed, err := b.conclude(good(), true, nil, thresholdsOf(t), func(*report) error { return nil })
+	if err != nil || missed != 0 {
+		t.Errorf("without a recording %d thresholds are missed, %v", missed, err)
+	}
+}
+
+// TestARunWithoutItsEndIsRecorded as one that left ToolHive's operator out, but not in place of a whole one.
+func TestARunWithoutItsEndIsRecorded(t *testing.T) {
+	to := &series{path: filepath.Join(t.TempDir(), "recorded.json"), recording: &recording.Recording{}}
+	failed := good()
+	failed.leaveOutToolHive()
+	if recorded, err := to.record(failed, false); !recorded || err != nil || to.recording.Runs[0].ToolHive != nil {
+		t.Errorf("recorded: %v, %v", recorded, err)
+	}
+	if recorded, err := to.record(good(), true); !recorded || err != nil || to.recording.Runs[0].ToolHive == nil {
+		t.Errorf("the whole run is recorded: %v, %v", recorded, err)
+	}
+	if recorded, err := to.record(failed, false); recorded || err != nil || to.recording.Runs[0].ToolHive == nil {
+		t.Errorf("recorded in place of the whole one: %v, %v", recorded, err)
+	}
+	if err := failed.judge(thresholdsOf(t)); err != nil {
+		t.Error(err)
+	}
+	if err := failed.table(io.Discard); err != nil {
+		t.Error(err)
 	}
 }
 

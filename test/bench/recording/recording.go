@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -51,9 +52,19 @@ type Recording struct {
 	Runs    []Run
 }
 
+// Has reports whether there is a run with that many MCPServers.
+func (r *Recording) Has(servers int) bool {
+	_, found := r.find(servers)
+	return found
+}
+
+func (r *Recording) find(servers int) (at int, found bool) {
+	return slices.BinarySearchFunc(r.Runs, servers, func(r Run, servers int) int { return cmp.Compare(r.Servers, servers) })
+}
+
 // Add adds a run in place of one with as many MCPServers.
 func (r *Recording) Add(run Run) {
-	i, found := slices.BinarySearchFunc(r.Runs, run.Servers, func(r Run, servers int) int { return cmp.Compare(r.Servers, servers) })
+	i, found := r.find(run.Servers)
 	if found {
 		r.Runs[i] = run
 		return
@@ -62,14 +73,24 @@ func (r *Recording) Add(run Run) {
 }
 
 // Continue reads the recording in a file, to add runs on a machine to it. Without such a file, and if its runs took place on another
-// machine or with other releases, it returns an empty recording for this machine.
+// machine or with other releases, it returns an empty recording for this machine. ToolHive's release counts only if there is one on both
+// sides: runs with its operator and runs without it are in the same recording.
 func Continue(path string, machine Machine) (*Recording, error) {
 	r, err := Read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && r.Machine != machine:
+	if errors.Is(err, fs.ErrNotExist) {
 		return &Recording{Machine: machine}, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.ToolHive != nil }) {
+		r.Machine.ToolHive = ""
+	}
+	here := machine
+	here.ToolHive = cmp.Or(machine.ToolHive, r.Machine.ToolHive)
+	r.Machine.ToolHive = cmp.Or(r.Machine.ToolHive, machine.ToolHive)
+	if r.Machine != here {
+		return &Recording{Machine: machine}, nil
 	}
 	return r, nil
 }
@@ -177,13 +198,25 @@ func Read(path string) (*Recording, error) {
 	return r, nil
 }
 
-// Write writes a recording, with numbers rounded to what the measurement can tell.
+// Write writes a recording, with numbers rounded to what the measurement can tell. Who reads the file meanwhile, or ends the program, has
+// either the former recording or this one.
 func (r *Recording) Write(path string) error {
 	text, err := json.MarshalIndent(r.rounded(), "", " ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	f, err := os.CreateTemp(filepath.Dir(path), ".*-"+filepath.Base(path))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 func (r *Recording) rounded() *Recording {
