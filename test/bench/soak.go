@@ -179,20 +179,21 @@ func (k *soak) within(ctx context.Context, name string, part func(ctx context.Co
 	if err := part(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if err := k.operator.settle(ctx, 0); err != nil {
-		return fmt.Errorf("%s: the operator does not come to rest: %w", name, err)
-	}
-	a, err := k.operator.activity(ctx)
-	if err != nil {
-		return err
-	}
-	done, err := k.sampler.end(a.waiting)
-	if err != nil {
-		return err
-	}
+	unrest := k.rest(ctx)
+	done, err := k.sampler.end(unrest)
 	k.result.phases = append(k.result.phases, done)
+	if err = errors.Join(unrest, err); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	k.say("%s: done; the queue had up to %d keys, which waited up to %v", name, done.deepest, rounded(done.oldestWait))
 	return k.inspect(ctx)
+}
+
+// rest waits until the operator has nothing to do, but not for ever.
+func (k *soak) rest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, k.patienceForAll(), fmt.Errorf("it does not come to rest within %v", k.patienceForAll()))
+	defer cancel()
+	return k.operator.settle(ctx, 0)
 }
 
 // inspect judges what the operator has written since the last time.

@@ -34,9 +34,11 @@ type window struct {
 // phase is what was sampled of the operator in one part of the run.
 type phase struct {
 	name string
-	// oldestWait is the longest wait of a key, deepest is the longest queue, and left is the queue at the end.
-	oldestWait    time.Duration
-	deepest, left int
+	// oldestWait is the longest wait of a key, and deepest is the longest queue.
+	oldestWait time.Duration
+	deepest    int
+	// unrest says why the operator did not come to rest at the end, with an empty queue; nil if it did.
+	unrest error
 }
 
 // soakResult is what the checks judge.
@@ -54,6 +56,8 @@ type soakResult struct {
 	mostWait time.Duration
 	// unanswered are operations whose effect never came; unready are MCPServers that are not as they should be at the end.
 	unanswered, unready []string
+	// lost are changes by hand that should have lasted to the end, and did not.
+	lost []string
 	// whole is set at the end.
 	whole bool
 	// violations are writes that should not have been, and beyond are MCPServers with too many.
@@ -89,10 +93,15 @@ func (r *soakResult) checks() []check {
 		none("writes in the idle time at the end", r.lastIdle),
 	}
 	for _, p := range r.phases {
-		checks = append(checks, check{
-			"queue at the end of: " + p.name, fmt.Sprintf("%d keys, %d at most, which waited up to %v", p.left, p.deepest, rounded(p.oldestWait)),
-			p.left > 0 || p.name == phaseChurn && p.oldestWait > r.mostWait,
-		})
+		rest := fmt.Sprintf("the queue is empty after up to %d keys, which waited up to %v", p.deepest, rounded(p.oldestWait))
+		if p.unrest != nil {
+			rest = p.unrest.Error()
+		}
+		checks = append(checks, check{"rest after: " + p.name, rest, p.unrest != nil})
+		if p.name == phaseChurn {
+			longest := fmt.Sprintf("%v; at most %v", rounded(p.oldestWait), rounded(r.mostWait))
+			checks = append(checks, check{"longest wait in the queue under churn", longest, p.oldestWait > r.mostWait})
+		}
 	}
 	calm := slowdown*recording.Percentile(r.calm, 99) + slowdownSlack
 	if len(r.calm) == 0 {
@@ -109,6 +118,7 @@ func (r *soakResult) checks() []check {
 	}
 	return append(checks,
 		listed("operations without their effect", r.unanswered),
+		listed("labels and numbers of proxies by hand that did not last", r.lost),
 		listed("MCPServers that are not as they should be at the end", r.unready),
 		listed("MCPServers with more writes than are due", r.beyond))
 }

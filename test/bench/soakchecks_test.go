@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -50,11 +51,11 @@ func TestAGoodSoakPassesAllChecks(t *testing.T) {
 func TestASoakThatEndsEarly(t *testing.T) {
 	r := newSoakResult(soakSettings{servers: 100, mostWait: 10 * time.Second})
 	r.idle, r.restarted, r.calm, r.violations = 0, 1, []time.Duration{time.Second}, []string{"a forced apply"}
-	r.phases = []phase{{name: phaseCreate}, {name: phaseRemake, left: 1}}
+	r.phases = []phase{{name: phaseCreate}, {name: phaseRemake, unrest: errors.New("1 key waits")}}
 	want := []string{
 		"writes after a restart",
 		"writes in the idle time at the end",
-		"queue at the end of: " + phaseRemake,
+		"rest after: " + phaseRemake,
 		"p99 from an edit until it is applied, under churn",
 		"p99 from an edit until it is applied, while MCPServers are made again",
 		"memory",
@@ -76,9 +77,9 @@ func TestEachCheckCanFail(t *testing.T) {
 		"writes in the idle time after the creation":                            func(r *soakResult) { r.idle = 1 },
 		"writes after a restart":                                                func(r *soakResult) { r.restarted = 1 },
 		"writes in the idle time at the end":                                    func(r *soakResult) { r.lastIdle = 1 },
-		"queue at the end of: creation":                                         func(r *soakResult) { r.phases[0].left = 1 },
-		"queue at the end of: churn":                                            func(r *soakResult) { r.phases[2].oldestWait = 11 * time.Second },
-		"queue at the end of: end":                                              func(r *soakResult) { r.phases[3].left = 3 },
+		"rest after: creation":                                                  func(r *soakResult) { r.phases[0].unrest = errors.New("a key waits") },
+		"rest after: end":                                                       func(r *soakResult) { r.phases[3].unrest = errors.New("a key waits") },
+		"longest wait in the queue under churn":                                 func(r *soakResult) { r.phases[2].oldestWait = 11 * time.Second },
 		"p99 from an edit until it is applied, under churn":                     func(r *soakResult) { r.churn[0] = 1600 * time.Millisecond },
 		"p99 from an edit until it is applied, in calm":                         func(r *soakResult) { r.calm[0] = 11 * time.Second },
 		"p99 from an edit until it is applied, while MCPServers are made again": func(r *soakResult) { r.remade[0] = 11 * time.Second },
@@ -87,6 +88,7 @@ func TestEachCheckCanFail(t *testing.T) {
 		"goroutines":                                                            func(r *soakResult) { last(r, func(w *window) { w.goroutines = 101 }) },
 		"memory":                                                                func(r *soakResult) { r.windows = r.windows[:2] },
 		"operations without their effect":                                       func(r *soakResult) { r.unanswered = []string{"server-00001: x"} },
+		"labels and numbers of proxies by hand that did not last":               func(r *soakResult) { r.lost = []string{"services x has no label"} },
 		"MCPServers that are not as they should be at the end":                  func(r *soakResult) { r.unready = []string{"server-00001 does not exist"} },
 		"writes that should not have been":                                      func(r *soakResult) { r.violations = []string{"a forced apply"} },
 		"MCPServers with more writes than are due":                              func(r *soakResult) { r.beyond = []string{`"server-00001" has 9 writes`} },
@@ -165,8 +167,9 @@ func TestASamplerKeepsTheWorst(t *testing.T) {
 	s.take(reading{depth: 3, oldestWait: time.Second, heapMiB: 50}, nil)
 	s.take(reading{depth: 1, oldestWait: 3 * time.Second, heapMiB: 40}, nil)
 	s.take(reading{depth: 0, heapMiB: 45}, nil)
-	got, err := s.end(2)
-	if want := (phase{name: "one", oldestWait: 3 * time.Second, deepest: 3, left: 2}); err != nil || got != want {
+	unrest := errors.New("2 keys wait")
+	got, err := s.end(unrest)
+	if want := (phase{name: "one", oldestWait: 3 * time.Second, deepest: 3, unrest: unrest}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if lowest := s.lowest(); lowest != 40 {

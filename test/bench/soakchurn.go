@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -99,6 +100,8 @@ type churn struct {
 	generations map[string]int64
 	// contested are those whose proxy has an image by hand, and scaled those with two proxies.
 	contested, scaled map[string]bool
+	// labels are the foreign labels that children should have.
+	labels map[childKey]foreignLabel
 	// made counts the operations, and skipped those that found their MCPServer busy or contested.
 	made    map[operation]int
 	skipped int
@@ -227,6 +230,7 @@ func (c *churn) deleteOne(ctx context.Context, name string, choice uint64) error
 	c.waits.expect(&expectation{what: resource + " " + childName + " is made again", server: name, met: func(seen sighting) bool {
 		return seen.resource == resource && seen.name == childName && seen.uid != uid
 	}})
+	c.dropLabel(childKey{resource, childName})
 	background := metav1.DeletePropagationBackground
 	err := c.site.metadata.Resource(gvrOf(resource)).Namespace(c.namespace).Delete(ctx, childName, metav1.DeleteOptions{
 		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid},
@@ -246,11 +250,15 @@ func (c *churn) labelOne(ctx context.Context, name string, choice uint64) error 
 	if child == nil {
 		return errNotNow
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"bench.freehold.dev/soak":"%d"}}}`, c.count())
-	_, err := c.site.metadata.Resource(gvrOf(resource)).Namespace(c.namespace).Patch(ctx, child.GetName(), types.MergePatchType, patch,
+	value := strconv.Itoa(c.count())
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, soakLabel, value)
+	labelled, err := c.site.metadata.Resource(gvrOf(resource)).Namespace(c.namespace).Patch(ctx, child.GetName(), types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: "bench-foreign"})
 	if apierrors.IsNotFound(err) {
 		return errNotNow // A ConfigMap of an earlier spec goes some time.
+	}
+	if err == nil {
+		c.noteLabel(childKey{resource, child.GetName()}, foreignLabel{labelled.UID, value})
 	}
 	return err
 }
@@ -340,34 +348,4 @@ func (c *churn) settleDown(ctx context.Context, patience time.Duration) error {
 		}
 	}
 	return c.failure()
-}
-
-// undoHands takes back what still differs by hand: images and numbers of proxies.
-func (c *churn) undoHands(ctx context.Context) error {
-	for _, name := range c.undo(c.contested, editImage) {
-		if c.waits.reserve(name) {
-			if err := c.toggleImage(ctx, name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range c.undo(c.scaled, scaleProxy) {
-		if err := c.toggleScale(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// undo returns the MCPServers that are contested, or scaled, and counts the writes that taking that back may cause.
-func (c *churn) undo(which map[string]bool, by operation) (names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, is := range which {
-		if is {
-			names = append(names, name)
-			c.due[name] += writesDue(by)
-		}
-	}
-	return names
 }

@@ -29,7 +29,7 @@ func (k *soak) prepareChurn(ctx context.Context, s *site) error {
 	k.churn = &churn{
 		site: s, namespace: measured, waits: newWaits(), draws: newDraws(k.settings.seed, k.settings.servers),
 		uids: map[string]types.UID{}, generations: map[string]int64{}, contested: map[string]bool{}, scaled: map[string]bool{},
-		made: map[operation]int{}, due: map[string]int{},
+		labels: map[childKey]foreignLabel{}, made: map[operation]int{}, due: map[string]int{},
 	}
 	var err error
 	if k.churn.observer, err = s.observe(ctx, measured, k.churn.waits.see); err != nil {
@@ -272,13 +272,17 @@ func (k *soak) stir(ctx context.Context, duration time.Duration) error {
 	return group.Wait()
 }
 
-// end takes back what was done by hand, and looks whether all is as it should be.
+// end looks whether what was done by hand is still there, takes it back, and looks whether all is as it should be.
 func (k *soak) end(ctx context.Context) error {
 	err := k.within(ctx, phaseEnd, func(ctx context.Context) error {
+		var err error
+		if k.result.lost, err = k.churn.lost(ctx); err != nil {
+			return err
+		}
 		if err := k.churn.undoHands(ctx); err != nil {
 			return err
 		}
-		if err := k.churn.settleDown(ctx, k.settings.patience); err != nil {
+		if err := k.churn.settleDown(ctx, k.patienceForAll()); err != nil {
 			return err
 		}
 		waiting, cancel := context.WithTimeout(ctx, k.patienceForAll())

@@ -122,12 +122,12 @@ func (s *sampler) begin(name string) {
 	s.now = &phase{name: name}
 }
 
-// end ends a phase.
-func (s *sampler) end(left int) (phase, error) {
+// end ends a phase, with why the operator did not come to rest after it, if so.
+func (s *sampler) end(unrest error) (phase, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ended := *s.now
-	ended.left = left
+	ended.unrest = unrest
 	s.now = nil
 	return ended, s.err
 }
