@@ -281,6 +281,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
+	defer c.lanes.done(key)
 	if ctx.Err() != nil {
 		return false // a queue that is shut down still hands out what it holds
 	}
@@ -292,6 +293,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	case retryBackoff:
 		c.queue.AddAfter(key, c.syncBackoff.next(key))
 	case retryCatchUp:
+		c.lanes.again(key)
 		c.queue.AddAfter(key, catchUpCheck)
 	default:
 		c.syncBackoff.forget(key)

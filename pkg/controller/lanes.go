@@ -66,6 +66,8 @@ type lanes[K comparable] struct {
 	// expedited are the lanes of keys that are added next, where these are urgent; one that is being worked on is added when that is
 	// done.
 	expedited map[K]lane
+	// handedOut are the lanes of keys that are being worked on, where these were urgent.
+	handedOut map[K]lane
 	// waiting has the place in a lane of each key that waits, which is a place.
 	waiting map[K]*list.Element
 	of      [laneCount]*list.List
@@ -81,7 +83,7 @@ type place[K comparable] struct {
 }
 
 func newLanes[K comparable](clock clock.PassiveClock) *lanes[K] {
-	l := &lanes[K]{clock: clock, expedited: map[K]lane{}, waiting: map[K]*list.Element{}}
+	l := &lanes[K]{clock: clock, expedited: map[K]lane{}, handedOut: map[K]lane{}, waiting: map[K]*list.Element{}}
 	for i := range l.of {
 		l.of[i] = list.New()
 	}
@@ -100,9 +102,29 @@ func (l *lanes[K]) newQueue(name string) workqueue.TypedDelayingInterface[K] {
 func (l *lanes[K]) expedite(key K, to lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.putForward(key, to)
+}
+
+func (l *lanes[K]) putForward(key K, to lane) {
 	if already, ok := l.expedited[key]; to < laneOthers && (!ok || to < already) {
 		l.expedited[key] = to
 	}
+}
+
+// again is expedite, to the lane that a key which is being worked on was handed out from: that work is to be repeated.
+func (l *lanes[K]) again(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from, urgent := l.handedOut[key]; urgent {
+		l.putForward(key, from)
+	}
+}
+
+// done ends the work on a key. It is called before the queue hands out the key once more.
+func (l *lanes[K]) done(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.handedOut, key)
 }
 
 // oldestWait returns how long the key has waited that has waited longest; 0 when none waits.
@@ -149,6 +171,9 @@ func (l *lanes[K]) Pop() K {
 	next := l.next()
 	p := l.of[next].Remove(l.of[next].Front()).(place[K])
 	delete(l.waiting, p.key)
+	if next < laneOthers {
+		l.handedOut[p.key] = next
+	}
 	return p.key
 }
 

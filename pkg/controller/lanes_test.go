@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -243,6 +245,88 @@ func TestEditOvertakesACrowd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An edit whose write has to be sent again in a moment is not behind all the others then, and one that is refused for good is.
+func TestARepeatedEditKeepsItsLane(t *testing.T) {
+	const crowd = 40
+	services := schema.GroupResource{Resource: "services"}
+	for name, test := range map[string]struct {
+		refusal error
+		// least and most is how many first passes begin between the two attempts. Each takes longer than a second.
+		least, most int
+	}{
+		"a change meantime": {apierrors.NewConflict(services, "mcp-web-proxy", errors.New("the object has been modified")), 0, 3},
+		"overload":          {apierrors.NewServiceUnavailable("later"), 0, 3},
+		"a missing right":   {apierrors.NewForbidden(services, "mcp-web-proxy", errors.New("no")), crowd / 2, crowd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, func(c *Config) { c.Workers = 1 }, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				begun := map[string]bool{}
+				var attempts []int // How many others had begun by then.
+				o.before.set(func(w write) error {
+					<-time.After(100 * time.Millisecond)
+					if serverOf(w) != "web" {
+						begun[serverOf(w)] = true
+					} else if w.kind == "Service" {
+						if attempts = append(attempts, len(begun)); len(attempts) == 1 {
+							return test.refusal
+						}
+					}
+					return nil
+				})
+				for i := range crowd {
+					o.add(newServer(fmt.Sprintf("new%02d", i)))
+				}
+				// Only a Service changes: the event of another child that the same pass writes would hasten the next one.
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+					server.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{
+						ProxyService: &v1beta1.ResourceMetadataOverrides{Annotations: map[string]string{"example.com/edited": "yes"}},
+					}
+				})
+				<-time.After(5 * time.Minute)
+				o.rest()
+				if len(attempts) != 2 || len(begun) != crowd {
+					t.Fatalf("%d attempts for the edit, and %d of %d others", len(attempts), len(begun), crowd)
+				}
+				if between := attempts[1] - attempts[0]; between < test.least || between > test.most {
+					t.Errorf("%d first passes begin between the attempts, want %d to %d", between, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+// A key that is to be handed out again goes to the lane that it came from, until it is done.
+func TestAgain(t *testing.T) {
+	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
+	push := func(key string, to lane) {
+		l.expedite(key, to)
+		l.Push(key)
+	}
+	push("edited", laneEdits)
+	push("other", laneOthers)
+	for _, key := range drain(l) {
+		l.again(key)
+		l.done(key)
+	}
+	push("first", laneOthers)
+	push("other", laneOthers)
+	push("edited", laneOthers)
+	if diff := cmp.Diff([]string{"edited", "first", "other"}, drain(l)); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+	l.done("edited")
+	l.again("edited")
+	push("first", laneOthers)
+	push("edited", laneOthers)
+	if diff := cmp.Diff([]string{"first", "edited"}, drain(l)); diff != "" {
+		t.Errorf("the order of what was done (-want +got):\n%s", diff)
+	}
+	if len(l.handedOut)+len(l.expedited) > 0 {
+		t.Errorf("%v and %v are not forgotten", l.handedOut, l.expedited)
 	}
 }
 

@@ -104,11 +104,26 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		p.wake = sooner(p.wake, p.leaveTurn())
 	}
 	traceEnd(ctx, p.takeover.outcome(), p.refused...)
+	if p.isRepeatedSoon() {
+		c.lanes.again(key)
+	}
 	if p.wake > 0 {
 		// A wake-up that comes sooner takes its place; that pass asks for what is left of the wait.
 		c.queue.AddAfter(key, p.wake)
 	}
 	return p.retry
+}
+
+// shortly is how soon a pass is repeated that keeps its lane: it has the first attempts after a refusal that passes, and not one that lasts.
+const shortly = 2 * time.Second
+
+// isRepeatedSoon reports whether the pass has not done its work, for a reason that may be over in a moment: what it found comes first,
+// another client was faster, or the API server was overloaded.
+func (p *pass) isRepeatedSoon() bool {
+	return p.discovered || p.wake > 0 && p.wake <= shortly && slices.ContainsFunc(p.refused, func(refusal error) bool {
+		class := apply.ClassOf(refusal)
+		return class == apply.ClassMoved || class == apply.ClassTransient
+	})
 }
 
 // reconcile carries out what an MCPServer asks for, and reports how far that has come.
