@@ -100,6 +100,11 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 func (s *optionalStore) suspect(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.doubtFrom(ctx, err)
+}
+
+// doubtFrom is suspect, for a caller that has locked.
+func (s *optionalStore) doubtFrom(ctx context.Context, err error) {
 	s.lastErr = err
 	if s.doubt != nil {
 		return
@@ -138,9 +143,13 @@ func (s *optionalStore) settle(now listFailure) (news bool) {
 var errNoList = errors.New("no list has come yet")
 
 // onceFilled has a function called when the cache has filled, unless the context ends before; an empty one causes no event. It is to be
-// called when the cache starts: from then on a list may be late.
+// called when the cache starts: from then on a list may be late, unless it has been answered by now.
 func (s *optionalStore) onceFilled(ctx context.Context, running *sync.WaitGroup, call func()) {
-	s.suspect(ctx, errNoList)
+	s.mu.Lock()
+	if s.lastFailure == listable {
+		s.doubtFrom(ctx, errNoList)
+	}
+	s.mu.Unlock()
 	running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), s.HasSynced) {
 			call()

@@ -4,13 +4,17 @@
 package controller
 
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
@@ -79,5 +83,25 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		o.expectFailing("nothing needs it any more")
+	})
+}
+
+// The first answer to a list may come before somebody waits for the cache. It counts, and no list is late then.
+func TestAnswerBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		store := &optionalStore{
+			SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1beta1.MCPOIDCConfig{}, 0, cache.Indexers{}),
+			call:                func(_ context.Context, failure listFailure, err error) { t.Errorf("failure %d: %v", failure, err) },
+		}
+		store.settle(listUnserved)
+		var running sync.WaitGroup
+		store.onceFilled(ctx, &running, func() { t.Error("the cache counts as filled") })
+		<-time.After(2 * listFailsAfter)
+		if failure := store.failure(); failure != listUnserved {
+			t.Errorf("the failure is %d, want %d", failure, listUnserved)
+		}
+		cancel()
+		running.Wait()
 	})
 }
