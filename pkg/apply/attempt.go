@@ -35,6 +35,8 @@ type attempt[L, A any] struct {
 	empty bool
 	// last is the earlier outcome of the same intent.
 	last entry
+	// untaken is the conflict about fields that the request takes, once the edit that was to take them is refused.
+	untaken *ConflictError
 	// now is when the request was made.
 	now time.Time
 	out Outcome

@@ -207,6 +207,7 @@ func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *atte
 			break
 		}
 		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
+			a.untaken = conflict
 			return w.refused(requests, a, err)
 		}
 		a.out.Action, a.out.Err = ActionNone, nil

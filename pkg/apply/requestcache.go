@@ -74,7 +74,8 @@ type refused struct {
 	asked asked
 	// version is the resourceVersion that the write was bound to; empty for a creation.
 	version string
-	// conflict is the refusal itself, or the conflict before it about which nothing has been learned since. Nil for none.
+	// conflict is the refusal itself, or the conflict before it that still stands, or about which nothing has been learned since. Nil
+	// for none.
 	conflict *ConflictError
 	// conflictClaims are the claims that conflict was found in, as in entry.claims.
 	conflictClaims uint64
@@ -205,9 +206,11 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (
 	if before != nil && before.until.IsZero() && began.object == what.object && began.intent == what.intent && began.refused != nil {
 		before = began.refused
 	}
-	what.refused.conflict, _ = errors.AsType[*ConflictError](what.refused.err)
+	if conflict, contested := errors.AsType[*ConflictError](what.refused.err); contested {
+		what.refused.conflict = conflict
+	}
 	what.refused.conflictClaims = what.claims
-	if last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {
+	if what.refused.conflict == nil && last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {
 		what.refused.conflict, what.refused.conflictClaims = last.refused.conflict, last.refused.conflictClaims
 	}
 	fresh = what.refused.after(before, m.clock.Now())

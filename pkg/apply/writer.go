@@ -296,7 +296,7 @@ func (w *writer[L, A]) refuse(requests *requestCache, a *attempt[L, A], class Cl
 
 // hold remembers the refusal that an attempt has ended with. fresh reports that it was not remembered already.
 func (w *writer[L, A]) hold(requests *requestCache, a *attempt[L, A]) (fresh bool) {
-	what := entry{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version()}}
+	what := entry{intent: a.intent, refused: &refused{err: a.out.Err, asked: a.asked(), version: a.version(), conflict: a.untaken}}
 	what.object, what.claims = w.standing(a)
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)

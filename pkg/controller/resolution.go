@@ -31,10 +31,16 @@ type resolution struct {
 	undecided bool
 	// done reports whether this process has taken a field for the request already.
 	done func(object apply.ObjectRef, path string) bool
+	// held are the fields of the status that others own and our writer does not, once the request has begun.
+	held []apply.FieldConflict
+	// refused is set when fields of the status could not be taken. Their owners may then share them with our writer.
+	refused bool
 
 	yield *request.Request
 	// yields says, for each of its entries, whether it stands for a field that Freehold would set.
 	yields []bool
+	// unyielded is set when a write of fields that the request yields is refused: the writer may still own them.
+	unyielded bool
 }
 
 func newResolution(server *v1beta1.MCPServer) *resolution {
@@ -73,13 +79,20 @@ func (r *resolution) complete(req *apply.Request) {
 	}
 }
 
-// note remembers the entries that stand for fields left to others.
+// note remembers the entries that stand for fields left to others. A writer gives up these fields before its apply can meet a
+// conflict; any other refusal may be that of the edit which gives them up.
 func (r *resolution) note(out apply.Outcome) {
 	fields := r.yield.Fields(out.Object)
 	if out.Left == nil || fields.Empty() {
 		return
 	}
-	out.Left.Iterate(func(path fieldpath.Path) { fields.Each(path, func(entry int) { r.yields[entry] = true }) })
+	given := out.Err == nil || apply.ClassOf(out.Err) == apply.ClassConflict
+	out.Left.Iterate(func(path fieldpath.Path) {
+		fields.Each(path, func(entry int) {
+			r.yields[entry] = r.yields[entry] || given
+			r.unyielded = r.unyielded || !given
+		})
+	})
 }
 
 // findings returns the conditions about the requests. complete means that every object was there and could be looked at;
@@ -105,7 +118,7 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 	case len(r.record.Claims) == 0:
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingToTake
 		f.Message = "no contested field fits; to ask again, remove the annotation first"
-	case unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
+	case r.refused, unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
 		// What is written down is not all taken yet.
 		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
 		f.Message = "taking " + r.record.Took
@@ -150,7 +163,7 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 	if r.yield.Empty() {
 		return nil
 	}
-	if !complete && slices.Contains(r.yields, false) {
+	if r.unyielded || !complete && slices.Contains(r.yields, false) {
 		return r.unchanged(v1beta1.ConditionFieldsYielded) // An object that is not written yet may have the field.
 	}
 	var left, refused []string

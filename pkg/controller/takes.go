@@ -99,20 +99,22 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	}) {
 		req := statusRequest(&p.takeover, nil)
 		r.complete(&req)
-		p.recordOutcome(p.applier.TakeHeld(ctx, p.statusWriter(), req))
+		out := p.applier.TakeHeld(ctx, p.statusWriter(), req)
+		r.refused = out.Err != nil
+		p.recordOutcome(out)
 	}
 	_, recorded := p.server.Annotations[v1beta1.AnnotationTakeRecord]
 	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
 	switch {
-	case r.begun, r.take.Empty() && !recorded:
+	case r.begun:
+		r.held = p.heldOfStatus(ctx)
+		return
+	case r.take.Empty() && !recorded:
 		return
 	case r.take.Empty():
 		p.takes.withdraw(p.key)
 	default:
-		held, err := apply.HeldByOthers(p.statusWriter(), statusRequest(&p.takeover, nil))
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
-		}
+		held := p.heldOfStatus(ctx)
 		record := claimsToTake(p.view, conflicts(p.refused), held)
 		if slices.ContainsFunc(p.refused, losesTrack) {
 			return // The next pass, which begins at once, may know of more to take.
@@ -129,6 +131,15 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	}
 }
 
+// heldOfStatus returns the fields of the status that others own and our writer does not.
+func (p *pass) heldOfStatus(ctx context.Context) []apply.FieldConflict {
+	held, err := apply.HeldByOthers(p.statusWriter(), statusRequest(&p.takeover, nil))
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
+	}
+	return held
+}
+
 // losesTrack reports whether a writer does not know for the moment whether its fields are contested: it lost a race, or got no answer.
 // A write that stays refused is not waited for: nothing says how long an outage lasts.
 func losesTrack(err error) bool {
@@ -136,12 +147,17 @@ func losesTrack(err error) bool {
 	return ok && refusal.Writer != "" && isMomentary(err)
 }
 
-// contested returns the conflicts that the pass has found, and those of writes that have had no answer since.
+// contested returns the conflicts that the pass has found, those that a later refusal of the same write has not ended, and what other
+// managers hold of the status while a request to take is carried out.
 func (p *pass) contested() []*apply.ConflictError {
 	found := conflicts(p.refused)
+	if held := p.resolution.held; len(held) > 0 {
+		refusal := apply.Refusal{Class: apply.ClassConflict, Writer: managers.Status, Object: serverRef(p.key)}
+		found = append(found, &apply.ConflictError{Refusal: refusal, Fields: held})
+	}
 	for _, err := range p.refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
-		if !ok || refusal.Class != apply.ClassMoved && refusal.Class != apply.ClassTransient {
+		if !ok || refusal.Class == apply.ClassConflict {
 			continue
 		}
 		if conflict := p.applier.StandingConflict(refusal.Writer, refusal.Object); conflict != nil {

@@ -16,8 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
@@ -75,29 +77,100 @@ func TestTakeOfNothingKnownWhileAnotherWriteFails(t *testing.T) {
 	})
 }
 
-// As long as the transfer itself has no answer, the request is reported as not carried out.
-func TestTakeThatFailsForLong(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		seize(t, o, "evil")
-		o.rest()
-		o.before.set(func(w write) error {
-			if w.String() == editBackend {
-				return apierrors.NewInternalError(errors.New("failed calling webhook"))
-			}
-			return nil
-		})
-		o.annotate("web", v1beta1.AnnotationTake, takeImage)
-		<-time.After(30 * time.Minute)
-		o.rest()
-		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionUnknown || reason != v1beta1.ReasonTaking {
-			t.Errorf("during the outage FieldsTaken is %s because of %s: %s", status, reason, message)
+// unmade are answers to an edit of managedFields that leave the fields to who owns them.
+func unmade() map[string]error {
+	return map[string]error{
+		"a webhook fails":           apierrors.NewInternalError(errors.New("failed calling webhook")),
+		"a policy forbids it":       apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "web", errors.New("no such image")),
+		"a webhook answers invalid": apierrors.NewInvalid(managers.StatefulSet, "web", nil),
+	}
+}
+
+// refuseOnly has the API server answer one kind of write with an error.
+func (o *operating) refuseOnly(short string, answer error) {
+	o.before.set(func(w write) error {
+		if w.String() == short {
+			return answer
 		}
-		o.before.set(nil)
-		<-time.After(30 * time.Minute)
-		o.rest()
-		o.imageTaken()
+		return nil
 	})
+}
+
+// expectCondition checks a condition of the MCPServer web.
+func (o *operating) expectCondition(when, conditionType string, want metav1.ConditionStatus, wantReason string) {
+	o.t.Helper()
+	if status, reason, message := o.condition("web", conditionType); status != want || reason != wantReason {
+		o.t.Errorf("%s %s is %s because of %s: %s", when, conditionType, status, reason, message)
+	}
+}
+
+// As long as the transfer itself is refused, the request is reported as not carried out.
+func TestTakeThatFailsForLong(t *testing.T) {
+	for name, answer := range unmade() {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				seize(t, o, "evil")
+				o.rest()
+				o.refuseOnly(editBackend, answer)
+				o.annotate("web", v1beta1.AnnotationTake, takeImage)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.expectCondition("during the outage", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
+				o.before.set(nil)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.imageTaken()
+			})
+		})
+	}
+}
+
+const takePhase = "mcpserver.toolhive.stacklok.dev/web:.status.phase"
+
+// The same of a field of the status, whose other fields are written meanwhile.
+func TestTakeOfStatusThatFailsForLong(t *testing.T) {
+	for name, answer := range unmade() {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.seizeStatus(toolhivev1beta1ac.MCPServerStatus().WithPhase(v1beta1.PhaseFailed))
+				o.rest()
+				o.refuseOnly(editServer, answer)
+				o.annotate("web", v1beta1.AnnotationTake, takePhase)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.expectCondition("during the outage", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
+				o.before.set(nil)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.expectCondition("afterwards", v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, v1beta1.ReasonTaken)
+				if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
+					t.Errorf("the phase is %s", phase)
+				}
+			})
+		})
+	}
+}
+
+// Fields that Freehold cannot give up are not reported as left to others.
+func TestYieldThatFailsForLong(t *testing.T) {
+	for name, answer := range unmade() {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+				o.becomeReady("web")
+				o.refuseOnly(editBackend, answer)
+				o.annotate("web", v1beta1.AnnotationYield, mcpImage)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.expectCondition("during the outage", v1beta1.ConditionFieldsYielded, "", "")
+				o.before.set(nil)
+				<-time.After(30 * time.Minute)
+				o.rest()
+				o.expectCondition("afterwards", v1beta1.ConditionFieldsYielded, metav1.ConditionTrue, v1beta1.ReasonYielded)
+			})
+		})
+	}
 }
 
 // Fields that are left to others are reported although the write of another child fails.
