@@ -160,9 +160,7 @@ func holding(c *apply.ConflictError, bytes int) string {
 func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
 	first, what := c.Fields[0], holding(c, min(pathBytes, bytes+len("...")))
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
-		return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. "+
-			"Stop ToolHive's operator, then take ownership: %s.",
-			what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
+		return stopToolHive(v, what)
 	}
 	fields := contestedFields(c, bytes)
 	take := "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)

@@ -35,7 +35,7 @@ func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observ
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
 		Reason: refusalReasons[apply.ClassConflict], Message: describe(t.view, conflict),
 	}
-	o.Contested = []status.Finding{finding}
+	o.Contested = append(o.Contested, finding)
 	next = status.Compute(o, now)
 	// Now that it reports them, it may be in conflict itself.
 	conflict = setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict

@@ -262,6 +262,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	backend, proxy := o.Rollouts()
 	p.rollouts.note(p.key, o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
+	o.Contested = intrusion(p.view, p.refused)
 	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))
 	if !tell {

@@ -75,11 +75,10 @@ func (t *takingOver) survey() {
 	t.untaken = 0
 	for ref, live := range t.existing() {
 		switch {
-		case ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !t.isOwned(ref, live):
+		case t.isIntruded(ref, live):
+			t.intruded = true
 		case t.isUntaken(ref):
 			t.untaken++
-		default:
-			t.intruded = true
 		}
 	}
 	t.begun = takeover.Begun(t.server)
@@ -90,6 +89,45 @@ func (v *view) isUntaken(ref apply.ObjectRef) bool {
 	live := v.object(ref)
 	return live != nil && takeover.Untaken(ref, live) && v.isOwned(ref, live) &&
 		!meta.IsStatusConditionTrue(v.server.Status.Conditions, v1beta1.ConditionTakenOver)
+}
+
+// isIntruded reports whether ToolHive writes to a child that was taken over.
+func (v *view) isIntruded(ref apply.ObjectRef, live metav1.Object) bool {
+	return ref.Kind != managers.ConfigMap && takeover.Held(live, "") && v.isOwned(ref, live) && !v.isUntaken(ref)
+}
+
+// intrusion returns the condition that reports such a child, unless a conflict reports one. It is more than a matter of that child:
+// Freehold leaves ToolHive a part of the status, and does not write every child.
+func intrusion(v *view, refused []error) []status.Finding {
+	if slices.ContainsFunc(conflicts(refused), isWithToolHive) {
+		return nil
+	}
+	for ref, live := range v.existing() {
+		entries := live.GetManagedFields()
+		i := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return managers.IsToolHive(e.Manager) && e.Subresource == "" })
+		if i < 0 || !v.isIntruded(ref, live) {
+			continue
+		}
+		what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", holderOf(ownership.OwnerOf(&entries[i])), ref)
+		return []status.Finding{{
+			Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
+			Reason: v1beta1.ReasonFieldManagerConflict, Message: stopToolHive(v, what),
+		}}
+	}
+	return nil
+}
+
+// isWithToolHive reports whether ToolHive owns a contested field.
+func isWithToolHive(conflict *apply.ConflictError) bool {
+	return slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
+		return slices.ContainsFunc(f.Owners, takeover.FromToolHive)
+	})
+}
+
+// stopToolHive says how to end what ToolHive does to a child.
+func stopToolHive(v *view, what string) string {
+	return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. Stop ToolHive's operator, then take ownership: %s.",
+		what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
 }
 
 // countUntaken returns how many children are still ToolHive's.

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -325,4 +326,49 @@ func TestDeletionOfWhatToolHiveMade(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What ToolHive's operator writes to a child that Freehold has taken over is reported although Freehold wants no other value of it, as
+// such an MCPServer's status stays ToolHive's; and the command in the message ends that.
+func TestToolHiveWritesWithoutAConflict(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.events.heard()
+		theirs := map[string]string{"toolhive.stacklok.dev/theirs": "1"}
+		changeAs(o.apiServer, "", managers.ToolHiveOperator, "web", func(d *appsv1.Deployment) { d.Annotations = merged(d.Annotations, theirs) })
+		o.rest()
+		changeAs(o.apiServer, "status", managers.ToolHiveOperator, "web", func(server *v1beta1.MCPServer) { server.Status.Message = "theirs" })
+		o.rest()
+		const way = "Stop ToolHive's operator, then take ownership: " +
+			"kubectl annotate -n shop mcpserver.toolhive.stacklok.dev/web --overwrite 'freehold.dev/take=thv-operator'."
+		_, _, message := o.condition("web", v1beta1.ConditionFieldsOwned)
+		o.expectCondition("after ToolHive wrote", v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, v1beta1.ReasonFieldManagerConflict)
+		if !strings.Contains(message, way) || !strings.Contains(message, "deployment.apps/web") {
+			t.Errorf("FieldsOwned says %s", message)
+		}
+		if told := o.events.heard(); len(told) != 1 || !strings.Contains(told[0], managers.ToolHiveOperator) {
+			t.Errorf("events %q, want one about ToolHive's operator", told)
+		}
+		o.took()
+		<-time.After(time.Hour)
+		o.expect(nil, "that is reported")
+
+		o.annotate("web", v1beta1.AnnotationTake, managers.ToolHiveOperator)
+		o.rest()
+		o.expectCondition("once it is taken", v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict)
+		o.expectCondition("once it is taken", v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, v1beta1.ReasonTaken)
+		deployment, _ := get[*appsv1.Deployment](o.apiServer, "web")
+		if takeover.Held(deployment, "") || deployment.Annotations["toolhive.stacklok.dev/theirs"] != "" {
+			t.Errorf("ToolHive still owns a part of the Deployment, whose annotations are %v", deployment.Annotations)
+		}
+		if server := o.server("web"); takeover.Held(server, "status") || server.Status.Message == "theirs" {
+			t.Errorf("ToolHive still owns a part of the status: %s", server.Status.Message)
+		}
+	})
+}
+
+func merged(before, more map[string]string) map[string]string {
+	all := maps.Clone(before)
+	maps.Copy(all, more)
+	return all
 }

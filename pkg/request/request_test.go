@@ -185,8 +185,13 @@ func TestFit(t *testing.T) {
 	for i := range 2 * request.MaxEntries {
 		many = append(many, request.Selector{Object: "deployment.apps/web", Path: fmt.Sprintf(".spec.env[name=%q].value", fmt.Sprint("V", i))})
 	}
+	many = append(many, request.Selector{Manager: "helm"}, request.Selector{Object: "service/web", Manager: "helm"})
 	want := []request.Selector{
-		{Object: "deployment.apps/web", Path: ".spec.b"}, {Object: "deployment.apps/web", Path: ".spec.env"}, {Object: "service/web", Path: ".spec.a"},
+		{Manager: "helm"},
+		{Object: "service/web", Manager: "helm"},
+		{Object: "deployment.apps/web", Path: ".spec.b"},
+		{Object: "deployment.apps/web", Path: ".spec.env"},
+		{Object: "service/web", Path: ".spec.a"},
 	}
 	if diff := cmp.Diff(want, request.Fit(many)); diff != "" {
 		t.Errorf("too many (-want +got):\n%s", diff)

@@ -82,11 +82,15 @@ func Fit(entries []Selector) []Selector {
 	if len(entries) <= MaxEntries && len(Write(entries)) <= MaxBytes {
 		return entries
 	}
+	var fit []Selector
 	paths := map[string][]string{}
 	for _, s := range entries {
+		if s.Manager != "" { // There are few.
+			fit = append(fit, s)
+			continue
+		}
 		paths[s.Object] = append(paths[s.Object], s.Path)
 	}
-	var fit []Selector
 	for _, object := range slices.Sorted(maps.Keys(paths)) {
 		for _, path := range Shorten(paths[object], len(object), fitBytes) {
 			fit = append(fit, Selector{Object: object, Path: path})

@@ -40,7 +40,8 @@ type Observation struct {
 	Requests []Finding
 	// Refusals are writes that the API server has refused, or that must not be made, and that the user should know of.
 	Refusals []Finding
-	// Contested are fields of the status itself that other field managers hold.
+	// Contested are fields of the status itself that other field managers hold, and objects of Freehold's to which ToolHive writes. They
+	// keep nothing from being written that the spec asks for.
 	Contested []Finding
 	// Delays are writes held back by something that usually passes by itself and has not passed: no answer, an object that
 	// keeps changing or is being deleted.

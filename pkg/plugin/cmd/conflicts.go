@@ -143,7 +143,7 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	if server.DeletionTimestamp != nil {
 		return found, nil
 	}
-	plan, _, err := o.survey(server)
+	plan, children, err := o.survey(server)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		o.warn("nothing is written for MCPServer %s: %v", server.Name, invalid)
 		return found, nil
@@ -153,7 +153,7 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	}
 	fields := plan.Contested()
 	found.Fields = append(found.Fields, printers.ContestedFields(fields)...)
-	if len(fields) > 0 {
+	if len(fields)+len(desired.Intruders(server, children.Owned)) > 0 {
 		found.Take = o.settling("take", server)
 	}
 	if slices.ContainsFunc(found.Fields, func(f printers.ContestedField) bool { return f.Leavable }) {

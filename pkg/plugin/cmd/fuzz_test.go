@@ -51,7 +51,7 @@ func FuzzFieldArguments(f *testing.F) {
 		if line != "" {
 			arguments = strings.Split(line, " ")
 		}
-		chosen, entries, err := choose(all, arguments, "")
+		chosen, entries, err := choose(all, nil, arguments, "")
 		if err != nil {
 			if len(chosen)+len(entries) > 0 {
 				t.Errorf("%q is refused with %v, and chooses %v", line, err, entries)

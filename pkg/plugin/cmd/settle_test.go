@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -135,5 +136,51 @@ func TestPreviewOffersWhatSettles(t *testing.T) {
 		if leaves := found.Yield != "" && strings.Contains(found.Yield, test.leave); leaves != (test.leave != "") || found.Take == "" {
 			t.Errorf("with the request %q it offers %q and %q", test.take, found.Take, found.Yield)
 		}
+	}
+}
+
+// TestTakeFromToolHive: of a child that ToolHive's operator writes to again all is taken, whether the fields are contested or not: as
+// long as that owns any, the MCPServer's status stays its. What others contest is taken field by field.
+func TestTakeFromToolHive(t *testing.T) {
+	proxy := inventory.Proxy.Ref("shop", "web")
+	const (
+		ofToolHive = managers.ToolHiveOperator
+		ofOthers   = `deployment.apps/web:.spec.template.spec.containers[name="toolhive"].image`
+	)
+	note := content{"spec": content{"template": content{"metadata": content{"annotations": content{"toolhive.stacklok.dev/theirs": "1"}}}}}
+	image := content{"spec": content{"template": content{"spec": otherImage}}}
+	for name, test := range map[string]struct {
+		toolHive content
+		others   bool
+		fields   []string
+		// want is empty where nothing fits.
+		want string
+	}{
+		"contested":                {toolHive: image, want: ofToolHive},
+		"not contested":            {toolHive: note, want: ofToolHive},
+		"not contested, and named": {toolHive: note, fields: []string{ofToolHive}, want: ofToolHive},
+		"named of another object":  {toolHive: note, fields: []string{"service/mcp-web:" + ofToolHive}},
+		"another is named":         {toolHive: note, fields: []string{managers.ToolHiveRunner}},
+		"beside another":           {toolHive: note, others: true, want: ofOthers + "," + ofToolHive},
+		"beside another, named":    {toolHive: note, others: true, fields: []string{ofOthers}, want: ofOthers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.apply(ofToolHive, proxy, (&unstructured.Unstructured{Object: test.toolHive}).DeepCopy().Object)
+			if test.others {
+				w.contest(otherImage)
+			}
+			code := ExitDone
+			if test.want == "" {
+				code = ExitFailed
+			}
+			out, errOut := w.must(code, append([]string{"take", "web", "--yes", "--wait=false", known}, test.fields...)...)
+			if got := w.server().Annotations[v1beta1.AnnotationTake]; got != test.want {
+				t.Errorf("the request is %q, want %q\n%s%s", got, test.want, out, errOut)
+			}
+			if says := strings.Contains(out, proxy.String()+": all that "+ofToolHive+" (Apply) owns"); says != strings.Contains(test.want, ofToolHive) {
+				t.Errorf("the preview says\n%s", out)
+			}
+		})
 	}
 }

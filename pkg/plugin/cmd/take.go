@@ -31,7 +31,8 @@ func (p *plugin) take() *cobra.Command {
 it wants: all that are contested, or those that are named.
 
 ` + fieldArguments + `
-Instead of a field a field MANAGER can be named: then all that it contests is taken.
+Instead of a field a field MANAGER can be named: then all that it contests is taken. Of a field manager of ToolHive's all is
+taken that it owns of what the operator has taken over, whether contested or not. Stop ToolHive's operator before.
 
 The change is shown and checked by the API server before you are asked. It is made by the annotation ` + v1beta1.AnnotationTake + `
 on the MCPServer; the operator carries it out once.`,
@@ -60,12 +61,17 @@ func holders(c desired.Contested) string {
 	return strings.Join(all, ", ")
 }
 
-// choose finds the contested fields that entries are about, and the entries to write; all without entries. Each entry
-// must fit something.
-func choose(all []desired.Contested, arguments []string, see string) (chosen []desired.Contested, entries []request.Selector, err error) {
+// choose finds the contested fields that entries are about, and the entries to write; all without entries, and all of the intruders.
+// Each entry must fit something.
+func choose(all []desired.Contested, intruders []desired.Intruder, arguments []string, see string) (chosen []desired.Contested, entries []request.Selector, err error) {
 	if len(arguments) == 0 {
 		for _, c := range all {
-			entries = append(entries, c.Selector())
+			if !c.IsOf(intruders) {
+				entries = append(entries, c.Selector())
+			}
+		}
+		for _, i := range intruders {
+			entries = append(entries, request.Selector{Manager: i.Owner.Manager})
 		}
 		return all, request.Fit(entries), nil
 	}
@@ -74,7 +80,7 @@ func choose(all []desired.Contested, arguments []string, see string) (chosen []d
 		if err != nil {
 			return nil, nil, usage("%v", err)
 		}
-		fits := false
+		fits := slices.ContainsFunc(intruders, func(i desired.Intruder) bool { return i.ChosenBy(s) })
 		for _, c := range all {
 			if c.ChosenBy(s) {
 				fits = true
@@ -93,8 +99,10 @@ func choose(all []desired.Contested, arguments []string, see string) (chosen []d
 
 // pick finds those of an MCPServer's contested fields that arguments are about, and the entries to write. It says so where there are
 // none.
-func (s *settler) pick(server *v1beta1.MCPServer, all []desired.Contested, arguments []string) (chosen []desired.Contested, entries []request.Selector, err error) {
-	if chosen, entries, err = choose(all, arguments, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
+func (s *settler) pick(
+	server *v1beta1.MCPServer, all []desired.Contested, intruders []desired.Intruder, arguments []string,
+) (chosen []desired.Contested, entries []request.Selector, err error) {
+	if chosen, entries, err = choose(all, intruders, arguments, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
 		fmt.Fprintln(s.Out, "No conflicts.")
 	}
 	return chosen, entries, err
@@ -105,11 +113,12 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err != nil {
 		return err
 	}
-	plan, _, err := s.survey(server)
+	plan, children, err := s.survey(server)
 	if err != nil {
 		return err
 	}
-	chosen, entries, err := s.pick(server, plan.Contested(), fields)
+	intruders := desired.Intruders(server, children.Owned)
+	chosen, entries, err := s.pick(server, plan.Contested(), intruders, fields)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
@@ -120,6 +129,12 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
 			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
+	}
+	for _, i := range intruders {
+		if slices.ContainsFunc(entries, i.ChosenBy) {
+			c.effects = append(c.effects, fmt.Sprintf("%s: all that %s (%s) owns becomes the operator's, which removes what it does not set",
+				i.Object, i.Owner.Manager, printers.Operation(i.Owner)))
+		}
 	}
 	about := request.AnswerTo(v1beta1.AnnotationTake, c.value)
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {

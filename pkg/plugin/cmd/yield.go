@@ -123,7 +123,7 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 			return err
 		}
 	}
-	chosen, entries, err := o.pick(server, all, fields)
+	chosen, entries, err := o.pick(server, all, nil, fields)
 	if err != nil || len(entries) == 0 {
 		return err
 	}

@@ -6,6 +6,7 @@ package desired
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -75,6 +77,44 @@ func Leavable(dispute []Contested) bool {
 // ChosenBy reports whether an entry of a request is about the field, or about one of its owners.
 func (c Contested) ChosenBy(s request.Selector) bool {
 	return slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool { return s.Owned(c.Object, c.Location, o) })
+}
+
+// IsOf reports whether intruders alone own the field.
+func (c Contested) IsOf(intruders []Intruder) bool {
+	return !slices.ContainsFunc(c.Owners, func(o ownership.Owner) bool {
+		return !slices.ContainsFunc(intruders, func(i Intruder) bool { return i.Object == c.Object && i.Owner.Manager == o.Manager })
+	})
+}
+
+// Intruder is a field manager of ToolHive that owns fields of a child which the operator has taken over. As long as there is one, the
+// operator leaves ToolHive a part of the status.
+type Intruder struct {
+	// Object that has the fields.
+	Object apply.ObjectRef
+	// Owner of the fields.
+	Owner ownership.Owner
+}
+
+// Intruders returns those of the children of an MCPServer.
+func Intruders(server *v1beta1.MCPServer, children []*unstructured.Unstructured) (all []Intruder) {
+	tookOver := meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionTakenOver)
+	for _, child := range children {
+		ref, entries := takeover.RefOf(child), child.GetManagedFields()
+		if ref.Kind == managers.ConfigMap || takeover.Untaken(ref, child) && !tookOver {
+			continue
+		}
+		for i := range entries {
+			if owner := ownership.OwnerOf(&entries[i]); takeover.FromToolHive(owner) && owner.Subresource == "" {
+				all = append(all, Intruder{ref, owner})
+			}
+		}
+	}
+	return all
+}
+
+// ChosenBy reports whether an entry of a request is about all that the intruder owns of the object.
+func (i Intruder) ChosenBy(s request.Selector) bool {
+	return s.Manager == i.Owner.Manager && (s.Object == "" || s.Object == i.Object.String())
 }
 
 // ContestedIn returns the fields in which a plan is in conflict with others.
