@@ -122,6 +122,11 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 		// What is written down is not all taken yet.
 		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
 		f.Message = "taking " + r.record.Took
+	case r.missed(answer):
+		return r.unchanged(v1beta1.ConditionFieldsTaken)
+	case !r.answered(answer) && slices.ContainsFunc(contested, r.claimedAgain):
+		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonClaimedAgain
+		f.Message = claimedAgain + r.record.Took
 	default:
 		f.Message = "took " + r.record.Took
 	}
@@ -130,17 +135,34 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 	return []status.Finding{f}
 }
 
-// answered reports whether an earlier status says that all was taken.
+// claimedAgain begins what is reported where not all was taken that the request is about.
+const claimedAgain = "fields were claimed again before they could be taken, and stay as they are; to ask again, remove the annotation first. " +
+	"The request was to take "
+
+// answered reports whether an earlier status says how the request has ended.
 func (r *resolution) answered(answer string) bool {
 	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
 	return before != nil && before.Status != metav1.ConditionUnknown && strings.HasPrefix(before.Message, answer)
 }
 
+// missed reports whether an earlier status says that not all could be taken. That stands, whoever owns the fields now.
+func (r *resolution) missed(answer string) bool {
+	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
+	return r.answered(answer) && strings.HasSuffix(before.Message, claimedAgain+r.record.Took)
+}
+
 // standing reports whether a conflict is about a field that the request takes and this process has not taken.
-func (r *resolution) standing(conflict *apply.ConflictError) bool {
+func (r *resolution) standing(conflict *apply.ConflictError) bool { return r.fits(conflict, true) }
+
+// claimedAgain reports whether a conflict is about a field that the request selects and this process has not taken, and that has been
+// claimed since the request was recorded.
+func (r *resolution) claimedAgain(conflict *apply.ConflictError) bool { return r.fits(conflict, false) }
+
+// fits reports whether the request selects a field of a conflict that this process has not taken, and whose claim is recorded or not.
+func (r *resolution) fits(conflict *apply.ConflictError, recorded bool) bool {
 	return slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
 		return (r.done == nil || !r.done(conflict.Object, f.Path)) && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool {
-			return r.takes(conflict.Object, o) && r.take.Contested(conflict.Object, f.Path, o)
+			return r.takes(conflict.Object, o) == recorded && r.take.Contested(conflict.Object, f.Path, o)
 		})
 	})
 }

@@ -129,14 +129,18 @@ func TestFindingsAboutRequests(t *testing.T) {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Before", Message: message}
 	}
 	const (
-		words   = `.spec.b of deployment.apps/web from "helm"`
-		taken   = `FieldsTaken True Taken freehold.dev/take=".spec": took ` + words
-		taking  = `FieldsTaken Unknown Taking freehold.dev/take=".spec": taking ` + words
+		words  = `.spec.b of deployment.apps/web from "helm"`
+		taken  = `FieldsTaken True Taken freehold.dev/take=".spec": took ` + words
+		taking = `FieldsTaken Unknown Taking freehold.dev/take=".spec": taking ` + words
+		lost   = "fields were claimed again before they could be taken, and stay as they are; to ask again, remove the annotation first. " +
+			"The request was to take " + words
+		missed  = `FieldsTaken False ClaimedAgain freehold.dev/take=".spec": ` + lost
 		nothing = `no contested field fits; to ask again, remove the annotation first`
 	)
 	helm := ownership.Owner{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, Since: bubbleStart}
 	later := helm
 	later.Since = later.Since.Add(time.Second)
+	curl := ownership.Owner{Manager: "curl", Operation: metav1.ManagedFieldsOperationUpdate, Since: later.Since}
 	conflict := func(path string, by ownership.Owner) []*apply.ConflictError {
 		return []*apply.ConflictError{{
 			Refusal: apply.Refusal{Object: webDeployment}, Fields: []apply.FieldConflict{{Path: path, Owners: []ownership.Owner{by}}},
@@ -146,12 +150,14 @@ func TestFindingsAboutRequests(t *testing.T) {
 	told := metav1.Condition{
 		Type: v1beta1.ConditionFieldsTaken, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonTaken, Message: `freehold.dev/take=".spec": took ` + words,
 	}
+	toldMissed := told
+	toldMissed.Status, toldMissed.Reason, toldMissed.Message = metav1.ConditionFalse, v1beta1.ReasonClaimedAgain, `freehold.dev/take=".spec": `+lost
 	for name, test := range map[string]struct {
-		server                 *v1beta1.MCPServer
-		left                   []string
-		conflicts              []*apply.ConflictError
-		incomplete, unanswered bool
-		want                   []string
+		server                       *v1beta1.MCPServer
+		left                         []string
+		conflicts                    []*apply.ConflictError
+		incomplete, unanswered, done bool
+		want                         []string
 	}{
 		"nothing is asked for": {server: asking("", "", before(v1beta1.ConditionFieldsTaken, "x"), before(v1beta1.ConditionFieldsYielded, "y"))},
 		"not written down yet": {
@@ -170,7 +176,14 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"without an answer": {server: recorded(".spec", words, helms), unanswered: true, want: []string{taking}},
 		"taken":             {server: recorded(".spec", words, helms), want: []string{taken}},
 		"taken, told, and an unrelated write fails": {server: recorded(".spec", words, helms, told), unanswered: true, want: []string{taken}},
-		"claimed again":    {server: recorded(".spec", words, helms), conflicts: conflict(".spec.b", later), want: []string{taken}},
+		"claimed again":                  {server: recorded(".spec", words, helms), conflicts: conflict(".spec.b", later), want: []string{missed}},
+		"claimed again by another":       {server: recorded(".spec", words, helms), conflicts: conflict(".spec.b", curl), want: []string{missed}},
+		"claimed again once it was ours": {server: recorded(".spec", words, helms), done: true, conflicts: conflict(".spec.b", later), want: []string{taken}},
+		"taken, told, and claimed again": {server: recorded(".spec", words, helms, told), conflicts: conflict(".spec.b", later), want: []string{taken}},
+		"not taken, told, and given up":  {server: recorded(".spec", words, helms, toldMissed), want: []string{missed}},
+		"not taken, told, and asked for again": {
+			server: recorded(".spec", "more", helms, toldMissed), want: []string{`FieldsTaken True Taken freehold.dev/take=".spec": took more`},
+		},
 		"another conflict": {server: recorded(".spec", words, helms), conflicts: conflict(".metadata.labels.a", helm), want: []string{taken}},
 		"nothing to take":  {server: recorded(".spec", "", nil), want: []string{`FieldsTaken False NothingToTake freehold.dev/take=".spec": ` + nothing}},
 		"of another request, which begins alike": {
@@ -198,6 +211,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolution(test.server)
+			r.done = func(apply.ObjectRef, string) bool { return test.done }
 			for _, path := range test.left {
 				r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, path))})
 			}

@@ -107,7 +107,9 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
 	switch {
 	case r.begun:
-		r.held = p.heldOfStatus(ctx)
+		r.held = slices.DeleteFunc(p.heldOfStatus(ctx), func(f apply.FieldConflict) bool {
+			return !slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return !takeover.FromToolHive(o) }) // That is inherited.
+		})
 		return
 	case r.take.Empty() && !recorded:
 		return

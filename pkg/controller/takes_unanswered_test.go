@@ -153,6 +153,71 @@ func TestTakeOfStatusThatFailsForLong(t *testing.T) {
 	}
 }
 
+// A manager that writes again before its fields could be taken has made another claim, which the request is not about. That is
+// reported, also by the next operator, until the author asks again.
+func TestTakeOfWhatIsClaimedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit, take string
+		claim      func(t *testing.T, o *operating, again bool)
+		ours       func(o *operating) bool
+	}{
+		"a child": {
+			editBackend, takeImage,
+			func(t *testing.T, o *operating, again bool) {
+				seize(t, o, map[bool]string{false: "evil", true: "worse"}[again])
+			},
+			func(o *operating) bool { return o.backendImage() == "example.com/web" },
+		},
+		"the status": {
+			editServer, takePhase,
+			func(_ *testing.T, o *operating, again bool) {
+				phase := map[bool]v1beta1.MCPServerPhase{false: v1beta1.PhaseTerminating, true: v1beta1.PhasePending}[again]
+				o.seizeStatus(toolhivev1beta1ac.MCPServerStatus().WithPhase(phase))
+			},
+			func(o *operating) bool { return o.server("web").Status.Phase == v1beta1.PhaseReady },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, newServer("web"))
+				o := start(t, s, nil)
+				o.rest()
+				o.becomeReady("web")
+				test.claim(t, o, false)
+				o.rest()
+				o.refuseOnly(test.edit, unmade()["a webhook fails"])
+				o.annotate("web", v1beta1.AnnotationTake, test.take)
+				<-time.After(30 * time.Minute)
+				test.claim(t, o, true)
+				<-time.After(30 * time.Minute)
+				o.before.set(nil)
+				<-time.After(30 * time.Minute)
+				expect := func(when string) {
+					t.Helper()
+					o.rest()
+					o.expectCondition(when, v1beta1.ConditionFieldsTaken, metav1.ConditionFalse, v1beta1.ReasonClaimedAgain)
+					o.expectCondition(when, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse, v1beta1.ReasonFieldManagerConflict)
+					if test.ours(o) {
+						t.Errorf("%s what was claimed later is taken", when)
+					}
+				}
+				expect("after the outage")
+				o.end()
+				o = start(t, s, nil)
+				defer func() { o.end() }()
+				expect("after a restart")
+				o.annotate("web", v1beta1.AnnotationTake, "")
+				o.annotate("web", v1beta1.AnnotationTake, test.take)
+				o.rest()
+				o.expectCondition("when asked again", v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, v1beta1.ReasonTaken)
+				if !test.ours(o) {
+					t.Error("it is not taken when it is asked for again")
+				}
+			})
+		})
+	}
+}
+
 // Fields that Freehold cannot give up are not reported as left to others.
 func TestYieldThatFailsForLong(t *testing.T) {
 	for name, answer := range unmade() {

@@ -237,6 +237,9 @@ const (
 	ReasonTaking = "Taking"
 	// ReasonNothingToTake means that the request matches no contested field. On FieldsTaken=False.
 	ReasonNothingToTake = "NothingToTake"
+	// ReasonClaimedAgain means that a field manager claimed contested fields again before Freehold could take them. On
+	// FieldsTaken=False.
+	ReasonClaimedAgain = "ClaimedAgain"
 	// ReasonYielded means that Freehold leaves the fields to other managers. On FieldsYielded=True.
 	ReasonYielded = "Yielded"
 	// ReasonNotYieldable means that the request has entries that match no field which Freehold sets and can yield. On
