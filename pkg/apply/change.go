@@ -96,7 +96,9 @@ func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
 		// resourceVersion before it, so a cache that does not show the end yet looks as if it had caught up.
 		return true
 	}
-	return !a.Confirm && a.last.claims == w.settled(a)
+	// A mark that outlives the claim has another owner, from whom the claim, and with it the mark, is to be taken back.
+	outlived := a.empty && !w.owns(a) && w.hasMarker(a.out.Live)
+	return !a.Confirm && !outlived && a.last.claims == w.settled(a)
 }
 
 // endsClaim reports whether the request gives up all that the writer owns of an object that is being deleted. A report about such an

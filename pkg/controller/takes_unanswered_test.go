@@ -104,6 +104,35 @@ func (o *operating) expectCondition(when, conditionType string, want metav1.Cond
 	}
 }
 
+// A withdrawal ends the record although another manager owns it as well, as after a restore from a backup.
+func TestWithdrawalOfASharedRecord(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
+		record := o.server("web").Annotations[v1beta1.AnnotationTakeRecord]
+		shared := toolhivev1beta1ac.MCPServer("web", "shop").WithAnnotations(map[string]string{v1beta1.AnnotationTakeRecord: record})
+		if _, err := o.servers.ToolhiveV1beta1().MCPServers("shop").Apply(t.Context(), shared, metav1.ApplyOptions{FieldManager: "backup"}); err != nil {
+			t.Fatal(err)
+		}
+		o.rest()
+		o.annotate("web", v1beta1.AnnotationTake, "")
+		o.rest()
+		if record, found := o.server("web").Annotations[v1beta1.AnnotationTakeRecord]; found {
+			t.Errorf("the record is still there: %s", record)
+		}
+		o.expectCondition("after the withdrawal", v1beta1.ConditionFieldsTaken, "", "")
+		o.took()
+		<-time.After(time.Hour)
+		o.expect(nil, "it is withdrawn")
+		seize(t, o, "evil")
+		o.rest()
+		o.annotate("web", v1beta1.AnnotationTake, "helm")
+		if image := o.backendImage(); image != "example.com/web" {
+			t.Errorf("image %s when it was asked for again", image)
+		}
+	})
+}
+
 // As long as the transfer itself is refused, the request is reported as not carried out.
 func TestTakeThatFailsForLong(t *testing.T) {
 	for name, answer := range unmade() {
