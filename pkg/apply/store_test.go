@@ -36,6 +36,8 @@ type store struct {
 	writer  apply.Writer
 	// refuse, if set, is asked before each request; an error is the answer.
 	refuse func(request string) error
+	// validate, if set, is asked about what an apply would make of the object; an error is the answer.
+	validate func(merged *deployment) error
 
 	clock    *clocktesting.FakePassiveClock
 	stored   *deployment // nil for none
@@ -131,6 +133,11 @@ func (s *store) apply(_ context.Context, _ string, config *configuration, option
 	}
 	if version := sent.GetResourceVersion(); s.stored != nil && version != "" && version != s.stored.ResourceVersion {
 		return nil, outdated()
+	}
+	if s.validate != nil {
+		if err := s.validate(merged.(*deployment)); err != nil {
+			return nil, err
+		}
 	}
 	return s.keep(merged), nil
 }

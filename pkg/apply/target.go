@@ -44,6 +44,10 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// objects that the intent's source refers to. With it, writes from an older state of one of them are held back.
 	// Intents without references do not get it. Empty for none: Source.References are ignored.
 	References string
+	// Rivals, if set, returns the paths of fields that the API server does not accept beside what a configuration sets, such as the
+	// source of an environment variable beside its value. A writer removes them like those of Request.Unset. It looks for them when it
+	// has read the object, and reads the object when the API server refuses a configuration as invalid.
+	Rivals func(config A) []string
 	// OwnershipMarker is a field that only the manager writes. An object that has it although the manager owns nothing
 	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
 	// annotation.

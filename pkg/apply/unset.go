@@ -15,14 +15,18 @@ import (
 
 // unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
 func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
-	if len(a.Unset) == 0 {
+	paths := a.Unset
+	if w.target.Rivals != nil {
+		paths = slices.Concat(paths, w.target.Rivals(a.want))
+	}
+	if len(paths) == 0 {
 		return nil
 	}
 	all, err := w.ownableOf(a)
 	if err != nil {
 		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 	}
-	unwanted := ownership.Select(all, func(path fieldpath.Path) bool { return a.unsets(path) && (a.Yield == nil || !a.Yield(path)) })
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool { return within(path, paths) && (a.Yield == nil || !a.Yield(path)) })
 	if unwanted.Empty() {
 		return nil
 	}
@@ -43,8 +47,28 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 }
 
 // unsets reports whether a field is one to remove.
-func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
-	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(path.String(), unset) })
+func (a *attempt[L, A]) unsets(path fieldpath.Path) bool { return within(path, a.Unset) }
+
+// within reports whether a path is one of others or leads to something within one.
+func within(path fieldpath.Path, others []string) bool {
+	text := path.String()
+	return slices.ContainsFunc(others, func(other string) bool { return below(text, other) })
+}
+
+// unsetRivals looks for the fields that Target.Rivals names, if the intent was refused as invalid and the object has not been read. The
+// API server names the field and not its owner.
+func (w *writer[L, A]) unsetRivals(ctx context.Context, requests *requestCache, a *attempt[L, A]) {
+	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.target.Rivals == nil || len(w.target.Rivals(a.want)) == 0 || w.read(ctx, a) != nil {
+		return // What cannot be read is refused for the reason that is known.
+	}
+	before := len(a.out.Claims)
+	switch err := w.unset(ctx, a); {
+	case err != nil:
+		w.refused(requests, a, err)
+	case len(a.out.Claims) > before:
+		a.out.Action, a.out.Err = ActionNone, nil
+		w.finish(ctx, requests, a)
+	}
 }
 
 // below reports whether a path is another one or leads to something within it.

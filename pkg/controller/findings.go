@@ -179,7 +179,7 @@ func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
 
 // yieldable reports whether all fields of a conflict can be left to others.
 func yieldable(c *apply.ConflictError) bool {
-	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldablePath(c.Object, f.Path) })
+	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldableBy(c.Object, f.Path, f.Removed) })
 }
 
 // holderOf names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.
@@ -210,7 +210,7 @@ func toolHiveManagers(v *view) (names []string) {
 func contestedFields(c *apply.ConflictError, bytes int) []string {
 	paths := make([]string, 0, len(c.Fields))
 	for _, f := range c.Fields {
-		paths = append(paths, f.Path)
+		paths = append(paths, request.Settling(f.Path, f.Removed))
 	}
 	object := c.Object.String()
 	short := request.Shorten(paths, len(object), bytes)

@@ -197,3 +197,30 @@ func TestFit(t *testing.T) {
 		t.Errorf("too many (-want +got):\n%s", diff)
 	}
 }
+
+// A variable that gets its other source from another manager is settled as a whole.
+func TestSettling(t *testing.T) {
+	const variable = `.spec.template.spec.containers[name="toolhive"].env[name="A"]`
+	gate := strings.Replace(variable, `"A"`, `"THV_MCPSERVER_GENERATION"`, 1)
+	proxy := apply.NewObjectRef(managers.Deployment, "shop", "web")
+	for _, test := range []struct {
+		path    string
+		removed bool
+		want    string
+		leaves  bool
+	}{
+		{variable + ".valueFrom.secretKeyRef", true, variable, true},
+		{variable + ".value", true, variable, true},
+		{variable + ".value", false, variable + ".value", true},
+		{gate + ".valueFrom.fieldRef", true, gate, false},
+		{".spec.template.metadata.labels.env", true, ".spec.template.metadata.labels.env", true},
+		{".spec.strategy.rollingUpdate", true, ".spec.strategy.rollingUpdate", true},
+	} {
+		if got := request.Settling(test.path, test.removed); got != test.want {
+			t.Errorf("a conflict about %s is settled by %s, want %s", test.path, got, test.want)
+		}
+		if got := request.YieldableBy(proxy, test.path, test.removed); got != test.leaves {
+			t.Errorf("%s can be left to others: %t", test.path, got)
+		}
+	}
+}

@@ -44,6 +44,19 @@ func Elements(path string) []string {
 	return append(elements, path[begin:])
 }
 
+// Settling returns the path that settles a conflict about a field: its own. Of a field that is removed, and that is the value or the source
+// of an environment variable, it is the path of the variable: the writer sets the other one of the two, so the field could not be left
+// to its owner alone.
+func Settling(path string, removed bool) string {
+	elements := Elements(path)
+	for i := range elements {
+		if removed && elements[i] == ".env" && i+2 < len(elements) {
+			return strings.Join(elements[:i+2], "")
+		}
+	}
+	return path
+}
+
 // Shorten returns paths that select all the fields at the given paths: the paths themselves or, if they need more than
 // the given bytes, their parents. Each also needs some bytes for the object in front of it. The result is sorted, without
 // duplicates. Of paths below .metadata, which has much that has nothing in common, it keeps the element after that.

@@ -75,6 +75,14 @@ func YieldablePath(object apply.ObjectRef, path string) bool {
 		(object.Kind != managers.StatefulSet || !slices.ContainsFunc(unyieldableOfBackend, kept))
 }
 
+// YieldableBy is YieldablePath for a field of a conflict, whose path by Settling is left to others.
+func YieldableBy(object apply.ObjectRef, path string, removed bool) bool {
+	if settling := Settling(path, removed); settling != path {
+		path = settling + ".value"
+	}
+	return YieldablePath(object, path)
+}
+
 // isEntry reports whether a path is that of one label or annotation, whose key may have dots.
 func isEntry(path string) bool {
 	return strings.HasPrefix(path, ".metadata.labels.") || strings.HasPrefix(path, ".metadata.annotations.")

@@ -184,3 +184,19 @@ func TestTakeFromToolHive(t *testing.T) {
 		})
 	}
 }
+
+// TestVariableWithAnotherSource: a variable that another field manager has given another source is contested, and settled as a whole.
+func TestVariableWithAnotherSource(t *testing.T) {
+	const want = `statefulset.apps/web:.spec.template.spec.containers[name="mcp"].env[name="MCP_TRANSPORT"]`
+	source := content{"configMapKeyRef": content{"name": "site", "key": "transport"}}
+	for verb, annotation := range map[string]string{"take": v1beta1.AnnotationTake, "yield": v1beta1.AnnotationYield} {
+		w := newWorld(t, nil)
+		w.apply("argocd-controller", inventory.Backend.Ref("shop", "web"), content{"spec": content{"template": content{"spec": content{
+			"containers": []any{content{"name": "mcp", "env": []any{content{"name": "MCP_TRANSPORT", "valueFrom": source}}}},
+		}}}})
+		out, errOut := w.must(ExitDone, verb, "web", "--yes", "--wait=false", known)
+		if got := w.server().Annotations[annotation]; got != want {
+			t.Errorf("%s writes %q, want %q\n%s%s", verb, got, want, out, errOut)
+		}
+	}
+}

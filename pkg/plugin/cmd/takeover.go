@@ -316,7 +316,7 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 		var fields []request.Selector
 		for _, c := range found.Contested {
 			if annotation == v1beta1.AnnotationTake || c.Leavable {
-				fields = append(fields, request.Selector{Object: c.Object, Path: c.Path})
+				fields = append(fields, request.Selector{Object: c.Object, Path: request.Settling(c.Path, c.Ours == nil)})
 			}
 		}
 		if len(fields) == 0 {

@@ -38,13 +38,16 @@ type Contested struct {
 	Theirs, Ours any
 }
 
-// Selector returns the entry of a request that is about the field alone.
+// Selector returns the entry of a request that is about the field alone, or about the environment variable of which it is one of two
+// sources.
 func (c Contested) Selector() request.Selector {
-	return request.Selector{Object: c.Object.String(), Path: c.Path}
+	return request.Selector{Object: c.Object.String(), Path: request.Settling(c.Path, c.Ours == nil)}
 }
 
 // Yieldable reports whether the field can be left to others.
-func (c Contested) Yieldable() bool { return request.Yieldable(c.Object, c.Location) }
+func (c Contested) Yieldable() bool {
+	return request.Yieldable(c.Object, c.Location) && request.YieldableBy(c.Object, c.Path, c.Ours == nil)
+}
 
 // Dispute is what a writer is denied of an object. While it stands, the writer writes nothing of that object.
 type Dispute struct {
