@@ -135,22 +135,8 @@ func holds(set *fieldpath.Set, path string) bool {
 	return found
 }
 
-// seed makes fingerprints comparable within one process and no further.
+// seed makes the numbers that Settled and Standing return comparable within one process and no further.
 var seed = maphash.MakeSeed()
-
-// Fingerprint returns a number that identifies the fields of an entry. It changes exactly when another writer takes or
-// removes a field of the entry, or when the manager itself applies other fields. A foreign write to other fields, or a
-// second owner of the same values, does not change it. Fingerprints are comparable within one process. A nil entry has
-// the fingerprint 0.
-func Fingerprint(entry *metav1.ManagedFieldsEntry) uint64 {
-	if entry == nil {
-		return 0
-	}
-	var h maphash.Hash
-	h.SetSeed(seed)
-	writeEntry(&h, entry)
-	return h.Sum64()
-}
 
 // Settled returns a number that identifies what a manager owns of an object by its applies to the subresource, and the
 // values of these fields, as far as the object shows them without a comparison: by its generation, which changes with the

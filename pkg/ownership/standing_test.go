@@ -32,66 +32,6 @@ func standing() *metav1.ObjectMeta {
 	return obj
 }
 
-func TestFingerprintIsThatOfTheContent(t *testing.T) {
-	base := at(managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), noon)
-	fingerprint := ownership.Fingerprint(&base)
-	if fingerprint == 0 {
-		t.Fatal("the fingerprint of an entry is that of none")
-	}
-	for name, test := range map[string]struct {
-		change func(*metav1.ManagedFieldsEntry)
-		same   bool
-	}{
-		"nothing":           {func(*metav1.ManagedFieldsEntry) {}, true},
-		"the time":          {func(e *metav1.ManagedFieldsEntry) { e.Time = &metav1.Time{Time: noon.Add(time.Hour)} }, true},
-		"no time":           {func(e *metav1.ManagedFieldsEntry) { e.Time = nil }, true},
-		"a field more":      {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:a":{},"f:b":{}}}`) }, false},
-		"a field less":      {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
-		"no fields":         {func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = nil }, false},
-		"the manager":       {func(e *metav1.ManagedFieldsEntry) { e.Manager = "you" }, false},
-		"the operation":     {func(e *metav1.ManagedFieldsEntry) { e.Operation = update }, false},
-		"the version":       {func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "apps/v2" }, false},
-		"the subresource":   {func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }, false},
-		"shifted by a byte": {func(e *metav1.ManagedFieldsEntry) { e.Manager, e.Operation = "meA", "pply" }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			changed := *base.DeepCopy()
-			test.change(&changed)
-			if same := ownership.Fingerprint(&changed) == fingerprint; same != test.same {
-				t.Errorf("the fingerprint is the same: %t", same)
-			}
-		})
-	}
-	if ownership.Fingerprint(nil) != 0 {
-		t.Error("the fingerprint of no entry is not 0")
-	}
-}
-
-// The fingerprint is what an unchanged object is told by. A write of somebody else leaves our entry byte for byte
-// as it was, unless it takes a field of ours.
-func TestFingerprintAfterForeignWrites(t *testing.T) {
-	mine := func(obj metav1.Object) uint64 { return ownership.Fingerprint(ownership.ApplyEntry(obj, "me", "")) }
-	before := mine(standing())
-
-	foreign := standing()
-	foreign.Labels = map[string]string{"a": "b"}
-	foreign.ResourceVersion, foreign.Generation = "99", 7
-	foreign.ManagedFields = append(foreign.ManagedFields, managed("third", apply, "", `{"f:spec":{"f:a":{}}}`))
-	if mine(foreign) != before {
-		t.Error("a foreign write changed the fingerprint of our entry")
-	}
-	taken := standing()
-	taken.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{}}`)
-	if mine(taken) == before {
-		t.Error("a field was taken from us without a change of the fingerprint")
-	}
-	gone := standing()
-	gone.ManagedFields = gone.ManagedFields[1:]
-	if mine(gone) != 0 {
-		t.Error("without an entry of ours there is a fingerprint")
-	}
-}
-
 func TestStanding(t *testing.T) {
 	before := ownership.Standing(standing(), "")
 	for name, test := range map[string]struct {
@@ -114,6 +54,9 @@ func TestStanding(t *testing.T) {
 		"a claim comes":                 {func(o *metav1.ObjectMeta) { o.ManagedFields = append(o.ManagedFields, managed("x", apply, "", `{}`)) }, false},
 		"a claim comes through scale": {func(o *metav1.ObjectMeta) {
 			o.ManagedFields = append(o.ManagedFields, managed("x", update, "scale", `{}`))
+		}, false},
+		"a name shifted by a byte": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields[0].Manager, o.ManagedFields[0].Operation = "meA", "pply"
 		}, false},
 		"a claim shrinks":                               {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
 		"an owner writes again":                         {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
@@ -172,7 +115,18 @@ func TestSettled(t *testing.T) {
 			o.ManagedFields[2].Time, o.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
 			o.Annotations["revision"] = "2"
 		}, true},
-		"an owner of other fields":      {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, true},
+		"an owner of other fields": {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, true},
+		"a second owner": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields = append(o.ManagedFields, managed("third", apply, "", `{"f:spec":{"f:a":{}}}`))
+		}, true},
+		"the time": {func(o *metav1.ObjectMeta) { o.ManagedFields[0].Time = &metav1.Time{Time: noon.Add(time.Hour)} }, true},
+		"no time":  {func(o *metav1.ObjectMeta) { o.ManagedFields[0].Time = nil }, true},
+		"a field was taken": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:mine":{}}}}`)
+		}, false},
+		"no fields":                     {func(o *metav1.ObjectMeta) { o.ManagedFields[0].FieldsV1 = nil }, false},
+		"the version":                   {func(o *metav1.ObjectMeta) { o.ManagedFields[0].APIVersion = "apps/v2" }, false},
+		"no entry":                      {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[1:] }, false},
 		"an annotation of another":      {func(o *metav1.ObjectMeta) { o.Annotations["yours"] = "y" }, true},
 		"a new label":                   {func(o *metav1.ObjectMeta) { o.Labels["other"] = "y" }, true},
 		"the entry":                     {func(o *metav1.ObjectMeta) { o.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
