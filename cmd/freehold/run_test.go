@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
 )
 
 // try runs the program with arguments that make it end by itself, and returns what it printed.
@@ -36,6 +37,8 @@ func resetLogs(t *testing.T) {
 		if err := logsapi.ResetForTest(gate); err != nil {
 			t.Error(err)
 		}
+		// It begins to flush the log every few seconds, and the settings of the next test would race with that.
+		klog.StopFlushDaemon()
 	})
 }
 
