@@ -174,10 +174,11 @@ func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError 
 
 // ReviewConflict is StandingConflict for a writer that makes no attempt to write an object, whose state is as given; nil for an object
 // that does not exist. It forgets a conflict that may have ended since, as only an attempt can find out: the object, the managers that
-// own its fields, or its values have changed.
-func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) *ConflictError {
+// own its fields, or its values have changed. known is false if the applier has made no attempt at all.
+func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (conflict *ConflictError, known bool) {
 	if state == nil {
-		return a.requests.review(writer, ref, 0, 0)
+		conflict, _ = a.requests.review(writer, ref, 0, 0)
+		return conflict, true
 	}
 	return a.requests.review(writer, ref, identify(state.Object.GetUID()), state.standing)
 }

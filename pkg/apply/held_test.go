@@ -199,8 +199,14 @@ func TestReviewOfAConflict(t *testing.T) {
 				state = b.applier.Reduce(webRef, live, nil)
 				state.Object = live
 			}
-			if conflict := b.applier.ReviewConflict(content.Name, webRef, state); (conflict != nil) != test.stands {
-				t.Errorf("%s has changed, unanswered %t: the conflict %v stands, want %t", name, unanswered, conflict, test.stands)
+			if _, known := b.applier.ReviewConflict("another", webRef, state); known != (live == nil) {
+				t.Errorf("%s has changed: it is %t that something is known of a writer that has made no attempt", name, known)
+			}
+			for range 2 {
+				conflict, known := b.applier.ReviewConflict(content.Name, webRef, state)
+				if (conflict != nil) != test.stands || !known {
+					t.Errorf("%s has changed, unanswered %t: the conflict %v stands, want %t; known %t", name, unanswered, conflict, test.stands, known)
+				}
 			}
 			if got := b.applier.Conflicts(); (len(got) > 0) != test.stands {
 				t.Errorf("%s has changed, unanswered %t: conflicts %v", name, unanswered, got)

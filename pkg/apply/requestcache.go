@@ -224,18 +224,24 @@ func saysNothingOfFields(refusal error) bool {
 	return Policies()[class].Passes || class == ClassForbidden
 }
 
-// review returns the conflict in which a writer is, if the object and its claims are those that it was found in, and forgets the
-// writer's last write if they are not.
-func (m *requestCache) review(writer string, ref ObjectRef, object, claims uint64) *ConflictError {
-	last := m.recall(writer, ref)
-	if last.refused == nil || last.refused.conflict == nil {
-		return nil
+// review returns the conflict in which a writer is, if the object and its claims are those that it was found in, and forgets how the
+// writer's last write ended if they are not. known reports whether there was one.
+func (m *requestCache) review(writer string, ref ObjectRef, object, claims uint64) (conflict *ConflictError, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := m.find(writer, ref)
+	if i < 0 {
+		return nil, false
 	}
-	if last.object != object || last.refused.conflictClaims != claims {
-		m.forget(writer, ref)
-		return nil
+	last := &m.entries[ref][i].entry
+	switch {
+	case last.refused == nil || last.refused.conflict == nil:
+		return nil, true
+	case last.object != object || last.refused.conflictClaims != claims:
+		*last = entry{}
+		return nil, true
 	}
-	return last.refused.conflict
+	return last.refused.conflict, true
 }
 
 func (m *requestCache) forget(writer string, ref ObjectRef) {

@@ -35,6 +35,8 @@ type rest struct {
 	// conflicts stand until the situation changes, and unwritten are the objects that they keep from being written.
 	conflicts []error
 	unwritten sets.Set[apply.ObjectRef]
+	// unattempted is that of the pass.
+	unattempted bool
 }
 
 // observation returns what to report about the MCPServer.

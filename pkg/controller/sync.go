@@ -58,6 +58,10 @@ type pass struct {
 	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
+	// attempted are the parts of objects that the pass has tried to write. unattempted is set when this operator has not tried to write
+	// one of the others either, so that it is not known whether others own fields of it.
+	attempted   sets.Set[part]
+	unattempted bool
 	// queued says what the proxy waits for, if it waits for its turn to be replaced.
 	queued *turnWait
 	// queuedAgain is set when its last turn ended with a refusal.
@@ -71,6 +75,12 @@ type pass struct {
 	retry      retry
 	// wake is when to look again in any case; 0 for not.
 	wake time.Duration
+}
+
+// part is a writer's part of an object.
+type part struct {
+	writer string
+	object apply.ObjectRef
 }
 
 // sync brings one MCPServer's children and status about. It reads from caches alone.
@@ -91,7 +101,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	traceGeneration(ctx, server)
 	wake := c.lookAgain(ctx, server, places)
-	p := &pass{Controller: c, view: c.look(key, server, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), wake: wake}
+	p := &pass{Controller: c, view: c.look(key, server, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
@@ -151,7 +161,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	if !p.blocked && p.takeover.isIdle() {
 		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
 			p.refused = append(p.refused, known.conflicts...)
-			p.unwritten = p.unwritten.Union(known.unwritten)
+			p.unwritten, p.unattempted = p.unwritten.Union(known.unwritten), known.unattempted
 			return known.observation(p.server), true
 		}
 	}
@@ -171,7 +181,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	if p.restsOn(result) {
 		told := *result
 		told.Intents, told.Absent = nil, nil
-		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:]), p.unwritten.Clone()})
+		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:]), p.unwritten.Clone(), p.unattempted})
 	}
 	return observation, true
 }
@@ -262,7 +272,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	backend, proxy := o.Rollouts()
 	p.rollouts.note(p.key, o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
-	o.Contested = intrusion(p.view, p.refused)
+	o.Contested, o.Unattempted = intrusion(p.view, p.refused), p.unattempted
 	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))
 	if !tell {

@@ -170,23 +170,22 @@ func (p *pass) contested() []*apply.ConflictError {
 }
 
 // reviewConflicts adds to the refusals the conflicts of writers that have made no attempt: the proxy waits for a usable reference or for
-// its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change.
+// its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change. Of
+// those that an operator before this one has found, the status alone knows.
 func (p *pass) reviewConflicts(result *render.Result) {
 	review := func(writer string, ref apply.ObjectRef) {
-		if slices.ContainsFunc(p.refused, func(err error) bool {
-			refusal, ok := errors.AsType[*apply.Refusal](err)
-			return ok && refusal.Writer == writer && refusal.Object == ref
-		}) {
+		if p.attempted.Has(part{writer, ref}) {
 			return
 		}
 		var state *apply.State
 		if found := p.children[ref]; found != nil {
 			state = &found.State
 		}
-		// Of a write that was accepted nothing stands.
-		if conflict := p.applier.ReviewConflict(writer, ref, state); conflict != nil {
+		conflict, known := p.applier.ReviewConflict(writer, ref, state)
+		if conflict != nil {
 			p.refused = append(p.refused, conflict)
 		}
+		p.unattempted = p.unattempted || !known
 	}
 	for _, intent := range result.Intents {
 		if !managers.CountsReplicas(intent.Writer) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +123,35 @@ func TestConflictOfAProxyThatIsHeld(t *testing.T) {
 		o.add(issuer("https://idp.example.com"))
 		o.rest()
 		o.expectContested("web", false, "the issuer is back")
+	})
+}
+
+// An operator that starts while the proxy is held makes no attempt that could find the conflict, and has nothing new to report.
+func TestConflictFromBeforeARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
+		o := start(t, s, nil)
+		o.rest()
+		o.becomeReady("web")
+		giveBack := o.seizeLabel("web")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		o.end()
+
+		o = start(t, s, nil)
+		defer o.end()
+		o.took()
+		o.rest()
+		o.expect(nil, "after a restart")
+		o.queue.Add(key("web"))
+		o.rest()
+		o.expect(nil, "after another pass")
+		o.add(issuer("https://idp.example.com"))
+		o.rest()
+		o.expectContested("web", true, "the issuer is back")
+		giveBack()
+		o.rest()
+		o.expectContested("web", false, "the label has the wanted value")
 	})
 }
 

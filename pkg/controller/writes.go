@@ -105,6 +105,7 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 // request's live object and source.
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
 	ref, live := req.Object, p.object(req.Object)
+	p.attempted.Insert(part{manager, ref})
 	p.complete(manager, &req)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {

@@ -156,7 +156,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 			"Freehold owns every field that it sets",
 		}
 		contested := meta.IsStatusConditionFalse(o.Server.Status.Conditions, owned.Condition)
-		set.clear(o.Unsettled || o.Forbidden && contested, owned)
+		set.clear(o.Unsettled || (o.Forbidden || o.Unattempted) && contested, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
 	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.wrong()} {

@@ -192,6 +192,10 @@ func TestHashFollows(t *testing.T) {
 	s.settled(t, harness.HTTPServer(web, authenticated))
 	pods, mark := s.pods(t), s.Mark(t)
 	revising(func(inline *v1beta1.InlineOIDCSharedConfig) { inline.ProtectedResourceAllowPrivateIP = true })(t, s)
+	s.AwaitStatus(t, web, harness.Expectation{
+		Condition: v1beta1.ConditionOIDCConfigRefValidated, Status: metav1.ConditionTrue, Message: []string{"protectedResourceAllowPrivateIP"},
+	})
+	edited := s.Mark(t)
 	s.judge(t, metav1.ConditionTrue, 2, "second")
 	s.AwaitServer(t, web, "follows the hash", func(server *v1beta1.MCPServer) error {
 		if server.Status.OIDCConfigHash != "second" {
@@ -200,7 +204,7 @@ func TestHashFollows(t *testing.T) {
 		return nil
 	})
 	s.expectWritten(t, web, mark, harness.WriteCount{})
-	if n := harness.CountWrites(web, s.Writes(t, mark))["status"]; n != 1 {
+	if n := harness.CountWrites(web, s.Writes(t, edited))["status"]; n != 1 {
 		t.Errorf("the status was written %d times", n)
 	}
 	if fmt.Sprint(pods) != fmt.Sprint(s.pods(t)) {
