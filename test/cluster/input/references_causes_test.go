@@ -193,7 +193,8 @@ func TestHashFollows(t *testing.T) {
 	pods, mark := s.pods(t), s.Mark(t)
 	revising(func(inline *v1beta1.InlineOIDCSharedConfig) { inline.ProtectedResourceAllowPrivateIP = true })(t, s)
 	s.AwaitStatus(t, web, harness.Expectation{
-		Condition: v1beta1.ConditionOIDCConfigRefValidated, Status: metav1.ConditionTrue, Message: []string{"protectedResourceAllowPrivateIP"},
+		Condition: v1beta1.ConditionOIDCConfigRefValidated, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonOIDCConfigRefValid,
+		Message: []string{"protectedResourceAllowPrivateIP"},
 	})
 	edited := s.Mark(t)
 	s.judge(t, metav1.ConditionTrue, 2, "second")
