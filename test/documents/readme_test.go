@@ -52,7 +52,7 @@ func TestMakeRunOnACluster(t *testing.T) {
 		t.Errorf("of the samples %q is left, and %v", left, err)
 	}
 	r.installOperator(t)
-	if out, err := r.attempt(t, "make run ARGS=-once"); err == nil || !strings.Contains(err.Error(), "Freehold is installed in this cluster") {
+	if out, err := r.attempt(t, "make run ARGS=-once"); err == nil || !strings.Contains(err.Error(), "is installed in this cluster") {
 		t.Errorf("beside Freehold make run ends with %v\n%s", err, out)
 	}
 }

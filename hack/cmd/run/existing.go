@@ -28,8 +28,9 @@ func refuseBesideFreehold(ctx context.Context, core kubernetes.Interface) error 
 	if len(found.Items) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Freehold is installed in this cluster, as Deployment %s/%s: unset KUBECONFIG to start a control plane here, or "+
-		"let that operator run the samples with kubectl apply --server-side -k deploy/samples", found.Items[0].Namespace, found.Items[0].Name)
+	return fmt.Errorf("this operator cannot run beside Freehold, which is installed in this cluster as Deployment %s/%s: "+
+		"unset KUBECONFIG to start a control plane here, or let that operator run the samples with "+
+		"kubectl apply --server-side -k deploy/samples", found.Items[0].Namespace, found.Items[0].Name)
 }
 
 // removeSamples deletes the samples from a cluster that stays. The operator is still running then, so that it releases
