@@ -133,6 +133,19 @@ func TestWithdrawalOfASharedRecord(t *testing.T) {
 	})
 }
 
+// takeAfterOutage asks to take something while the edit that takes it is refused, and lets the outage end after half an hour.
+func (o *operating) takeAfterOutage(edit string, answer error, take string) {
+	o.t.Helper()
+	o.refuseOnly(edit, answer)
+	o.annotate("web", v1beta1.AnnotationTake, take)
+	<-time.After(30 * time.Minute)
+	o.rest()
+	o.expectCondition("during the outage", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
+	o.before.set(nil)
+	<-time.After(30 * time.Minute)
+	o.rest()
+}
+
 // As long as the transfer itself is refused, the request is reported as not carried out.
 func TestTakeThatFailsForLong(t *testing.T) {
 	for name, answer := range unmade() {
@@ -141,14 +154,7 @@ func TestTakeThatFailsForLong(t *testing.T) {
 				o.becomeReady("web")
 				seize(t, o, "evil")
 				o.rest()
-				o.refuseOnly(editBackend, answer)
-				o.annotate("web", v1beta1.AnnotationTake, takeImage)
-				<-time.After(30 * time.Minute)
-				o.rest()
-				o.expectCondition("during the outage", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
-				o.before.set(nil)
-				<-time.After(30 * time.Minute)
-				o.rest()
+				o.takeAfterOutage(editBackend, answer, takeImage)
 				o.imageTaken()
 			})
 		})
@@ -165,14 +171,7 @@ func TestTakeOfStatusThatFailsForLong(t *testing.T) {
 				o.becomeReady("web")
 				o.seizeStatus(toolhivev1beta1ac.MCPServerStatus().WithPhase(v1beta1.PhaseFailed))
 				o.rest()
-				o.refuseOnly(editServer, answer)
-				o.annotate("web", v1beta1.AnnotationTake, takePhase)
-				<-time.After(30 * time.Minute)
-				o.rest()
-				o.expectCondition("during the outage", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
-				o.before.set(nil)
-				<-time.After(30 * time.Minute)
-				o.rest()
+				o.takeAfterOutage(editServer, answer, takePhase)
 				o.expectCondition("afterwards", v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, v1beta1.ReasonTaken)
 				if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
 					t.Errorf("the phase is %s", phase)
@@ -302,16 +301,12 @@ func TestTakeWhileAReferenceIsBroken(t *testing.T) {
 				}
 				o.annotate("web", v1beta1.AnnotationTake, "deployment.apps/web:.metadata.labels")
 				for range 2 {
-					if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionUnknown || reason != v1beta1.ReasonTaking {
-						t.Errorf("while the issuer is gone FieldsTaken is %s because of %s: %s", status, reason, message)
-					}
+					o.expectCondition("while the issuer is gone", v1beta1.ConditionFieldsTaken, metav1.ConditionUnknown, v1beta1.ReasonTaking)
 					<-time.After(time.Hour)
 				}
 				o.add(issuer("https://idp.example.com"))
 				o.rest()
-				if status, reason, message := o.condition("web", v1beta1.ConditionFieldsTaken); status != metav1.ConditionTrue || reason != v1beta1.ReasonTaken {
-					t.Errorf("afterwards FieldsTaken is %s because of %s: %s", status, reason, message)
-				}
+				o.expectCondition("afterwards", v1beta1.ConditionFieldsTaken, metav1.ConditionTrue, v1beta1.ReasonTaken)
 				if d, _ := get[*appsv1.Deployment](s, "web"); d.Labels["app"] == "theirs" {
 					t.Error("the label was not taken")
 				}
