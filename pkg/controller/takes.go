@@ -173,26 +173,26 @@ func (p *pass) contested() []*apply.ConflictError {
 // its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change. Of
 // those that an operator before this one has found, the status alone knows.
 func (p *pass) reviewConflicts(result *render.Result) {
-	review := func(writer string, ref apply.ObjectRef) {
-		if p.attempted.Has(part{writer, ref}) {
-			return
+	var waiting []part
+	for _, intent := range result.Intents {
+		if !managers.CountsReplicas(intent.Writer) {
+			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)})
 		}
+	}
+	if proxy := (part{managers.Proxy, p.deploymentRef()}); !slices.Contains(waiting, proxy) {
+		waiting = append(waiting, proxy) // There is no intent of a proxy that is held, or waits for its turn.
+	}
+	for _, w := range slices.DeleteFunc(waiting, p.attempted.Has) {
 		var state *apply.State
-		if found := p.children[ref]; found != nil {
+		if found := p.children[w.object]; found != nil {
 			state = &found.State
 		}
-		conflict, known := p.applier.ReviewConflict(writer, ref, state)
+		conflict, known := p.applier.ReviewConflict(w.writer, w.object, state)
 		if conflict != nil {
 			p.refused = append(p.refused, conflict)
 		}
 		p.unattempted = p.unattempted || !known
 	}
-	for _, intent := range result.Intents {
-		if !managers.CountsReplicas(intent.Writer) {
-			review(intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name))
-		}
-	}
-	review(managers.Proxy, p.deploymentRef()) // There is no intent of a proxy that waits.
 }
 
 // claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of

@@ -198,3 +198,26 @@ func TestConflictBehindAnother(t *testing.T) {
 		}
 	})
 }
+
+// A conflict of an object that waits for what it depends on is one conflict.
+func TestConflictBehindARefusal(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.seizeLabel("web")
+		o.before.set(func(w write) error {
+			if w.kind == managers.ConfigMap.Kind {
+				return forbidden("configmaps")
+			}
+			return nil
+		})
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Generation++; s.Spec.Image = "example.com/another" })
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionFalse {
+			t.Fatalf("Applied is %s because of %s: %s", status, reason, message)
+		}
+		o.expectContested("web", true, "what the proxy depends on is refused")
+		if _, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); strings.Contains(message, "more)") {
+			t.Errorf("the conflict counts more than once: %s", message)
+		}
+	})
+}
