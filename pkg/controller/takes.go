@@ -215,7 +215,7 @@ func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldC
 	}
 	fields(serverRef(v.key), held)
 	for ref, live := range v.existing() {
-		if ref.Kind == managers.ConfigMap || !takeover.Held(live, "") || !v.isOwned(ref, live) || v.isUntaken(ref) {
+		if !v.isIntruded(ref, live) {
 			continue
 		}
 		entries := live.GetManagedFields()

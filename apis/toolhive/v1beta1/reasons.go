@@ -136,7 +136,8 @@ const (
 	// ReasonNoConflict means that Freehold owns every field that it sets. On FieldsOwned=True.
 	ReasonNoConflict = "NoConflict"
 	// ReasonFieldManagerConflict means that another field manager owns a field for which Freehold wants a different value, or that
-	// ToolHive's operator writes to an object that Freehold has taken over. On FieldsOwned=False, and on Stalled=True where another field manager owns the condition FieldsOwned as well.
+	// ToolHive's operator writes to an object that Freehold has taken over. On FieldsOwned=False, and on Stalled=True where another
+	// field manager owns the condition FieldsOwned as well.
 	ReasonFieldManagerConflict = "FieldManagerConflict"
 	// ReasonObjectNotOurs means that an object with a child's name exists and has another owner. On FieldsOwned=False.
 	ReasonObjectNotOurs = "ObjectNotOurs"
