@@ -33,13 +33,15 @@ const (
 	drainSeconds = 3
 )
 
-// Environment variables of the proxyrunner.
+// EnvUsageMetrics is the environment variable by which a proxyrunner, and ToolHive's operator, report usage metrics or do not.
+const EnvUsageMetrics = "TOOLHIVE_USAGE_METRICS_ENABLED"
+
+// More environment variables of the proxyrunner.
 const (
 	envGeneration     = "THV_MCPSERVER_GENERATION"
 	envRedisPassword  = "THV_SESSION_REDIS_PASSWORD"
 	envOpenShift      = "OPERATOR_OPENSHIFT"
 	envSecretProvider = "TOOLHIVE_SECRETS_PROVIDER"
-	envUsageMetrics   = "TOOLHIVE_USAGE_METRICS_ENABLED"
 	secretEnvPrefix   = "TOOLHIVE_SECRET_"
 )
 
@@ -176,7 +178,7 @@ func (r *renderer) proxyEnv() []*corev1ac.EnvVarApplyConfiguration {
 	setIfAbsent(envOpenShift, strconv.FormatBool(r.opts.OpenShift))
 	if r.opts.NoUsageMetrics {
 		// The runner makes its chain of middlewares by itself, and reports where nothing in its own environment says otherwise.
-		setIfAbsent(envUsageMetrics, "false")
+		setIfAbsent(EnvUsageMetrics, "false")
 	}
 	return r.mergeEnv("proxy", vars)
 }

@@ -6,14 +6,10 @@ package takeover
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -83,7 +79,7 @@ type Plan struct {
 	Objects []Object
 	// GateClosed is set when the gate on the backend's pods, as it is, keeps the operator's proxyrunners from writing.
 	GateClosed bool
-	// Notices are what the operator would report about the spec.
+	// Notices are what the operator would report about the spec, and what a takeover changes in how the proxy behaves.
 	Notices []render.Problem
 	// Held are the problems with references that keep the proxy of a takeover that was begun, and the objects that it reads, out of Objects.
 	Held []render.Problem
@@ -109,13 +105,6 @@ func New(in desired.Input) (*Plan, error) {
 		return nil, err
 	}
 	plan.Notices, plan.Held = result.Notices, result.Held
-	if result.SharedSessions && losesSessions(in) {
-		plan.Notices = append(plan.Notices, render.Problem{
-			Condition: v1beta1.ConditionSessionStorageWarning, Reason: v1beta1.ReasonSessionsNotKept,
-			Message: "The proxyrunner that takes over does not serve the sessions which those before v0.58.0 have begun in Redis; " +
-				"clients have to begin new ones.",
-		})
-	}
 	for i := range result.Intents {
 		intent := &result.Intents[i]
 		if managers.CountsReplicas(intent.Writer) {
@@ -148,20 +137,8 @@ func New(in desired.Input) (*Plan, error) {
 		}
 	}
 	slices.SortStableFunc(plan.Objects, func(a, b Object) int { return slices.Index(moments, a.When) - slices.Index(moments, b.When) })
+	plan.foretell(in, result)
 	return plan, nil
-}
-
-// losesSessions reports whether the proxyrunner that the Deployment runs is replaced by one that does not serve its sessions.
-func losesSessions(in desired.Input) bool {
-	live := in.Child(inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name))
-	if live == nil {
-		return false
-	}
-	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, deployment); err != nil {
-		return false // An API server sends none such.
-	}
-	return render.LosesSessions([]*corev1.Pod{{Spec: deployment.Spec.Template.Spec}}, in.Options)
 }
 
 // plan plans the writes of an object's writers: first the one that inherits ToolHive's claims, then that of replicas.

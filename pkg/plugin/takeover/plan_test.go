@@ -62,6 +62,60 @@ func TestLostSessionsAreForetold(t *testing.T) {
 	}
 }
 
+// TestUsageMetricsAreForetold: ToolHive's operator may keep its proxies from reporting usage metrics by its own environment.
+func TestUsageMetricsAreForetold(t *testing.T) {
+	const (
+		silent    = `{"middleware_configs":[{"type":"auth"},{"type":"recovery"}]}`
+		reporting = `{"middleware_configs":[{"type":"auth"},{"type":"usagemetrics"}]}`
+	)
+	for name, c := range map[string]struct {
+		document string
+		options  render.Options
+		env      []v1beta1.EnvVar
+		want     bool
+	}{
+		"none before, some afterwards":   {document: silent, want: true},
+		"some before":                    {document: reporting},
+		"decided by the proxy itself":    {document: `{"name":"web"}`},
+		"no document that can be read":   {document: `{`},
+		"there is none":                  {},
+		"turned off in Freehold as well": {document: silent, options: render.Options{NoUsageMetrics: true}},
+		"chosen by the MCPServer":        {document: silent, env: []v1beta1.EnvVar{{Name: render.EnvUsageMetrics, Value: "true"}}},
+	} {
+		in := desired.Input{
+			Server: &v1beta1.MCPServer{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "web", UID: "server", Generation: 2},
+				Spec: v1beta1.MCPServerSpec{
+					Image: "example.com/web:1", Transport: v1beta1.TransportSSE,
+					ResourceOverrides: &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{Env: c.env}},
+				},
+			},
+			Options: c.options,
+			Child: func(ref apply.ObjectRef) *unstructured.Unstructured {
+				live := &unstructured.Unstructured{}
+				live.SetGroupVersionKind(ref.Kind.WithVersion("v1"))
+				live.SetName(ref.Name)
+				live.SetUID("child")
+				switch {
+				case ref.Kind == managers.Deployment:
+					return live
+				case ref.Name == "web-runconfig" && c.document != "":
+					live.Object["data"] = map[string]any{"runconfig.json": c.document}
+					return live
+				}
+				return nil
+			},
+		}
+		plan, err := takeover.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(plan.Notices, func(p render.Problem) bool { return p.Reason == takeover.ReasonUsageMetricsBegin }); got != c.want {
+			t.Errorf("%s: foretold %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestHeldReferences: what has a reference that cannot be used is not taken over, unless that was begun. Then the rest is, and what the
 // proxy uses stays with it.
 func TestHeldReferences(t *testing.T) {
