@@ -75,7 +75,7 @@ func (t *takingOver) survey() {
 	t.untaken = 0
 	for ref, live := range t.existing() {
 		switch {
-		case t.isIntruded(ref, live):
+		case len(t.intruders(ref, live)) > 0:
 			t.intruded = true
 		case t.isUntaken(ref):
 			t.untaken++
@@ -87,13 +87,15 @@ func (t *takingOver) survey() {
 // isUntaken reports whether a child is still ToolHive's. Once all were taken, none is again.
 func (v *view) isUntaken(ref apply.ObjectRef) bool {
 	live := v.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && v.isOwned(ref, live) &&
-		!meta.IsStatusConditionTrue(v.server.Status.Conditions, v1beta1.ConditionTakenOver)
+	return live != nil && takeover.Untaken(ref, live) && v.isOwned(ref, live) && !takeover.TakenOver(v.server)
 }
 
-// isIntruded reports whether ToolHive writes to a child that was taken over.
-func (v *view) isIntruded(ref apply.ObjectRef, live metav1.Object) bool {
-	return ref.Kind != managers.ConfigMap && takeover.Held(live, "") && v.isOwned(ref, live) && !v.isUntaken(ref)
+// intruders returns the managers of ToolHive that write to a child which was taken over.
+func (v *view) intruders(ref apply.ObjectRef, live metav1.Object) []ownership.Owner {
+	if !v.isOwned(ref, live) {
+		return nil
+	}
+	return takeover.Intruders(v.server, ref, live)
 }
 
 // intrusion returns the condition that reports such a child, unless a conflict reports one. It is more than a matter of that child:
@@ -103,16 +105,13 @@ func intrusion(v *view, refused []error) []status.Finding {
 		return nil
 	}
 	for ref, live := range v.existing() {
-		entries := live.GetManagedFields()
-		i := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return managers.IsToolHive(e.Manager) && e.Subresource == "" })
-		if i < 0 || !v.isIntruded(ref, live) {
-			continue
+		if intruders := v.intruders(ref, live); len(intruders) > 0 {
+			what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", holderOf(intruders[0]), ref)
+			return []status.Finding{{
+				Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
+				Reason: v1beta1.ReasonFieldManagerConflict, Message: stopToolHive(v, what),
+			}}
 		}
-		what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", holderOf(ownership.OwnerOf(&entries[i])), ref)
-		return []status.Finding{{
-			Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
-			Reason: v1beta1.ReasonFieldManagerConflict, Message: stopToolHive(v, what),
-		}}
 	}
 	return nil
 }
@@ -334,7 +333,7 @@ func (t *takingOver) isIdle() bool {
 // isUnfinished reports whether a takeover was begun whose end the status does not report: there may be more to take than
 // informers show.
 func (t *takingOver) isUnfinished() bool {
-	return t.begun && !meta.IsStatusConditionTrue(t.server.Status.Conditions, v1beta1.ConditionTakenOver) &&
+	return t.begun && !takeover.TakenOver(t.server) &&
 		(takeover.UnderWay(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
 }
 

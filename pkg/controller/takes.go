@@ -215,13 +215,8 @@ func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldC
 	}
 	fields(serverRef(v.key), held)
 	for ref, live := range v.existing() {
-		if !v.isIntruded(ref, live) {
-			continue
-		}
-		entries := live.GetManagedFields()
-		for i := range entries {
-			o := ownership.OwnerOf(&entries[i])
-			if managers.IsToolHive(o.Manager) && asked.Manager(ref, o.Manager) && record.Add(request.ClaimID(ref, o)) {
+		for _, o := range v.intruders(ref, live) {
+			if asked.Manager(ref, o.Manager) && record.Add(request.ClaimID(ref, o)) {
 				took = append(took, fmt.Sprintf("all of %s from %s", ref, o))
 			}
 		}

@@ -70,6 +70,25 @@ func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 	return ref.Kind != managers.ConfigMap && Held(live, "") && !managers.Owns(live, MainWriter(ref), "")
 }
 
+// TakenOver reports whether all children of an MCPServer were taken over once, by its status. None is ToolHive's to be taken again then.
+func TakenOver(server *v1beta1.MCPServer) bool {
+	return meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionTakenOver)
+}
+
+// Intruders returns the managers of ToolHive that own fields of a child of an MCPServer though the child is not ToolHive's any more.
+func Intruders(server *v1beta1.MCPServer, ref apply.ObjectRef, child metav1.Object) (all []ownership.Owner) {
+	if ref.Kind == managers.ConfigMap || Untaken(ref, child) && !TakenOver(server) {
+		return nil
+	}
+	entries := child.GetManagedFields()
+	for i := range entries {
+		if owner := ownership.OwnerOf(&entries[i]); FromToolHive(owner) && owner.Subresource == "" {
+			all = append(all, owner)
+		}
+	}
+	return all
+}
+
 // UnderWay reports whether a takeover was begun and not ended, by the MCPServer's status.
 func UnderWay(server *v1beta1.MCPServer) bool {
 	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)

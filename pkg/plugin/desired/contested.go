@@ -6,7 +6,6 @@ package desired
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -100,16 +99,10 @@ type Intruder struct {
 
 // Intruders returns those of the children of an MCPServer.
 func Intruders(server *v1beta1.MCPServer, children []*unstructured.Unstructured) (all []Intruder) {
-	tookOver := meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionTakenOver)
 	for _, child := range children {
-		ref, entries := takeover.RefOf(child), child.GetManagedFields()
-		if ref.Kind == managers.ConfigMap || takeover.Untaken(ref, child) && !tookOver {
-			continue
-		}
-		for i := range entries {
-			if owner := ownership.OwnerOf(&entries[i]); takeover.FromToolHive(owner) && owner.Subresource == "" {
-				all = append(all, Intruder{ref, owner})
-			}
+		ref := takeover.RefOf(child)
+		for _, owner := range takeover.Intruders(server, ref, child) {
+			all = append(all, Intruder{ref, owner})
 		}
 	}
 	return all
