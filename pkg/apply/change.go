@@ -50,7 +50,7 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 			return a.out
 		case !hasToBeRead:
 			w.replace(ctx, requests, a)
-			w.unsetRivals(ctx, requests, a)
+			w.unsetExcluded(ctx, requests, a)
 			return w.take(ctx, requests, a)
 		}
 	}

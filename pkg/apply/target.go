@@ -5,6 +5,8 @@ package apply
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,16 +46,40 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// objects that the intent's source refers to. With it, writes from an older state of one of them are held back.
 	// Intents without references do not get it. Empty for none: Source.References are ignored.
 	References string
-	// Rivals, if set, returns the paths of fields that the API server does not accept beside what a configuration sets, such as the
-	// source of an environment variable beside its value. A writer removes them like those of Request.Unset. It looks for them when it
-	// has read the object, and reads the object when the API server refuses a configuration as invalid.
-	Rivals func(config A) []string
+	// Unions, if set, returns the unions of which a configuration sets an alternative. A writer removes the other alternatives like the
+	// fields of Request.Unset. It looks for them when it has read the object, and reads the object when the API server refuses a
+	// configuration as invalid.
+	Unions func(config A) []Union
 	// OwnershipMarker is a field that only the manager writes. An object that has it although the manager owns nothing
 	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
 	// annotation.
 	OwnershipMarker fieldpath.Path
 	// HasMarker reports whether an object has the marker.
 	HasMarker func(live L) bool
+}
+
+// Union is a part of an object that may have only one of several alternatives, such as the value or the source of an environment
+// variable. Server-side apply keeps what two managers set, and the API server refuses the result without naming either.
+type Union struct {
+	// Path of the part.
+	Path string
+	// Set is the name of the alternative that the configuration sets.
+	Set string
+	// Beside are the names of the part's fields that are no alternatives.
+	Beside []string
+}
+
+// excludes reports whether a path is of an alternative other than the one that is set, or leads to something within it.
+func (u Union) excludes(path string) bool {
+	rest, ok := strings.CutPrefix(path, u.Path+".")
+	if !ok {
+		return false
+	}
+	name := rest
+	if end := strings.IndexAny(rest, ".["); end >= 0 {
+		name = rest[:end]
+	}
+	return name != u.Set && !slices.Contains(u.Beside, name)
 }
 
 // Edits describes how to edit managedFields, to give up, take or restore a claim.

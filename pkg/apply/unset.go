@@ -15,18 +15,20 @@ import (
 
 // unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
 func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
-	paths := a.Unset
-	if w.target.Rivals != nil {
-		paths = slices.Concat(paths, w.target.Rivals(a.want))
+	var unions []Union
+	if w.target.Unions != nil {
+		unions = w.target.Unions(a.want)
 	}
-	if len(paths) == 0 {
+	if len(a.Unset)+len(unions) == 0 {
 		return nil
 	}
 	all, err := w.ownableOf(a)
 	if err != nil {
 		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
 	}
-	unwanted := ownership.Select(all, func(path fieldpath.Path) bool { return within(path, paths) && (a.Yield == nil || !a.Yield(path)) })
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
+		return (a.unsets(path) || excluded(path, unions)) && (a.Yield == nil || !a.Yield(path))
+	})
 	if unwanted.Empty() {
 		return nil
 	}
@@ -47,18 +49,21 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 }
 
 // unsets reports whether a field is one to remove.
-func (a *attempt[L, A]) unsets(path fieldpath.Path) bool { return within(path, a.Unset) }
-
-// within reports whether a path is one of others or leads to something within one.
-func within(path fieldpath.Path, others []string) bool {
+func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
 	text := path.String()
-	return slices.ContainsFunc(others, func(other string) bool { return below(text, other) })
+	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(text, unset) })
 }
 
-// unsetRivals looks for the fields that Target.Rivals names, if the intent was refused as invalid and the object has not been read. The
-// API server names the field and not its owner.
-func (w *writer[L, A]) unsetRivals(ctx context.Context, requests *requestCache, a *attempt[L, A]) {
-	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.target.Rivals == nil || len(w.target.Rivals(a.want)) == 0 || w.read(ctx, a) != nil {
+// excluded reports whether one of the unions excludes a field.
+func excluded(path fieldpath.Path, unions []Union) bool {
+	text := path.String()
+	return slices.ContainsFunc(unions, func(u Union) bool { return u.excludes(text) })
+}
+
+// unsetExcluded looks for alternatives that others have set, see Target.Unions, if the intent was refused as invalid and the object has
+// not been read. The API server names the field and not its owner.
+func (w *writer[L, A]) unsetExcluded(ctx context.Context, requests *requestCache, a *attempt[L, A]) {
+	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.target.Unions == nil || len(w.target.Unions(a.want)) == 0 || w.read(ctx, a) != nil {
 		return // What cannot be read is refused for the reason that is known.
 	}
 	before := len(a.out.Claims)

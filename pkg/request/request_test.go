@@ -198,9 +198,10 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A variable that gets its other source from another manager is settled as a whole.
+// What gets another alternative from another manager, such as a variable another source, is settled as a whole.
 func TestSettling(t *testing.T) {
-	const variable = `.spec.template.spec.containers[name="toolhive"].env[name="A"]`
+	const container = `.spec.template.spec.containers[name="toolhive"]`
+	const variable = container + `.env[name="A"]`
 	gate := strings.Replace(variable, `"A"`, `"THV_MCPSERVER_GENERATION"`, 1)
 	proxy := apply.NewObjectRef(managers.Deployment, "shop", "web")
 	for _, test := range []struct {
@@ -213,6 +214,12 @@ func TestSettling(t *testing.T) {
 		{variable + ".value", true, variable, true},
 		{variable + ".value", false, variable + ".value", true},
 		{gate + ".valueFrom.fieldRef", true, gate, false},
+		{variable + ".valueFrom.secretKeyRef", false, variable + ".valueFrom.secretKeyRef", true},
+		{container + ".livenessProbe.tcpSocket.port", true, container + ".livenessProbe", true},
+		{container + ".lifecycle.preStop.sleep", true, container + ".lifecycle.preStop", true},
+		{`.spec.template.spec.volumes[name="data"].emptyDir`, true, `.spec.template.spec.volumes[name="data"]`, true},
+		{`.spec.template.spec.volumes[name="authz-config"].emptyDir`, true, `.spec.template.spec.volumes[name="authz-config"]`, false},
+		{".spec.template.metadata.annotations.env.example.com/a", true, ".spec.template.metadata.annotations.env.example.com/a", true},
 		{".spec.template.metadata.labels.env", true, ".spec.template.metadata.labels.env", true},
 		{".spec.strategy.rollingUpdate", true, ".spec.strategy.rollingUpdate", true},
 	} {

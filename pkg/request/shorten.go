@@ -44,14 +44,23 @@ func Elements(path string) []string {
 	return append(elements, path[begin:])
 }
 
-// Settling returns the path that settles a conflict about a field: its own. Of a field that is removed, and that is the value or the source
-// of an environment variable, it is the path of the variable: the writer sets the other one of the two, so the field could not be left
-// to its owner alone.
+// unions are the parts of a pod that have one of several alternatives, by the name with which the path of such a part begins, and how
+// many elements of the path it has. The source of a variable is settled with the variable.
+var unions = map[string]int{".env": 2, ".volumes": 2, ".startupProbe": 1, ".livenessProbe": 1, ".readinessProbe": 1, ".lifecycle": 2}
+
+// Settling returns the path that settles a conflict about a field: its own. Of a field that is removed because the writer sets an
+// alternative to it, such as the value of an environment variable that has another source, it is the path of the whole: the field could
+// not be left to its owner alone.
 func Settling(path string, removed bool) string {
-	elements := Elements(path)
-	for i := range elements {
-		if removed && elements[i] == ".env" && i+2 < len(elements) {
-			return strings.Join(elements[:i+2], "")
+	const pod = ".spec.template.spec"
+	rest, within := strings.CutPrefix(path, pod)
+	if !removed || !within {
+		return path
+	}
+	elements := Elements(rest)
+	for i, element := range elements {
+		if n := unions[element]; n > 0 && i+n < len(elements) {
+			return pod + strings.Join(elements[:i+n], "")
 		}
 	}
 	return path

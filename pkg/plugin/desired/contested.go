@@ -37,8 +37,8 @@ type Contested struct {
 	Theirs, Ours any
 }
 
-// Selector returns the entry of a request that is about the field alone, or about the environment variable of which it is one of two
-// sources.
+// Selector returns the entry of a request that is about the field alone, or about the variable, volume or probe of which it is one of several
+// alternatives.
 func (c Contested) Selector() request.Selector {
 	return request.Selector{Object: c.Object.String(), Path: request.Settling(c.Path, c.Ours == nil)}
 }

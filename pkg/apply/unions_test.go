@@ -35,28 +35,31 @@ func withVariable(value string) *configuration {
 	return config
 }
 
-// rivalling is the target of an intent with one environment variable.
-func rivalling(to *target) {
+// exclusive is the target of an intent with one environment variable.
+func exclusive(to *target) {
 	stamped(to)
-	to.Rivals = func(config *configuration) []string {
-		containers := config.Spec.Template.Spec.Containers
+	to.Unions = func(config *configuration) []apply.Union {
+		env := config.Spec.Template.Spec.Containers[0].Env
 		switch {
-		case len(containers[0].Env) == 0:
+		case len(env) == 0:
 			return nil
-		case containers[0].Env[0].Value != nil:
-			return []string{variable + ".valueFrom"}
+		case env[0].Value != nil:
+			return []apply.Union{{Path: variable, Set: "value", Beside: []string{"name"}}}
 		}
-		return []string{variable + ".value"}
+		return []apply.Union{
+			{Path: variable, Set: "valueFrom", Beside: []string{"name"}},
+			{Path: variable + ".valueFrom", Set: "secretKeyRef"},
+		}
 	}
 }
 
 // withRivals is a cache that shows an object which the writer has made, on an API server that refuses a variable with two sources.
 func withRivals(t *testing.T, value string) *cached {
 	t.Helper()
-	c := &cached{store: created(t, content, rivalling, withVariable(value))}
+	c := &cached{store: created(t, content, exclusive, withVariable(value))}
 	c.validate = func(d *deployment) error {
 		for _, env := range d.Spec.Template.Spec.Containers[0].Env {
-			if env.Value != "" && env.ValueFrom != nil {
+			if from := env.ValueFrom; from != nil && (env.Value != "" || from.SecretKeyRef != nil && from.ConfigMapKeyRef != nil) {
 				return apierrors.NewInvalid(deploymentKind, "web", field.ErrorList{
 					field.Invalid(field.NewPath("spec", "template", "spec").Child("containers").Index(0).Child("env").Index(0).Child("valueFrom"), "",
 						"may not be specified when `value` is not empty"),
@@ -156,6 +159,22 @@ func TestRivalThatWasShared(t *testing.T) {
 	c.settled(c.pass(withVariable(""), takeAll), apply.ActionApplied)
 	if got := c.variable(); got.Value != "" || got.ValueFrom == nil {
 		t.Errorf("the variable is %+v", got)
+	}
+}
+
+// Another source than that of the intent is one as well.
+func TestRivalSource(t *testing.T) {
+	c := withRivals(t, "")
+	c.update("kubectl-edit", func(d *deployment) {
+		d.Spec.Template.Spec.Containers[0].Env[0].ValueFrom = &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "a"}}
+		d.Generation++
+	})
+	c.keep()
+	c.expectRival(c.pass(withVariable(""), nil), variable+".valueFrom.configMapKeyRef", "kubectl-edit")
+	c.keep()
+	c.settled(c.pass(withVariable(""), takeAll), apply.ActionApplied)
+	if from := c.variable().ValueFrom; from == nil || from.SecretKeyRef == nil || from.ConfigMapKeyRef != nil {
+		t.Errorf("the source is %+v", from)
 	}
 }
 
