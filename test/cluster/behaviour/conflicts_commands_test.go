@@ -78,6 +78,17 @@ var settlements = map[string]settlement{
 		},
 		command: toYield, condition: v1beta1.ConditionFieldsYielded,
 	},
+	// The API server would refuse a probe with two handlers, and name neither manager.
+	"take-probe": {
+		otherWriter: probeOfKubectl(unchanged, "freehold-proxy Apply", "FieldsTaken"),
+		command:     toTake, condition: v1beta1.ConditionFieldsTaken,
+		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-proxy: 200"},
+	},
+	"yield-probe": {
+		otherWriter: probeOfKubectl(becomes(int64(8080)), "kubectl-patch Update", "FieldsReleased"),
+		command:     toYield, condition: v1beta1.ConditionFieldsYielded,
+		trail: []string{"apply by freehold-proxy: 200", "edit by freehold-ownership: 200"},
+	},
 	// What both have is given up.
 	"yield-shared": {
 		otherWriter: otherWriter{
@@ -95,6 +106,19 @@ var settlements = map[string]settlement{
 		command: toYield, condition: v1beta1.ConditionFieldsYielded,
 		trail: []string{"apply by freehold-service: 200", "edit by freehold-ownership: 200"},
 	},
+}
+
+// probeOfKubectl gives a probe of the proxy another handler. Lastly its port has a value and an owner, and there is news.
+func probeOfKubectl(value wanted, owner, news string) otherWriter {
+	const probe, whole = "/spec/template/spec/containers/0/livenessProbe", `.spec.template.spec.containers[name="toolhive"].livenessProbe`
+	return otherWriter{
+		component: harness.Proxy, path: whole + ".tcpSocket.port", whole: whole,
+		write: runs("patch", "OBJECT", "--type=json",
+			`--patch=[{"op":"remove","path":"`+probe+`/httpGet"},{"op":"add","path":"`+probe+`/tcpSocket","value":{"port":8080}}]`),
+		then:   standings{value: becomes(int64(8080)), owners: []string{"kubectl-patch Update"}},
+		class:  managers.ClassKubectl,
+		lastly: standings{value: value, owners: []string{owner}, news: []string{"FieldManagerConflict", news}},
+	}
 }
 
 // TestCommandsOfTheCondition does what the condition FieldsOwned tells its reader to do: it runs the command, as it
@@ -143,7 +167,7 @@ func settle(t *testing.T, s *scene, process *operator.Process, w *settlement) {
 	s.await(t, w.path, &w.lastly)
 	s.AwaitServer(t, s.server, "tells what was done", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, w.condition)
-		if c == nil || c.Status != "True" || !strings.Contains(c.Message, w.path) {
+		if c == nil || c.Status != "True" || !strings.Contains(c.Message, w.settling()) {
 			return fmt.Errorf("condition %+v", c)
 		}
 		return nil
@@ -167,7 +191,7 @@ func (s *scene) command(t *testing.T, sentence string) string {
 	}
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
 	_, rest, found := strings.Cut(message, sentence)
-	end := ". Or set the same value "
+	end := ". Or "
 	if sentence == toTake {
 		end = ". " + toYield
 	}

@@ -4,6 +4,7 @@
 package behaviour
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -38,6 +39,8 @@ type otherWriter struct {
 	// class of the other side when the two disagree; empty when they do not. A disagreement costs one refused apply
 	// and tells itself in one event.
 	class managers.ManagerClass
+	// whole is the path that settles it, of a field that Freehold removes because it sets an alternative; empty for path.
+	whole string
 	// end is how it ends, and lastly how things stand then.
 	end    step
 	lastly standings
@@ -136,6 +139,9 @@ func TestOtherWriters(t *testing.T) {
 	t.Logf("%d other writers, %d disagreements, %d writes of the operator in all", len(names), disagreements(writers), requests)
 }
 
+// settling is the path in the commands that settle a disagreement.
+func (w *otherWriter) settling() string { return cmp.Or(w.whole, w.path) }
+
 // begin lets the other one write.
 func begin(t *testing.T, s *scene, w *otherWriter) {
 	t.Helper()
@@ -144,10 +150,13 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 	s.await(t, w.path, &w.then)
 	if w.contested() {
 		server := fmt.Sprintf("kubectl annotate -n %s mcpserver.toolhive.stacklok.dev/%s --overwrite", s.Name, s.server)
-		field := fmt.Sprintf("%s:%s'", s.object(), w.path)
+		field, verb := fmt.Sprintf("%s:%s'", s.object(), w.settling()), "wants"
+		if w.whole != "" {
+			verb = "removes it"
+		}
 		_, manager := w.item()
 		told := []string{
-			fmt.Sprintf("field manager %s owns %s of %s; %s wants", holder(w.then.owners[0]), w.path, s.object(), manager),
+			fmt.Sprintf("field manager %s owns %s of %s; %s %s", holder(w.then.owners[0]), w.path, s.object(), manager, verb),
 			fmt.Sprintf("Take ownership: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
 		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path) {
