@@ -5,7 +5,6 @@ package takeover
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +75,9 @@ func HandbackAlone(object *unstructured.Unstructured) []Return {
 	whole := Return{Ref: RefOf(object), Live: object, To: managers.ToolHiveOperator, change: func(map[string]any) {}}
 	status := whole
 	status.Subresource, status.change = "status", dropConditions
+	if whole.Ref.Kind == managers.MCPServer {
+		whole.change = func(config map[string]any) { answerRestart(config, object) }
+	}
 	return slices.DeleteFunc([]Return{status, whole}, isDone)
 }
 
@@ -265,59 +267,21 @@ func toolHiveRules(server *unstructured.Unstructured) []any {
 	return rules
 }
 
-// Unreadable returns what ToolHive's operator cannot read of an MCPServer; empty when it can read it. The API server accepts
-// more durations than Go parses, and an operator that cannot read one object of a list reconciles none.
-func Unreadable(server *v1beta1.MCPServer) (field, value string) {
-	if timeout := server.Spec.ProxyReadTimeout; timeout != "" && !isDuration(timeout) {
-		return "spec.proxyReadTimeout", timeout
+// answerRestart records that a restart which was asked of Freehold needs no answer of ToolHive's operator. It would restart the proxy
+// once more than it does anyway; and where the restart is to be immediate, it would go no further than the deletion of pods, to which
+// its chart gives it no right.
+func answerRestart(config map[string]any, server *unstructured.Unstructured) {
+	text := server.GetAnnotations()[v1beta1.AnnotationRestartedAt]
+	asked, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return // ToolHive's operator passes it over as well.
 	}
-	limits := server.Spec.RateLimiting
-	if limits == nil {
-		return "", ""
+	answered, err := time.Parse(time.RFC3339, server.GetAnnotations()[v1beta1.AnnotationLastProcessedRestart])
+	if err == nil && !asked.After(answered) {
+		return
 	}
-	if field, value = unreadableBucket("spec.rateLimiting", limits.Shared, limits.PerUser); field != "" {
-		return field, value
-	}
-	for i, tool := range limits.Tools {
-		if field, value = unreadableBucket(fmt.Sprintf("spec.rateLimiting.tools[%d]", i), tool.Shared, tool.PerUser); field != "" {
-			return field, value
-		}
-	}
-	return "", ""
-}
-
-func unreadableBucket(path string, shared, perUser *v1beta1.RateLimitBucket) (field, value string) {
-	if shared != nil && !isDuration(shared.RefillPeriod) {
-		return path + ".shared.refillPeriod", shared.RefillPeriod
-	}
-	if perUser != nil && !isDuration(perUser.RefillPeriod) {
-		return path + ".perUser.refillPeriod", perUser.RefillPeriod
-	}
-	return "", ""
-}
-
-// UnreadableConfig returns the same of an object that MCPServers refer to. Of these the schema admits such a duration only in an
-// MCPWebhookConfig.
-func UnreadableConfig(object *unstructured.Unstructured) (field, value string) {
-	if object.GetKind() != v1beta1.MCPWebhookConfigKind {
-		return "", ""
-	}
-	for _, name := range []string{"mutating", "validating"} {
-		webhooks, _, _ := unstructured.NestedSlice(object.Object, "spec", name)
-		for i := range webhooks {
-			webhook, _ := webhooks[i].(map[string]any)
-			if timeout, ok := webhook["timeout"].(string); ok && !isDuration(timeout) {
-				return fmt.Sprintf("spec.%s[%d].timeout", name, i), timeout
-			}
-		}
-	}
-	return "", ""
-}
-
-// isDuration reports whether Go parses a duration.
-func isDuration(text string) bool {
-	_, err := time.ParseDuration(text)
-	return err == nil
+	// Maps all the way down: what is extracted of a valid object.
+	_ = unstructured.SetNestedField(config, text, "metadata", "annotations", v1beta1.AnnotationLastProcessedRestart)
 }
 
 // dropAnnotations removes the operator's annotations from an object. On a pod template they stay until ToolHive's

@@ -4,6 +4,7 @@
 package takeover_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -90,6 +92,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 		for _, field := range []string{"uid", "resourceVersion"} {
 			unstructured.RemoveNestedField(config, "metadata", field)
 		}
+		checkClaimed(t, r, config)
 		if after, err = apply.Merge(schema, live, config, managers.Plugin, r.Subresource); err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +110,19 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 		t.Fatal(err)
 	}
 	return after
+}
+
+// checkClaimed checks that the plugin applies no annotation that it may not own.
+func checkClaimed(t *testing.T, r *takeover.Return, config map[string]any) {
+	t.Helper()
+	annotations, _, _ := unstructured.NestedMap(config, "metadata", "annotations")
+	for key := range annotations {
+		if !slices.ContainsFunc(managers.HandbackWriters(), func(w fieldmanager.Writer) bool {
+			return w.Kind == r.Ref.Kind && w.Subresource == r.Subresource && w.Claim.Covers(fieldmanager.Path("metadata", "annotations", key))
+		}) {
+			t.Errorf("the annotation %s of a %s is none that the plugin may own", key, r.Ref.Kind.Kind)
+		}
+	}
 }
 
 // run hands an MCPServer back, but ends after so many steps, and returns all objects as they are then.
@@ -156,61 +172,6 @@ func TestRoleIsAsToolHiveMakesIt(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("transport %q (-want +got):\n%s", transport, diff)
-		}
-	}
-}
-
-// TestUnreadable: what Go parses ToolHive's operator can read.
-func TestUnreadable(t *testing.T) {
-	limits := func(change func(*v1beta1.RateLimitConfig, *v1beta1.RateLimitBucket)) func(*v1beta1.MCPServerSpec, string) {
-		return func(spec *v1beta1.MCPServerSpec, duration string) {
-			spec.RateLimiting = &v1beta1.RateLimitConfig{Tools: []v1beta1.ToolRateLimitConfig{{Name: "a"}, {Name: "b"}}}
-			change(spec.RateLimiting, &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: duration})
-		}
-	}
-	for path, set := range map[string]func(*v1beta1.MCPServerSpec, string){
-		"spec.proxyReadTimeout":                  func(spec *v1beta1.MCPServerSpec, duration string) { spec.ProxyReadTimeout = duration },
-		"spec.rateLimiting.shared.refillPeriod":  limits(func(c *v1beta1.RateLimitConfig, b *v1beta1.RateLimitBucket) { c.Shared = b }),
-		"spec.rateLimiting.perUser.refillPeriod": limits(func(c *v1beta1.RateLimitConfig, b *v1beta1.RateLimitBucket) { c.PerUser = b }),
-		"spec.rateLimiting.tools[1].shared.refillPeriod": limits(func(c *v1beta1.RateLimitConfig, b *v1beta1.RateLimitBucket) {
-			c.Tools[1].Shared = b
-		}),
-		"spec.rateLimiting.tools[1].perUser.refillPeriod": limits(func(c *v1beta1.RateLimitConfig, b *v1beta1.RateLimitBucket) {
-			c.Tools[1].PerUser = b
-		}),
-	} {
-		for duration, unreadable := range map[string]bool{
-			"0": false, "90s": false, "1.5h": false, "48h0m0s": false, "2d": true, "1 week": true, "1h 30m": true,
-			// A bucket must have a period, and an empty one is none.
-			"": path != "spec.proxyReadTimeout",
-		} {
-			server := &v1beta1.MCPServer{}
-			set(&server.Spec, duration)
-			want := [2]string{}
-			if unreadable {
-				want = [2]string{path, duration}
-			}
-			if field, value := takeover.Unreadable(server); want != [2]string{field, value} {
-				t.Errorf("%s: %q: got %s %q", path, duration, field, value)
-			}
-		}
-	}
-}
-
-// TestUnreadableWebhook: the same of what MCPServers refer to.
-func TestUnreadableWebhook(t *testing.T) {
-	for duration, unreadable := range map[string]bool{"10s": false, "1d": true, "10 seconds": true} {
-		for _, kind := range []string{"mutating", "validating"} {
-			config := &unstructured.Unstructured{Object: map[string]any{
-				"kind": v1beta1.MCPWebhookConfigKind, "spec": map[string]any{kind: []any{map[string]any{}, map[string]any{"timeout": duration}}},
-			}}
-			want := [2]string{}
-			if unreadable {
-				want = [2]string{"spec." + kind + "[1].timeout", duration}
-			}
-			if field, value := takeover.UnreadableConfig(config); want != [2]string{field, value} {
-				t.Errorf("%s: %q: got %s %q", kind, duration, field, value)
-			}
 		}
 	}
 }
@@ -300,6 +261,47 @@ func handedBack(t *testing.T, generation int64, gate string) (*unstructured.Unst
 	t.Helper()
 	server, children := example(generation, gate)
 	return run(t, server, children, 100)
+}
+
+// TestHandbackOfRestart: ToolHive's operator takes a request for a restart that Freehold has answered for answered, and one of its own
+// for what it was. The proxy restarts anyway, and by its chart the operator may not delete the pods that an immediate restart deletes.
+func TestHandbackOfRestart(t *testing.T) {
+	const asked, earlier, later = "2026-01-02T03:04:05+02:00", "2026-01-01T00:00:00Z", "2026-01-02T01:04:06Z"
+	of := func(annotations map[string]any) *unstructured.Unstructured {
+		server, _ := example(3, closedGate)
+		if len(annotations) > 0 {
+			server.Object["metadata"].(map[string]any)["annotations"] = annotations
+		}
+		return server
+	}
+	for name, c := range map[string]struct{ asked, answered, want string }{
+		"never asked":            {"", "", ""},
+		"asked of Freehold":      {asked, "", asked},
+		"asked of both":          {asked, earlier, asked},
+		"answered by ToolHive":   {asked, asked, asked},
+		"moved back":             {asked, later, later},
+		"an answer of no time":   {asked, "noon", asked},
+		"a request of no time":   {"noon", "", ""},
+		"that, and one answered": {"noon", earlier, earlier},
+	} {
+		annotations := map[string]any{}
+		for key, value := range map[string]string{v1beta1.AnnotationRestartedAt: c.asked, v1beta1.AnnotationLastProcessedRestart: c.answered} {
+			if value != "" {
+				annotations[key] = value
+			}
+		}
+		for steps := range 7 {
+			server, _ := run(t, of(annotations), nil, steps)
+			server, _ = run(t, server, nil, 100)
+			if got := server.GetAnnotations()[v1beta1.AnnotationLastProcessedRestart]; got != c.want {
+				t.Errorf("%s, after %d steps and another run: %q is answered, want %q", name, steps, got, c.want)
+			}
+			owners := ownership.Owners(server, ".metadata.annotations."+v1beta1.AnnotationLastProcessedRestart)
+			if c.want != c.answered && (len(owners) != 1 || owners[0].Manager != managers.ToolHiveOperator) {
+				t.Errorf("%s, after %d steps and another run: it is owned by %v", name, steps, owners)
+			}
+		}
+	}
 }
 
 // A config that is handed back, in one run or two, keeps its finalizer and what ToolHive knows of its status, as ToolHive's.

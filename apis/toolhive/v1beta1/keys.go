@@ -32,6 +32,9 @@ const (
 	AnnotationRestartedAt = "mcpserver.toolhive.stacklok.dev/restarted-at"
 	// AnnotationRestartStrategy on an MCPServer is rolling (the default) or immediate.
 	AnnotationRestartStrategy = "mcpserver.toolhive.stacklok.dev/restart-strategy"
+	// AnnotationLastProcessedRestart on an MCPServer is the last restarted-at that ToolHive's operator has answered. Freehold, which
+	// needs no such record, sets it only when it hands the MCPServer back.
+	AnnotationLastProcessedRestart = "mcpserver.toolhive.stacklok.dev/last-processed-restart"
 	// AnnotationRunConfigChecksum on the proxy's pod template rolls the proxy when its RunConfig changes.
 	AnnotationRunConfigChecksum = "toolhive.stacklok.dev/runconfig-checksum"
 	// AnnotationAuthServerCAChecksum on the proxy's pod template rolls the proxy when certificate authorities of its

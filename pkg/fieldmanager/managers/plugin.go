@@ -26,8 +26,9 @@ func PluginWriter() fieldmanager.Writer {
 }
 
 // HandbackWriters returns the writers of kubectl freehold while it hands MCPServers back to ToolHive. For each object,
-// they may own what the operator's writers may own, until the plugin has passed that on in the same run. It applies under
-// its own name, and without force, the changes that ToolHive needs. The Registry does not have these writers either.
+// they may own what the operator's writers may own, and of an MCPServer the restart that ToolHive's operator takes for
+// answered, until the plugin has passed that on in the same run. It applies under its own name, and without force, the
+// changes that ToolHive needs. The Registry does not have these writers either.
 func HandbackWriters() []fieldmanager.Writer {
 	type target struct {
 		kind        schema.GroupKind
@@ -47,6 +48,9 @@ func HandbackWriters() []fieldmanager.Writer {
 			writers = append(writers, fieldmanager.Writer{
 				Name: Plugin, Kind: w.Kind, Subresource: w.Subresource, Summary: "what is handed back to ToolHive, meanwhile",
 			})
+			if w.Kind == MCPServer && w.Subresource == "" {
+				writers[i].Claim = fieldmanager.Within(fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationLastProcessedRestart))
+			}
 		}
 		// Where several writers share an object, a field that is not one writer's is another's.
 		for _, path := range w.Claim.Within {

@@ -43,10 +43,10 @@ StatefulSet's again, the runner's Role has the rights that ToolHive gives it, an
 What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of Freehold's that
 refers to it; with -A all of it. Its finalizer and its status become those of ToolHive's operator.
 
-Both operators have to be stopped meanwhile, which is looked for first. So is a duration such as 2d, in any MCPServer or
-MCPWebhookConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown and
-checked before you are asked. It is done object by object, each guarded against changes in between; if it is
-interrupted, run it again.
+Both operators have to be stopped meanwhile, which is looked for first. So is a duration such as 2d, in any MCPServer,
+MCPWebhookConfig or MCPExternalAuthConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more.
+The change is shown and checked before you are asked. It is done object by object, each guarded against changes in
+between; if it is interrupted, run it again.
 
 It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
 		Example: examples(`
