@@ -38,15 +38,15 @@ type Input struct {
 	Replicas *int32
 	// Bundles are the ConfigMaps that ConfigMaps names, by name; those that do not exist are left out.
 	Bundles map[string]*corev1.ConfigMap
-	// Runner is the release of the proxyrunner; nil counts as the current one.
+	// Runner is the release of the proxyrunner; nil where it is not known.
 	Runner *version.Version
 }
 
 // Problem is something to report to the user. A refusal has the reason ReasonInvalidConfig (on AuthServerRefValidated it is
 // ReasonAuthServerRefInvalidConfig), ReasonMultiUpstreamNotSupported, ReasonInvalidCABundle or ReasonRunnerTooOld. A notice
 // has ReasonInvalidConfig where nobody can log in, ReasonSessionStorageMissingForReplicas where replicas know different
-// things, ReasonFieldsIgnored where a field does nothing, and ReasonRunnerTooOld where it does nothing with this proxyrunner.
-// The message names fields, and no secret.
+// things, ReasonFieldsIgnored where a field does nothing, ReasonRunnerTooOld where it does nothing with this proxyrunner, and
+// ReasonRunnerVersionUnknown where that may be so. The message names fields, and no secret.
 type Problem struct {
 	Reason, Message string
 }
@@ -91,7 +91,7 @@ func Render(in Input) (*Result, []Problem) {
 	server.requirements(&in, &g)
 	problems = append(problems, withReason(v1beta1.ReasonInvalidConfig, server.found)...)
 
-	tooOld, ignored := checkRunner(in.Spec, in.Runner)
+	tooOld, older := checkRunner(in.Spec, in.Runner)
 	problems = append(problems, tooOld...)
 	if len(problems) > 0 {
 		return nil, problems
@@ -101,7 +101,7 @@ func Render(in Input) (*Result, []Problem) {
 	result := &Result{
 		Document: document(&in), Scopes: in.Scopes,
 		Env: parts.env, Volumes: parts.volumes, Mounts: parts.mounts,
-		CAChecksum: checksum, Notices: append(notices(&in, &g), ignored...), Unshared: unshared(in.Spec),
+		CAChecksum: checksum, Notices: append(notices(&in, &g), older...), Unshared: unshared(in.Spec),
 	}
 	if len(in.Scopes) == 0 {
 		result.Scopes = slices.Clone(DefaultScopes)

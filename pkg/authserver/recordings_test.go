@@ -135,7 +135,9 @@ func TestParityWithRecordings(t *testing.T) {
 // recordedInput is the input for a recorded MCPServer, and reports whether it refers to an authorization server.
 func recordedInput(t *testing.T, output string, server *recordedServer) (Input, bool) {
 	t.Helper()
-	in := Input{Namespace: server.Namespace, Name: server.Name, ProxyPort: server.Spec.ProxyPort, Replicas: server.Spec.Replicas}
+	in := Input{
+		Namespace: server.Namespace, Name: server.Name, ProxyPort: server.Spec.ProxyPort, Replicas: server.Spec.Replicas, Runner: runner062,
+	}
 	config := func(ref *struct{ Name string }) *v1beta1.MCPExternalAuthConfigSpec {
 		var c struct {
 			Spec v1beta1.MCPExternalAuthConfigSpec `json:"spec"`

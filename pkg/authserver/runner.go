@@ -84,27 +84,30 @@ var runnerFields = []runnerField{
 	}},
 }
 
-// checkRunner returns the settings with which an older proxyrunner must not be started, and those that it ignores without harm.
-func checkRunner(spec *config, runner *version.Version) (refused, ignored []Problem) {
-	if runner == nil {
-		return nil, nil
-	}
+// checkRunner returns the settings with which an older proxyrunner must not be started, and notices of those that it ignores without
+// harm. Of a proxyrunner whose version is not known, nil, each setting that one of the older ones ignores gets a notice: it is as
+// likely a new one, and to refuse it would stop users who take their images from a mirror.
+func checkRunner(spec *config, runner *version.Version) (refused, noticed []Problem) {
 	for i := range runnerFields {
 		f := &runnerFields[i]
-		if !runner.LessThan(f.since) || !f.set(spec) {
+		if runner != nil && !runner.LessThan(f.since) || !f.set(spec) {
 			continue
 		}
-		message := fmt.Sprintf("%s.%s cannot be honoured: the proxyrunner is v%s, and those before v%s do not know it. "+
-			"Run the operator with a newer --runner-image.", root, f.path, runner, f.since)
-		if f.harmless {
-			message = fmt.Sprintf("%s.%s has no effect: the proxyrunner is v%s, and those before v%s ignore it. "+
-				"Run the operator with a newer --runner-image.", root, f.path, runner, f.since)
-			ignored = append(ignored, Problem{v1beta1.ReasonRunnerTooOld, message})
-			continue
+		switch {
+		case runner == nil:
+			noticed = append(noticed, Problem{v1beta1.ReasonRunnerVersionUnknown, fmt.Sprintf(
+				"%s.%s may not be honoured: proxyrunners before v%s do not know it; make sure that yours is newer.", root, f.path, f.since)})
+		case f.harmless:
+			noticed = append(noticed, Problem{v1beta1.ReasonRunnerTooOld, fmt.Sprintf(
+				"%s.%s has no effect: the proxyrunner is v%s, and those before v%s ignore it. Run the operator with a newer --runner-image.",
+				root, f.path, runner, f.since)})
+		default:
+			refused = append(refused, Problem{v1beta1.ReasonRunnerTooOld, fmt.Sprintf(
+				"%s.%s cannot be honoured: the proxyrunner is v%s, and those before v%s do not know it. "+
+					"Run the operator with a newer --runner-image.", root, f.path, runner, f.since)})
 		}
-		refused = append(refused, Problem{v1beta1.ReasonRunnerTooOld, message})
 	}
-	return refused, ignored
+	return refused, noticed
 }
 
 // limitsTighter reports whether registrations are limited more than an older proxyrunner limits them anyway.

@@ -15,10 +15,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-var runner044 = version.MustParseSemantic("0.44.0")
+var (
+	runner044 = version.MustParseSemantic("0.44.0")
+	runner062 = version.MustParseSemantic("0.62.0")
+)
 
-// TestOlderRunners: each field that an older proxyrunner ignores is refused, or noticed where that is harmless, and accepted
-// from the first release on that knows it.
+// TestOlderRunners: each field that an older proxyrunner ignores is refused, or noticed where that is harmless or the version is
+// not known, and accepted from the first release on that knows it.
 func TestOlderRunners(t *testing.T) {
 	bundle := &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca"}}
 	ref := v1beta1.SecretKeyRef{Name: "as", Key: "k"}
@@ -67,7 +70,16 @@ func TestOlderRunners(t *testing.T) {
 			in := goodInput()
 			c.change(in.Spec)
 			first := version.MustParseSemantic(c.since)
-			for _, in.Runner = range []*version.Version{nil, first, version.MustParseSemantic("0.62.0")} {
+			in.Runner = nil
+			unknown, problems := Render(in)
+			if unknown == nil {
+				t.Fatalf("a proxyrunner of unknown version: %v", problems)
+			}
+			if n := unknown.Notices; len(n) != 1 || n[0].Reason != v1beta1.ReasonRunnerVersionUnknown ||
+				!strings.HasPrefix(n[0].Message, root+"."+c.path+" ") || !strings.Contains(n[0].Message, "v"+c.since) {
+				t.Errorf("a proxyrunner of unknown version: got %v, want one about %s before v%s", n, c.path, c.since)
+			}
+			for _, in.Runner = range []*version.Version{first, runner062} {
 				if result, problems := Render(in); result == nil || len(result.Notices) > 0 {
 					t.Errorf("proxyrunner %v: got %v and problems %v, want neither problem nor notice", in.Runner, result, problems)
 				}

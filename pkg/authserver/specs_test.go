@@ -20,7 +20,7 @@ func goodSpec() *v1beta1.EmbeddedAuthServerConfig {
 func goodInput() Input {
 	return Input{
 		Spec: goodSpec(), Namespace: "ns", Name: "srv", OIDC: true, Audience: resourceURL, ResourceURL: resourceURL, ProxyPort: 8080,
-		Bundles: bundleMaps(),
+		Bundles: bundleMaps(), Runner: runner062,
 	}
 }
 

@@ -155,6 +155,10 @@ func (r *renderer) embedAuthServer() {
 		return
 	}
 	for _, notice := range result.Notices {
+		if notice.Reason == v1beta1.ReasonRunnerVersionUnknown {
+			r.noteUnknownRunner("In the %s, %s", ref.text(), notice.Message)
+			continue
+		}
 		r.amend(ref, "%s", notice.Message)
 	}
 	r.proxy.authServer, r.proxy.unshared = result.Document, result.Unshared

@@ -5,6 +5,7 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,9 +56,8 @@ func (r *renderer) validateRunner() {
 	if r.redisTLS() != nil {
 		switch {
 		case runner == nil:
-			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown,
-				"The tag of the proxyrunner's image %s does not show its version. Proxyrunners before v%s ignore TLS for the session "+
-					"store and speak plain text with Redis; make sure that it is newer.", image, sinceRedisTLS)
+			r.noteUnknownRunner("Proxyrunners before v%s ignore TLS for the session store and speak plain text with Redis; "+
+				"make sure that it is newer.", sinceRedisTLS)
 		case runner.LessThan(sinceRedisTLS):
 			r.invalidSpec(v1beta1.ReasonRunnerTooOld,
 				"TLS for the session store cannot be honoured: the proxyrunner is %s, and those before v%s ignore it and speak "+
@@ -75,15 +75,19 @@ func (r *renderer) validateRunner() {
 		switch {
 		case !limit.set:
 		case runner == nil:
-			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown,
-				"The tag of the proxyrunner's image %s does not show its version. Proxyrunners before v%s ignore %s; make sure that it is newer.",
-				image, limit.since, limit.field)
+			r.noteUnknownRunner("Proxyrunners before v%s ignore %s; make sure that it is newer.", limit.since, limit.field)
 		case runner.LessThan(limit.since):
 			r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerTooOld,
 				"%s has no effect: the proxyrunner is %s, and those before v%s ignore the field. "+
 					"Run the operator with a newer --runner-image.", limit.field, image, limit.since)
 		}
 	}
+}
+
+// noteUnknownRunner records what a proxyrunner may ignore whose version is not known.
+func (r *renderer) noteUnknownRunner(format string, args ...any) {
+	r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown, "The tag of the proxyrunner's image %s does not show its version. %s",
+		quote(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)), fmt.Sprintf(format, args...))
 }
 
 // LosesSessions reports whether the wanted proxyrunner does not serve the sessions that one of the proxy's pods has begun

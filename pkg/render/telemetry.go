@@ -111,8 +111,14 @@ func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 // noteMetricsPort refuses what an earlier proxyrunner ignores: the metrics would stay where they were to be taken away.
 func (r *renderer) noteMetricsPort(ref *reference, prometheus *v1beta1.PrometheusConfig) {
-	runner := r.runner()
-	if off := prometheus.MetricsOnTransportPort; off != nil && !*off && runner != nil && runner.LessThan(sinceMetricsPort) {
+	if off := prometheus.MetricsOnTransportPort; off == nil || *off {
+		return
+	}
+	switch runner := r.runner(); {
+	case runner == nil:
+		r.noteUnknownRunner("The %s sets prometheus.metricsOnTransportPort to false, which proxyrunners before v%s ignore: they go on serving "+
+			"metrics on the proxy's port; make sure that it is newer.", ref.text(), sinceMetricsPort)
+	case runner.LessThan(sinceMetricsPort):
 		r.hold(ref, v1beta1.ReasonRunnerTooOld, "The %s sets prometheus.metricsOnTransportPort to false, which proxyrunners before v%s ignore: "+
 			"they go on serving metrics on the proxy's port. Run the operator with a newer --runner-image.", ref.text(), sinceMetricsPort)
 	}

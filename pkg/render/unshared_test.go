@@ -17,9 +17,22 @@ func TestUnsharedOfAuthServer(t *testing.T) {
 	if result := mustRender(t, in, Options{}); result.Unshared != "" {
 		t.Errorf("without an authorization server: %q", result.Unshared)
 	}
+	embedAuthServer(&in)
+	in.References.OIDC.Spec.Inline.Issuer += "/"
+	result := mustRender(t, in, Options{})
+	if len(result.Held) > 0 || !strings.Contains(result.Unshared, "has clients and sessions and a signing key and an HMAC secret of its own") {
+		t.Errorf("%q; held: %+v", result.Unshared, result.Held)
+	}
+	if got := noticesOf(result, v1beta1.ConditionExternalAuthConfigValidated); strings.Contains(got, "replicas") || !strings.Contains(got, `spec.oidcConfigRef is "https://mcp.example.com/"`) {
+		t.Errorf("notice %q", got)
+	}
+}
+
+// embedAuthServer makes the proxy of an input with all references an authorization server.
+func embedAuthServer(in *Input) {
 	const address = "https://mcp.example.com"
 	in.Server.Spec.OIDCConfigRef.Audience, in.Server.Spec.OIDCConfigRef.ResourceURL = address, address
-	in.References.OIDC.Spec.Inline.Issuer = address + "/"
+	in.References.OIDC.Spec.Inline.Issuer = address
 	in.References.ExternalAuth.Spec = v1beta1.MCPExternalAuthConfigSpec{
 		Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer, EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
 			Issuer: address, UpstreamProviders: []v1beta1.UpstreamProviderConfig{{
@@ -27,12 +40,5 @@ func TestUnsharedOfAuthServer(t *testing.T) {
 				OIDCConfig: &v1beta1.OIDCUpstreamConfig{IssuerURL: "https://idp.example.com", ClientID: "c"},
 			}},
 		},
-	}
-	result := mustRender(t, in, Options{})
-	if len(result.Held) > 0 || !strings.Contains(result.Unshared, "has clients and sessions and a signing key and an HMAC secret of its own") {
-		t.Errorf("%q; held: %+v", result.Unshared, result.Held)
-	}
-	if got := noticesOf(result, v1beta1.ConditionExternalAuthConfigValidated); strings.Contains(got, "replicas") || !strings.Contains(got, `spec.oidcConfigRef is "https://mcp.example.com/"`) {
-		t.Errorf("notice %q", got)
 	}
 }

@@ -69,8 +69,8 @@ const (
 	// ReasonRunnerTooOld means that the proxyrunner in use ignores a field. On SpecValid=False, where the MCPServer would
 	// have less protection than it asks for; Freehold then writes nothing. On SpecValid=True otherwise.
 	ReasonRunnerTooOld = "RunnerTooOld"
-	// ReasonRunnerVersionUnknown means that the tag of the proxyrunner's image does not show whether it supports a field
-	// that it may ignore. On SpecValid=True.
+	// ReasonRunnerVersionUnknown means that the tag of the proxyrunner's image does not show whether it supports a field of
+	// the MCPServer, or of an object that it refers to, that it may ignore. On SpecValid=True.
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
 	// ReasonPermissionProfileUnsupported means that a permission profile is set, which has no effect. On SpecValid=True.
 	ReasonPermissionProfileUnsupported = "PermissionProfileUnsupported"
