@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// ReasonUsageMetricsBegin is the reason of the notice that a proxy begins to report usage metrics. No condition has it.
-const ReasonUsageMetricsBegin = "UsageMetricsBegin"
+// NoticeUsageMetricsBegin is the reason of the notice that a proxy begins to report usage metrics. No condition has it.
+const NoticeUsageMetricsBegin = "UsageMetricsBegin"
 
 // foretell adds notices of what the new proxy does otherwise than the present one, though the spec is the same.
 func (p *Plan) foretell(in desired.Input, result *render.Result) {
@@ -39,7 +39,7 @@ func (p *Plan) foretell(in desired.Input, result *render.Result) {
 	}
 	if keepsUsageToItself(in) && !setsUsageMetrics(after) {
 		p.Notices = append(p.Notices, render.Problem{
-			Reason: ReasonUsageMetricsBegin,
+			Reason: NoticeUsageMetricsBegin,
 			Message: fmt.Sprintf("ToolHive's operator keeps this proxy from reporting usage metrics to Stacklok; with Freehold it begins to. Start "+
 				"Freehold with --usage-metrics=false, or set %s=false in resourceOverrides.proxyDeployment.env.", render.EnvUsageMetrics),
 		})

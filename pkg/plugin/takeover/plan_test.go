@@ -110,7 +110,7 @@ func TestUsageMetricsAreForetold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(plan.Notices, func(p render.Problem) bool { return p.Reason == takeover.ReasonUsageMetricsBegin }); got != c.want {
+		if got := slices.ContainsFunc(plan.Notices, func(p render.Problem) bool { return p.Reason == takeover.NoticeUsageMetricsBegin }); got != c.want {
 			t.Errorf("%s: foretold %v, want %v", name, got, c.want)
 		}
 	}
