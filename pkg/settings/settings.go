@@ -74,8 +74,8 @@ func New(env Environment) *Rendering {
 		OpenShift:      platformAuto,
 		// As in ToolHive: nothing but these values turns them off. The latter variable also turns ToolHive's update checks off, and
 		// neither Freehold nor the proxyrunner makes any.
-		UsageMetrics: env.Get("TOOLHIVE_USAGE_METRICS_ENABLED", "") != "false" &&
-			!strings.EqualFold(env.Get("TOOLHIVE_SKIP_UPDATE_CHECK", ""), "true"),
+		UsageMetrics: env.Get(envUsageMetrics, "") != "false" &&
+			!strings.EqualFold(env.Get(envSkipUpdateCheck, ""), "true"),
 	}
 	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
 		// As in ToolHive: anything but true is Kubernetes.

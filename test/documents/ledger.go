@@ -50,6 +50,7 @@ var typed = []entry{
 	{file: "docs/kubectl-freehold.md", section: "What the operator would write", test: "plugin.TestDocumentation"},
 	{file: "docs/kubectl-freehold.md", section: "Which writer may own what", test: "plugin.TestDocumentation"},
 	{file: "docs/kubectl-freehold.md", section: "From ToolHive, and back", test: "plugin.TestDocumentation"},
+	{file: "docs/migration.md", section: "Before you begin", test: "documents.TestMigration"},
 	{file: "docs/migration.md", section: "See what will happen", test: "plugin.TestMigration"},
 	{file: "docs/migration.md", section: "Do it", test: "documents.TestMigration"},
 	{file: "docs/migration.md", section: "What restarts", test: "documents.TestMigration"},

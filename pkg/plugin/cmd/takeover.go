@@ -38,8 +38,9 @@ func (p *plugin) takeover() *cobra.Command {
 		Use:   "takeover --preview [mcpserver/NAME... | -A]",
 		Short: "Show what would change if Freehold took MCPServers over from ToolHive",
 		Long: `Show what would change if Freehold's operator took MCPServers over from ToolHive: for each object the fields that get
-another value, which pods are replaced and why, in which order it is done, and what stands in the way. Without a name, all
-MCPServers of the namespace are looked at; with -A, all. It works before anything of Freehold's is installed, with your
+another value, which pods are replaced and why, in which order it is done, and what stands in the way. It also names what
+ToolHive's operator is set up with and Freehold's is not. Without a name, all MCPServers of the namespace are looked at;
+with -A, all. It works before anything of Freehold's is installed, with your
 rights; without the operator's Deployment, what deploy/install.yaml sets is assumed, or what --operator-arg says.
 
 Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
@@ -84,12 +85,19 @@ func (o *takeoverOptions) run(args []string) error {
 	if answer.Operators, answer.NotChecked, err = o.writing(servers); err != nil {
 		return err
 	}
+	var theirs []*v1beta1.MCPServer
 	for _, server := range servers {
 		found, err := o.look(server)
 		if err != nil {
 			return fmt.Errorf("MCPServer %s: %w", server.Name, err)
 		}
 		answer.Servers = append(answer.Servers, *found)
+		if found.Standing == string(takeover.OfToolHive) {
+			theirs = append(theirs, server)
+		}
+	}
+	if answer.Settings, err = o.lostSettings(theirs); err != nil {
+		return err
 	}
 	err = o.print(o.output, palette, answer)
 	switch {

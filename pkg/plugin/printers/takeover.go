@@ -22,6 +22,8 @@ type Takeovers struct {
 	// Operators of ToolHive that still run, and look after one of the MCPServers.
 	Operators []cluster.Running `json:"operators"`
 	Servers   []ServerTakeover  `json:"servers"`
+	// Settings of ToolHive's operators, running or not, that Freehold's operator has otherwise. They are no obstacle.
+	Settings []OperatorSetting `json:"settings,omitempty"`
 	// NotChecked says what could not be looked at, and why.
 	NotChecked []string `json:"notChecked,omitempty"`
 }
@@ -121,8 +123,9 @@ func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	for _, text := range t.NotChecked {
 		fmt.Fprintln(to, palette.Removed("not checked")+": "+printable.Text(text))
 	}
+	operatorSettings(to, t.Settings)
 	for i, server := range t.Servers {
-		if i > 0 || len(t.Operators)+len(t.NotChecked) > 0 {
+		if i > 0 || len(t.Operators)+len(t.NotChecked)+len(t.Settings) > 0 {
 			fmt.Fprintln(to)
 		}
 		if err := server.print(to, palette, now, wide); err != nil {
