@@ -40,8 +40,8 @@ func (p *plugin) takeover() *cobra.Command {
 		Long: `Show what would change if Freehold's operator took MCPServers over from ToolHive: for each object the fields that get
 another value, which pods are replaced and why, in which order it is done, and what stands in the way. It also names what
 ToolHive's operator is set up with and Freehold's is not. Without a name, all MCPServers of the namespace are looked at;
-with -A, all. It works before anything of Freehold's is installed, with your
-rights; without the operator's Deployment, what deploy/install.yaml sets is assumed, or what --operator-arg says.
+with -A, all. It works before anything of Freehold's is installed, with your rights; without the operator's Deployment,
+what deploy/install.yaml sets is assumed, or what --operator-arg says.
 
 Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
 of the API server; what comes out of it is sent to the API server as a dry run, which fills defaults in and validates it.
