@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // Environment is the environment that a Deployment gives ToolHive's operator, whether that runs or not.
@@ -36,6 +37,25 @@ func (e *Environment) Variable(name string) (value string, found bool) {
 func (e *Environment) Hides(name string) bool {
 	variable := e.last(name)
 	return variable != nil && variable.ValueFrom != nil
+}
+
+// OperatorSetting is a setting of ToolHive's operator that Freehold's operator has otherwise, so that a takeover changes what it affects.
+type OperatorSetting struct {
+	// Object is the Deployment of ToolHive's operator, and Namespace its namespace.
+	Object    string `json:"object"`
+	Namespace string `json:"namespace"`
+	Difference
+}
+
+// Difference says what differs.
+type Difference = settings.Difference
+
+// NotIn returns the settings that an operator of Freehold's does not have.
+func (e *Environment) NotIn(ours *Settings) (all []OperatorSetting) {
+	for _, difference := range settings.Differences(e.Variable, e.Hides, ours.Options) {
+		all = append(all, OperatorSetting{Object: e.Object, Namespace: e.Namespace, Difference: difference})
+	}
+	return all
 }
 
 // last returns the entry of a variable that counts: the last of several. It is nil for none.

@@ -7,19 +7,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/freehold-dev/freehold/pkg/settings"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// OperatorSetting is a setting of ToolHive's operator that Freehold's operator has otherwise, so that a takeover changes what it affects.
-type OperatorSetting struct {
-	// Object is the Deployment of ToolHive's operator, and Namespace its namespace.
-	Object    string `json:"object"`
-	Namespace string `json:"namespace"`
-	settings.Difference
-}
-
-// sentence says what differs, and what to do about it.
-func (s OperatorSetting) sentence() string {
+// settingSentence says what differs, and what to do about it.
+func settingSentence(s cluster.OperatorSetting) string {
 	if s.Hidden {
 		return fmt.Sprintf("%s of ToolHive's operator (%s in namespace %s) has a value that is not in the Deployment; Freehold's operator has %s. "+
 			"If the two differ, give Freehold's operator the same value before the takeover.", s.Variable, s.Object, s.Namespace, s.Has)
@@ -29,8 +21,8 @@ func (s OperatorSetting) sentence() string {
 }
 
 // operatorSettings prints the settings that differ.
-func operatorSettings(to io.Writer, all []OperatorSetting) {
+func operatorSettings(to io.Writer, all []cluster.OperatorSetting) {
 	for _, s := range all {
-		line(to, "%s", s.sentence())
+		line(to, "%s", settingSentence(s))
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // TestOperatorSettings: each setting is one line, before the MCPServers. One whose value is not known is not said to differ.
 func TestOperatorSettings(t *testing.T) {
-	of := func(d settings.Difference) printers.OperatorSetting {
-		return printers.OperatorSetting{Object: "deployment.apps/toolhive-operator", Namespace: "toolhive-system", Difference: d}
+	of := func(d cluster.Difference) cluster.OperatorSetting {
+		return cluster.OperatorSetting{Object: "deployment.apps/toolhive-operator", Namespace: "toolhive-system", Difference: d}
 	}
 	all := printers.Takeovers{
-		Settings: []printers.OperatorSetting{
-			of(settings.Difference{Variable: "TOOLHIVE_PROXY_HOST", Value: "::1\x1b", Has: "--proxy-host=0.0.0.0", Give: "--proxy-host=::1"}),
-			of(settings.Difference{Variable: "TOOLHIVE_DEFAULT_REDIS_ADDR", Hidden: true, Has: "--default-redis-address="}),
+		Settings: []cluster.OperatorSetting{
+			of(cluster.Difference{Variable: "TOOLHIVE_PROXY_HOST", Value: "::1\x1b", Has: "--proxy-host=0.0.0.0", Give: "--proxy-host=::1"}),
+			of(cluster.Difference{Variable: "TOOLHIVE_DEFAULT_REDIS_ADDR", Hidden: true, Has: "--default-redis-address="}),
 		},
 		Servers: []printers.ServerTakeover{{Namespace: "tools", Name: "web", Standing: "ToolHive"}},
 	}

@@ -23,7 +23,7 @@ type Takeovers struct {
 	Operators []cluster.Running `json:"operators"`
 	Servers   []ServerTakeover  `json:"servers"`
 	// Settings of ToolHive's operators, running or not, that Freehold's operator has otherwise. They are no obstacle.
-	Settings []OperatorSetting `json:"settings,omitempty"`
+	Settings []cluster.OperatorSetting `json:"settings,omitempty"`
 	// NotChecked says what could not be looked at, and why.
 	NotChecked []string `json:"notChecked,omitempty"`
 }

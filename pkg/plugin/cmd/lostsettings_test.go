@@ -11,8 +11,8 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
 // TestPreviewOfLostSettings: the preview names what ToolHive's operator is set up with and Freehold's is not, also where ToolHive's is
@@ -38,9 +38,9 @@ func TestPreviewOfLostSettings(t *testing.T) {
 		}
 	}
 	out, _ = w.must(ExitDone, append(preview, "-o", "json")...)
-	want := []printers.OperatorSetting{{
+	want := []cluster.OperatorSetting{{
 		Object: "deployment.apps/toolhive-operator", Namespace: "shop",
-		Difference: settings.Difference{Variable: variable, Value: "regcred", Has: "--default-image-pull-secrets=", Give: given},
+		Difference: cluster.Difference{Variable: variable, Value: "regcred", Has: "--default-image-pull-secrets=", Give: given},
 	}}
 	if diff := cmp.Diff(want, decode[printers.Takeovers](t, out).Settings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/plugin/printers"
-	"github.com/freehold-dev/freehold/pkg/settings"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
 // lostSettings returns the settings of ToolHive's operators for some MCPServers that the operator of Freehold's does not have which
 // takes these over, each once.
-func (s *surveyor) lostSettings(servers []*v1beta1.MCPServer) (lost []printers.OperatorSetting, err error) {
+func (s *surveyor) lostSettings(servers []*v1beta1.MCPServer) (lost []cluster.OperatorSetting, err error) {
 	if len(servers) == 0 {
 		return nil, nil
 	}
@@ -31,10 +30,9 @@ func (s *surveyor) lostSettings(servers []*v1beta1.MCPServer) (lost []printers.O
 			if err != nil {
 				return nil, err
 			}
-			for _, difference := range settings.Differences(theirs.Variable, theirs.Hides, ours.Options) {
-				found := printers.OperatorSetting{Object: theirs.Object, Namespace: theirs.Namespace, Difference: difference}
-				if !slices.Contains(lost, found) {
-					lost = append(lost, found)
+			for _, setting := range theirs.NotIn(ours) {
+				if !slices.Contains(lost, setting) {
+					lost = append(lost, setting)
 				}
 			}
 		}
