@@ -87,14 +87,14 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 	}
 }
 
-// A request to take is carried out once. The same text again is no new request.
+// A request to take is carried out once. The same text again is no new request, and another one is made by one write: an operator need
+// not see what is between two.
 func TestCommandThatTakesOnceMore(t *testing.T) {
 	server := newServer("web")
 	const asked = "deployment.apps/web:.spec.replicas"
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked)}
 	v := viewOf(server)
-	want := "Take ownership: " + annotateWeb + " freehold.dev/take- && " +
-		annotateWeb + " --overwrite 'freehold.dev/take=deployment.apps/web:.spec.replicas'. "
+	want := "Take ownership: " + annotateWeb + " --overwrite 'freehold.dev/take=,deployment.apps/web:.spec.replicas'. "
 	if message := describe(v, contestedWeb(".spec.replicas")); !strings.Contains(message, want) {
 		t.Errorf("the message is\n%s\nwithout\n%s", message, want)
 	}
@@ -118,10 +118,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		take := between(t, message, "Take ownership: ", ". Leave it: ")
 		yield := between(t, message, ". Leave it: ", ". Or set the same value")
 		want := map[string][][]string{
-			take: {
-				{"annotate", "-n", v.key.Namespace, object, "freehold.dev/take-"},
-				{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/take=deployment.apps/web:" + field},
-			},
+			take:  {{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/take=,deployment.apps/web:" + field}},
 			yield: {{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
 		}
 		for command, calls := range want {

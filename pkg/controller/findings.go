@@ -238,12 +238,10 @@ func annotate(v *view, annotation string, fields []string) string {
 		}
 	}
 	text := strings.Join(fields, ",")
-	write := shell.Command(append(slices.Clone(command), "--overwrite", annotation+"="+text)...)
-	if annotation == v1beta1.AnnotationTake && text == before && v.resolution.begun {
-		// A request is carried out once, so to write it again it has to go first.
-		return shell.Sequence(shell.Command(append(command, annotation+"-")...), write)
+	if annotation == v1beta1.AnnotationTake {
+		text = request.Anew(text, v.resolution.record.IsOf)
 	}
-	return write
+	return shell.Command(append(command, "--overwrite", annotation+"="+text)...)
 }
 
 // maxSource is how much is quoted of a source that another field manager wrote, in characters.

@@ -48,7 +48,7 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 			refusal := refusalOf(class)
 			// What is not told of comes first, and must not hide what is.
 			momentary := refusalOf(apply.ClassTransient)
-			v, refused := &view{key: key("web"), server: newServer("web")}, []error{errors.New("of another kind"), &momentary, &refusal}
+			v, refused := viewOf(newServer("web")), []error{errors.New("of another kind"), &momentary, &refusal}
 			if found, delays := refusals(v, refused); policy.Passes && len(found)+len(delays) > 0 {
 				t.Errorf("%v and %v are told of what may be over in a moment", found, delays)
 			}
@@ -81,7 +81,7 @@ func TestDelaysAreToldInTheSameWords(t *testing.T) {
 	tell := func(cause error) string {
 		refusal := refusalOf(apply.ClassTransient)
 		refusal.Reason, refusal.Cause, refusal.Repeated = cause.Error(), cause, true
-		v, refused := &view{key: key("web"), server: newServer("web")}, []error{&refusal}
+		v, refused := viewOf(newServer("web")), []error{&refusal}
 		_, delays := refusals(v, refused)
 		return delays[0].Message
 	}
@@ -106,7 +106,7 @@ func TestConflictsAreDescribed(t *testing.T) {
 		"an owner not seen yet": {[]apply.FieldConflict{{Path: ".a"}}, `another field manager owns .a of`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, refused := &view{server: newServer("web")}, []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}
+			v, refused := viewOf(newServer("web")), []error{&apply.ConflictError{Refusal: refusalOf(apply.ClassConflict), Fields: test.fields}}
 			got, _ := refusals(v, refused)
 			if len(got) != 1 || !strings.Contains(got[0].Message, test.want) || strings.Contains(got[0].Message, "\n") {
 				t.Errorf("findings %v, want one with %q", got, test.want)

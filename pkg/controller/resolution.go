@@ -117,7 +117,7 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 		return r.unchanged(v1beta1.ConditionFieldsTaken)
 	case len(r.record.Claims) == 0:
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingToTake
-		f.Message = "no contested field fits; to ask again, remove the annotation first"
+		f.Message = "no contested field fits; to ask again, put a comma in front of the annotation's value"
 	case r.refused, unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
 		// What is written down is not all taken yet.
 		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
@@ -136,8 +136,8 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 }
 
 // claimedAgain begins what is reported where not all was taken that the request is about.
-const claimedAgain = "fields were claimed again before they could be taken, and stay as they are; to ask again, remove the annotation first. " +
-	"The request was to take "
+const claimedAgain = "fields were claimed again before they could be taken, and stay as they are; to ask again, put a comma in front of " +
+	"the annotation's value. The request was to take "
 
 // answered reports whether an earlier status says how the request has ended.
 func (r *resolution) answered(answer string) bool {

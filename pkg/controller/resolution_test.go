@@ -132,10 +132,10 @@ func TestFindingsAboutRequests(t *testing.T) {
 		words  = `.spec.b of deployment.apps/web from "helm"`
 		taken  = `FieldsTaken True Taken freehold.dev/take=".spec": took ` + words
 		taking = `FieldsTaken Unknown Taking freehold.dev/take=".spec": taking ` + words
-		lost   = "fields were claimed again before they could be taken, and stay as they are; to ask again, remove the annotation first. " +
-			"The request was to take " + words
+		lost   = "fields were claimed again before they could be taken, and stay as they are; to ask again, put a comma in front of " +
+			"the annotation's value. The request was to take " + words
 		missed  = `FieldsTaken False ClaimedAgain freehold.dev/take=".spec": ` + lost
-		nothing = `no contested field fits; to ask again, remove the annotation first`
+		nothing = `no contested field fits; to ask again, put a comma in front of the annotation's value`
 	)
 	helm := ownership.Owner{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, Since: bubbleStart}
 	later := helm

@@ -6,7 +6,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -231,35 +230,6 @@ func TestRecordOfARequest(t *testing.T) {
 		o.annotate("web", v1beta1.AnnotationTakeRecord, "forged")
 		o.took()
 		o.annotate("web", v1beta1.AnnotationTake, takeImage)
-		o.imageTaken()
-	})
-}
-
-// A request that is made again before its withdrawal could be written down is another request.
-func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		seize(t, o, "evil")
-		o.rest()
-		o.annotate("web", v1beta1.AnnotationTake, takeImage)
-		o.imageTaken()
-		seize(t, o, "evil")
-		o.rest()
-		var once atomic.Bool
-		o.before.set(func(w write) error {
-			if w.String() == applyRequests && once.CompareAndSwap(false, true) {
-				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
-					server.Annotations = maps.Clone(server.Annotations)
-					server.Annotations[v1beta1.AnnotationTake] = takeImage
-				})
-			}
-			return nil
-		})
-		o.annotate("web", v1beta1.AnnotationTake, "")
-		if !once.Load() {
-			t.Fatal("the withdrawal was not written down")
-		}
-		o.rest()
 		o.imageTaken()
 	})
 }

@@ -47,6 +47,16 @@ func (r Record) String() string {
 // IsOf reports whether the record is about a request with this text.
 func (r Record) IsOf(text string) bool { return r.Request != "" && r.Request == Digest(text) }
 
+// Anew returns a text with the same entries as a request that is none of those that are spent: the operator carries each out once, and
+// knows it by its text. So one write makes a request again, even while the operator does not run. To remove the annotation first would
+// not, unless an operator saw it gone. The comma goes in front, since behind an open bracket it would belong to the last entry.
+func Anew(text string, spent func(text string) bool) string {
+	for spent(text) {
+		text = "," + text
+	}
+	return text
+}
+
 // Add adds a claim, and reports whether it is in the record.
 func (r *Record) Add(claim string) bool {
 	switch {

@@ -231,3 +231,20 @@ func TestSettling(t *testing.T) {
 		}
 	}
 }
+
+// A request that is made anew has another text than those that are spent, and the same entries, whatever they are.
+func TestAnew(t *testing.T) {
+	for _, text := range []string{".spec", "a, .b", ".a[b"} {
+		spent := []string{text, "," + text}
+		anew := request.Anew(text, func(text string) bool { return slices.Contains(spent, text) })
+		if want := ",," + text; anew != want {
+			t.Errorf("%q is made anew as %q, want %q", text, anew, want)
+		}
+		if diff := cmp.Diff(request.Read(text), request.Read(anew)); diff != "" {
+			t.Errorf("%q has other entries (-want +got):\n%s", anew, diff)
+		}
+		if same := request.Anew(text, func(string) bool { return false }); same != text {
+			t.Errorf("%q, which is not spent, is made anew as %q", text, same)
+		}
+	}
+}

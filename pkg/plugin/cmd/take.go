@@ -148,14 +148,12 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 }
 
 // anew returns a value of the annotation to take that has the same entries and is another request than the one that the operator has
-// recorded or answered: it carries each out once, and knows it by its text. So one write makes a request again, even while the operator
-// does not run. The comma goes in front, since behind an open bracket it would belong to the last entry.
+// recorded or answered, see request.Anew.
 func anew(server *v1beta1.MCPServer, value string) string {
 	record, answer := request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]), condition(server, v1beta1.ConditionFieldsTaken)
-	for record.IsOf(value) || answer != nil && strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, value)) {
-		value = "," + value
-	}
-	return value
+	return request.Anew(value, func(text string) bool {
+		return record.IsOf(text) || answer != nil && strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, text))
+	})
 }
 
 func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {

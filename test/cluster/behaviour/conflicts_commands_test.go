@@ -146,7 +146,7 @@ func TestCommandsOfTheCondition(t *testing.T) {
 				return
 			}
 			settlement.write(t, s)
-			ns.AwaitConflict(t, name, "kubectl-set", v1beta1.AnnotationTake+"- && kubectl annotate")
+			ns.AwaitConflict(t, name, "kubectl-set", v1beta1.AnnotationTake+"=,")
 			awaitSilence(t, ns)
 			ns.AwaitWorkloads(t, name) // Else what is tested may lose a race against who writes their status.
 			checkGauge(t, process, disagreeing)
