@@ -200,7 +200,7 @@ func (w *writer[L, A]) mayWrite(ctx context.Context, a *attempt[L, A]) error {
 		return nil
 	}
 	if err := a.Before(ctx); err != nil {
-		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(err.Error()), Cause: err}
+		return classify(err, w.manager, a.Object, a.live)
 	}
 	return nil
 }

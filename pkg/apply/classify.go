@@ -26,6 +26,10 @@ const maxReason = 512
 // as it was seen before the write, or nil.
 func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.Object) error {
 	refusal := Refusal{Writer: writer.Name, Object: ref, Reason: oneLine(err.Error()), Cause: err}
+	if errors.Is(err, ErrNotOurs) {
+		refusal.Class = ClassMoved
+		return &refusal
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		refusal.Class = ClassTransient

@@ -190,6 +190,35 @@ func TestClassesOfOtherErrors(t *testing.T) {
 	}
 }
 
+// What keeps a request from being sent is classified as an answer to it would be. Another process's object has moved.
+func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want apply.Class
+	}{
+		"not ours":    {fmt.Errorf("another operator's: %w", apply.ErrNotOurs), apply.ClassMoved},
+		"403":         {fmt.Errorf("asking: %w", failure(403, metav1.StatusReasonForbidden)), apply.ClassForbidden},
+		"503":         {fmt.Errorf("asking: %w", apierrors.NewServiceUnavailable("starting")), apply.ClassTransient},
+		"no API call": {errors.New("not now"), apply.ClassTransient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, content, (*server).target)
+			live := after(t, content.Name, web("a:1"))
+			for what, out := range map[string]apply.Outcome{
+				"an apply": b.applier.Sync(t.Context(), b.writer, apply.Request{
+					Object: webRef, Live: live, Config: web("a:2"), Before: func(context.Context) error { return test.err },
+				}),
+				"a deletion": b.applier.Delete(t.Context(), webRef, live, (&deletion{answer: test.err}).send),
+			} {
+				if got := apply.ClassOf(out.Err); got != test.want || !errors.Is(out.Err, test.err) {
+					t.Errorf("%s: class %s, want %s: %v", what, got, test.want, out.Err)
+				}
+			}
+			b.expect(0, "it was kept back")
+		})
+	}
+}
+
 // expectClass sends an intent, has it refused, and looks at what becomes of the answer.
 func expectClass(t *testing.T, answer error, want apply.Class) {
 	t.Helper()

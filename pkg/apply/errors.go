@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ const (
 	// ClassStale means that the object was written from a newer generation of the source than the writer's, or from a
 	// newer state of an object that the source refers to.
 	ClassStale Class = "Stale"
-	// ClassMoved means that the object was changed, created or deleted since it was read.
+	// ClassMoved means that the object was changed, created or deleted since it was read, or is not the caller's any more.
 	ClassMoved Class = "Moved"
 	// ClassInvalid means that the API server's validation refused the object (422).
 	ClassInvalid Class = "Invalid"
@@ -55,6 +56,10 @@ const (
 	// RetryBackoff retries with exponential back-off, and at once when the object or the intent changes.
 	RetryBackoff Retry = "Backoff"
 )
+
+// ErrNotOurs means that the object is not the caller's any more: another process writes it. An error of Request.Before, or of what sends a
+// deletion, that wraps it is ClassMoved.
+var ErrNotOurs = errors.New("the object is not the caller's any more")
 
 // LongestWait is the longest wait before a refused write is sent again. No refusal but a conflict outlives it, because
 // its cause may have ended without an event.

@@ -65,7 +65,7 @@ type Request struct {
 	// it only if the object is still the one that was read.
 	Confirm bool
 	// Before, if set, is asked before each apply and each edit of managedFields. An error keeps it from being sent, and is the
-	// cause of the refusal, which is ClassMoved. Nil for none.
+	// cause of the refusal. Its class is that of the API server's answer in the error, and ClassMoved for ErrNotOurs. Nil for none.
 	Before func(ctx context.Context) error
 	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
 	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing

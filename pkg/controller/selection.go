@@ -61,7 +61,7 @@ func (c *caches) isSelected(obj any) bool {
 }
 
 // errMovedAway keeps a request from being sent.
-var errMovedAway = errors.New("the labels of the MCPServer have changed, and this operator does not select it any more")
+var errMovedAway = fmt.Errorf("the labels of the MCPServer have changed, and this operator does not select it: %w", apply.ErrNotOurs)
 
 // mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate always holds,
 // without a check.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
@@ -129,6 +131,38 @@ func TestMoveSeenLate(t *testing.T) {
 			o.took()
 		}
 	})
+}
+
+// That the API server does not list the MCPServer is reported as what it is, and not as another client's doing.
+func TestSelectedMCPServerThatCannotBeListed(t *testing.T) {
+	for reason, answer := range map[string]error{
+		v1beta1.ReasonForbidden: apierrors.NewForbidden(schema.GroupResource{Resource: "mcpservers"}, "", errors.New("not now")),
+		v1beta1.ReasonRetrying:  apierrors.NewServiceUnavailable("not now"),
+	} {
+		t.Run(reason, func(t *testing.T) {
+			operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
+				o.moveTo("web", "a")
+				o.rest()
+				o.becomeReady("web")
+				o.onReads("mcpservers", func() error { return answer })
+				change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+					server.Generation++
+					server.Spec.Image = "example.com/mcp:2"
+				})
+				remove[*corev1.Service](o.apiServer, "mcp-web")
+				<-time.After(time.Minute)
+				o.rest()
+				o.expectCondition("it cannot be listed", v1beta1.ConditionApplied, metav1.ConditionFalse, reason)
+				o.onReads("mcpservers", func() error { return nil })
+				<-time.After(2 * apply.LongestWait)
+				o.rest()
+				o.expectCondition("it can be listed", v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied)
+				if image := o.backendImage(); image != "example.com/mcp:2" {
+					t.Errorf("the image is %s at last", image)
+				}
+			})
+		})
+	}
 }
 
 // tempt lets refusals pass, and gives the operator reasons to look at the Deployment again.
