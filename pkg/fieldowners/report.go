@@ -95,14 +95,8 @@ func New(object *unstructured.Unstructured, schema managedfields.TypeConverter) 
 		if err != nil {
 			return nil, err
 		}
-		e := Entry{APIVersion: entry.APIVersion, Set: set, Owner: ownership.Owner{
-			Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource,
-		}}
-		if entry.Time != nil {
-			e.Since = entry.Time.Time
-		}
-		e.Side = SideOf(e.Owner)
-		r.Entries = append(r.Entries, e)
+		owner := ownership.OwnerOf(&entry)
+		r.Entries = append(r.Entries, Entry{Owner: owner, APIVersion: entry.APIVersion, Side: SideOf(owner), Set: set})
 	}
 	// The API server's own order changes from second to second.
 	slices.SortFunc(r.Entries, inOrder)

@@ -128,7 +128,7 @@ func Transfer(obj metav1.Object, holder Holder, now time.Time, take func(owner O
 		if i == own {
 			continue
 		}
-		from := owner(&d.entries[i])
+		from := OwnerOf(&d.entries[i])
 		fields := Select(d.sets[i], func(path fieldpath.Path) bool { return take(from, path) })
 		d.move(i, fields)
 		taken = taken.Union(fields)
@@ -222,7 +222,7 @@ func (d *draft) move(from int, fields *fieldpath.Set) {
 		return
 	}
 	d.sets[from] = d.sets[from].Difference(fields)
-	d.note(fields, owner(&d.entries[from]))
+	d.note(fields, OwnerOf(&d.entries[from]))
 }
 
 func (d *draft) note(fields *fieldpath.Set, from Owner) {

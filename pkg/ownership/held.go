@@ -17,7 +17,7 @@ func HeldBy(obj metav1.Object, by func(entry *metav1.ManagedFieldsEntry, owner O
 	held := &fieldpath.Set{}
 	entries := obj.GetManagedFields()
 	for i := range entries {
-		if !by(&entries[i], owner(&entries[i])) {
+		if !by(&entries[i], OwnerOf(&entries[i])) {
 			continue
 		}
 		set, err := Fields(&entries[i])

@@ -33,7 +33,7 @@ func Inherit(obj metav1.Object, now time.Time, from func(owner Owner) bool, heir
 	}
 	ended := false
 	for i := range d.entries {
-		if entry := owner(&d.entries[i]); !from(entry) {
+		if entry := OwnerOf(&d.entries[i]); !from(entry) {
 			continue
 		}
 		ended = true

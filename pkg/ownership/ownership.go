@@ -98,15 +98,13 @@ func Owners(obj metav1.Object, path string) []Owner {
 		if err != nil || !holds(set, path) {
 			continue
 		}
-		owners = append(owners, owner(&entries[i]))
+		owners = append(owners, OwnerOf(&entries[i]))
 	}
 	return owners
 }
 
 // OwnerOf returns the owner of the fields of an entry.
-func OwnerOf(e *metav1.ManagedFieldsEntry) Owner { return owner(e) }
-
-func owner(e *metav1.ManagedFieldsEntry) Owner {
+func OwnerOf(e *metav1.ManagedFieldsEntry) Owner {
 	o := Owner{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
 	if e.Time != nil {
 		o.Since = e.Time.Time

@@ -18,12 +18,12 @@ func Repair(obj metav1.Object) (*Edit, error) {
 	for _, entry := range obj.GetManagedFields() {
 		set, err := Fields(&entry)
 		if err != nil || !wellFormed(&entry) {
-			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: owner(&entry)})
+			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: OwnerOf(&entry)})
 			continue
 		}
 		key := identity(&entry)
 		if i, twice := places[key]; twice {
-			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: owner(&entry)})
+			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: OwnerOf(&entry)})
 			d.sets[i] = d.sets[i].Union(set)
 			continue
 		}
