@@ -18,6 +18,7 @@ import (
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -179,8 +180,15 @@ func (p *pass) reviewConflicts(result *render.Result) {
 			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)})
 		}
 	}
-	if proxy := (part{managers.Proxy, p.deploymentRef()}); !slices.Contains(waiting, proxy) {
-		waiting = append(waiting, proxy) // There is no intent of a proxy that is held, or waits for its turn.
+	// There is no intent of a proxy that is held, or waits for its turn; nor, while it is held, of the ConfigMaps that it reads.
+	absent := []part{{managers.Proxy, p.deploymentRef()}}
+	for _, ref := range p.configNames.get(p.key) {
+		absent = append(absent, part{inventory.MainWriter(ref.Kind, ref.Name), ref})
+	}
+	for _, proxy := range absent {
+		if !slices.Contains(waiting, proxy) {
+			waiting = append(waiting, proxy)
+		}
 	}
 	for _, w := range slices.DeleteFunc(waiting, p.attempted.Has) {
 		var state *apply.State

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -80,15 +81,21 @@ func TestHashWhileTheDeploymentIsWithheld(t *testing.T) {
 	})
 }
 
-// expectContested compares what the condition and the metric say of whether other managers own fields of an MCPServer's children.
+// expectContested is expectContestedChild for a workload, which has the name of its MCPServer.
 func (o *operating) expectContested(name string, want bool, when string) {
+	o.t.Helper()
+	o.expectContestedChild(name, name, want, when)
+}
+
+// expectContestedChild compares what the condition of an MCPServer and the metric say of whether other managers own fields of a child.
+func (o *operating) expectContestedChild(name, child string, want bool, when string) {
 	o.t.Helper()
 	status, reason, message := o.condition(name, v1beta1.ConditionFieldsOwned)
 	if contested := status == metav1.ConditionFalse; contested != want {
 		o.t.Errorf("%s: FieldsOwned of %s is %s because of %s: %s", when, name, status, reason, message)
 	}
-	if counted := slices.ContainsFunc(o.Conflicts(), func(c *apply.ConflictError) bool { return c.Object.Name == name }); counted != want {
-		o.t.Errorf("%s: a conflict of %s is counted: %t", when, name, counted)
+	if counted := slices.ContainsFunc(o.Conflicts(), func(c *apply.ConflictError) bool { return c.Object.Name == child }); counted != want {
+		o.t.Errorf("%s: a conflict of %s is counted: %t", when, child, counted)
 	}
 }
 
@@ -123,6 +130,36 @@ func TestConflictOfAProxyThatIsHeld(t *testing.T) {
 		o.add(issuer("https://idp.example.com"))
 		o.rest()
 		o.expectContested("web", false, "the issuer is back")
+	})
+}
+
+// Neither is a conflict forgotten about an object that the proxy reads, and that is not written while the proxy is held.
+func TestConflictOfAConfigMapOfAProxyThatIsHeld(t *testing.T) {
+	server := authenticated("web")
+	withPolicies(permitAll)(server)
+	operate(t, []runtime.Object{server, issuer("https://idp.example.com")}, nil, func(_ *testing.T, o *operating) {
+		o.becomeReady("web")
+		var ours string
+		policies := o.configNamed("web-authz-inline")
+		label := func(value string) {
+			changeAs(o.apiServer, "", "helm", policies, func(c *corev1.ConfigMap) { ours, c.Labels["app"] = c.Labels["app"], value })
+			o.rest()
+		}
+		label("theirs")
+		o.expectContestedChild("web", policies, true, "a label was taken")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		o.expectContestedChild("web", policies, true, "the issuer is gone")
+		for range 3 {
+			o.queue.Add(key("web"))
+			o.rest()
+			o.expectContestedChild("web", policies, true, "the issuer is gone, and another pass")
+		}
+		label(ours)
+		o.expectContestedChild("web", policies, false, "the label has the wanted value")
+		o.add(issuer("https://idp.example.com"))
+		o.rest()
+		o.expectContestedChild("web", policies, false, "the issuer is back")
 	})
 }
 
