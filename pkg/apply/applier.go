@@ -258,6 +258,13 @@ func (a *Applier) Forget(ref ObjectRef) {
 	a.written.forget(ref)
 }
 
+// ForgetWriter removes from the request cache what is remembered of one writer of an object, which does not write it any more. A conflict
+// in which it was ends with that.
+func (a *Applier) ForgetWriter(writer string, ref ObjectRef) {
+	a.requests.forget(writer, ref)
+	a.requests.setAside(writer, ref, nil)
+}
+
 // ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty
 // class for nil.
 func ClassOf(err error) Class {

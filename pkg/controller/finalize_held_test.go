@@ -85,3 +85,23 @@ func TestRolloutsEndWithTheDeletion(t *testing.T) {
 		}
 	})
 }
+
+// Neither are conflicts, which no user can settle any more.
+func TestConflictsEndWithTheDeletion(t *testing.T) {
+	server := newServer("web")
+	server.Finalizers = []string{"example.com/keep"}
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.seizeLabel("web")
+		o.patchStatus("web", "somebody", func(status *v1beta1.MCPServerStatus) { status.Message = "theirs" })
+		o.rest()
+		if found := len(o.Conflicts()); found != 2 {
+			t.Fatalf("%d conflicts are counted, want one about the Deployment and one about the status", found)
+		}
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) })
+		o.rest()
+		if found := o.Conflicts(); len(found) > 0 {
+			t.Errorf("conflicts of an MCPServer that is being deleted are counted: %v", found)
+		}
+	})
+}

@@ -69,14 +69,29 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 	c.withoutEffect.forget(key)
 	c.takes.forget(key)
 	c.applier.Forget(serverRef(key))
-	for _, ref := range append(fixed(key), c.configNames.replace(key, nil)...) {
-		if len(c.neighbours(key, ref)) > 0 {
-			continue // It may belong to another MCPServer, which still needs what is remembered of it.
-		}
+	for _, ref := range c.unshared(key) {
 		c.applier.Forget(ref)
 		c.hidden.drop(ref)
 		c.capBackoff.forget(ref)
 	}
+	c.configNames.replace(key, nil)
+}
+
+// forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
+// no user can settle them. Another finalizer may keep it for long.
+func (c *Controller) forgetConflicts(key cache.ObjectName) {
+	for _, ref := range c.unshared(key) {
+		c.applier.Forget(ref)
+	}
+	for _, writer := range []string{managers.Status, managers.Requests} {
+		c.applier.ForgetWriter(writer, serverRef(key))
+	}
+}
+
+// unshared returns the references of everything that may be made for an MCPServer, except what may belong to another MCPServer, which
+// still needs what is remembered of it.
+func (c *Controller) unshared(key cache.ObjectName) []apply.ObjectRef {
+	return slices.DeleteFunc(c.places(key), func(ref apply.ObjectRef) bool { return len(c.neighbours(key, ref)) > 0 })
 }
 
 // caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included.

@@ -34,6 +34,8 @@ type scaling struct {
 type scaled struct {
 	// request is to be made; nil for none.
 	request *apply.Request
+	// absent reports that the MCPServer has no such workload, so that its number of pods cannot be contested.
+	absent bool
 	// caps reports that the request sets a number back that was set from outside, and wait is for how long that is put off.
 	caps bool
 	wait time.Duration
@@ -46,10 +48,10 @@ func (in *scaling) decide() scaled {
 	ref := in.workload.Ref(in.key.Namespace, in.key.Name)
 	live := in.object(ref)
 	if live == nil {
-		return scaled{} // The workload itself was refused, or waits; a number of replicas alone does not make one.
+		return scaled{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
 	if !in.isOwned(ref, live) {
-		return scaled{} // Its main writer has reported that.
+		return scaled{absent: true} // Its main writer has reported that.
 	}
 	number := replicasOf(live)
 	owner := ownersOfReplicas(live, in.workload.Replicas)

@@ -107,6 +107,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
 		c.rollouts.forget(key)
 		c.configRollouts.release(key)
+		c.forgetConflicts(key)
 		p.end(ctx)
 	} else {
 		p.reconcile(ctx)

@@ -236,6 +236,48 @@ func TestConflictBehindAnother(t *testing.T) {
 	})
 }
 
+// A conflict about the number of replicas ends with the workload, although the workload cannot be created again yet.
+func TestConflictAboutReplicasEndsWithTheWorkload(t *testing.T) {
+	server := newServer("web")
+	server.Spec.Replicas = new(int32(1))
+	operate(t, []runtime.Object{server}, nil, func(_ *testing.T, o *operating) {
+		o.becomeReady("web")
+		workloads["proxy"].scale(o.apiServer, 3)
+		o.rest()
+		o.expectContested("web", true, "it was scaled")
+		o.backend(0)
+		o.expectContested("web", true, "the backend is not ready")
+		remove[*appsv1.Deployment](o.apiServer, "web")
+		o.rest()
+		o.expectContested("web", false, "the Deployment is gone")
+	})
+}
+
+// Freehold does not write what belongs to another owner, so no field of it is contested.
+func TestConflictEndsWhereTheObjectIsForeign(t *testing.T) {
+	server := newServer("web")
+	server.Spec.Replicas = new(int32(1))
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.seizeLabel("web")
+		workloads["proxy"].scale(o.apiServer, 3)
+		o.rest()
+		if found := len(o.Conflicts()); found != 2 {
+			t.Fatalf("%d conflicts are counted, want 2", found)
+		}
+		change(o.apiServer, "web", func(d *appsv1.Deployment) {
+			d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "other", UID: "other", Controller: new(true)}}
+		})
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); reason != v1beta1.ReasonObjectNotOurs {
+			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
+		}
+		if found := o.Conflicts(); len(found) > 0 {
+			t.Errorf("conflicts about an object of another owner are counted: %v", found)
+		}
+	})
+}
+
 // A conflict of an object that waits for what it depends on is one conflict.
 func TestConflictBehindARefusal(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {

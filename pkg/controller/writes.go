@@ -89,6 +89,9 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 	in := scaling{view: p.view, workload: workload, result: result, wait: p.capBackoff.left(ref)}
 	scaled := in.decide()
 	p.wake = sooner(p.wake, scaled.wait)
+	if scaled.absent {
+		p.applier.ForgetWriter(workload.Replicas, ref)
+	}
 	if scaled.request != nil {
 		out := p.write(ctx, workload.Replicas, *scaled.request)
 		if !out.Wrote() {
@@ -109,6 +112,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	p.complete(manager, &req)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {
+		p.applier.ForgetWriter(manager, ref) // What is not written is not contested.
 		out = p.applier.Refuse(ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live)
 	} else {
 		if p.takeover.inherit(manager, &req) {
