@@ -8,17 +8,12 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways of logging in that kubectl has
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	code := cmd.Run(ctx, cmd.OfProcess(), os.Args[1:])
-	stop()
-	os.Exit(code)
-}
+// main leaves signals to Go, so that the first ends the plugin, as it ends kubectl: few requests of kubectl's libraries can be called off.
+// What is written in several steps can be done again at any of them.
+func main() { os.Exit(cmd.Run(context.Background(), cmd.OfProcess(), os.Args[1:])) }
