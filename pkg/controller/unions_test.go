@@ -38,12 +38,18 @@ func TestAnotherAlternative(t *testing.T) {
 		"a value": {
 			object: backend, writer: "freehold-backend",
 			whole: `.spec.template.spec.containers[name="mcp"].env[name="REGION"]`, contested: ".valueFrom.configMapKeyRef",
-			edit:   func(pod *corev1.PodSpec) { *variable(pod, "REGION") = corev1.EnvVar{Name: "REGION", ValueFrom: configMap} },
-			isOurs: func(pod *corev1.PodSpec) bool { v := variable(pod, "REGION"); return v.Value == "eu" && v.ValueFrom == nil },
+			edit: func(pod *corev1.PodSpec) {
+				*variable(pod, "REGION") = corev1.EnvVar{Name: "REGION", ValueFrom: configMap}
+			},
+			isOurs: func(pod *corev1.PodSpec) bool {
+				v := variable(pod, "REGION")
+				return v.Value == "eu" && v.ValueFrom == nil
+			},
 		},
 		"a source": {
 			object: backend, writer: "freehold-backend",
 			whole: `.spec.template.spec.containers[name="mcp"].env[name="KEY"]`, contested: ".valueFrom.configMapKeyRef",
+
 			edit: func(pod *corev1.PodSpec) { variable(pod, "KEY").ValueFrom = configMap },
 			isOurs: func(pod *corev1.PodSpec) bool {
 				from := variable(pod, "KEY").ValueFrom

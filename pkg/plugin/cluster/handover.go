@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -25,8 +27,14 @@ func (c *Client) TryReplace(ref apply.ObjectRef, object *unstructured.Unstructur
 	}
 	object = object.DeepCopy()
 	object.SetManagedFields(nil)
-	// Replace would have the API server overwrite whatever there is if the version was empty; it is not.
-	answer, err := helper.WithFieldManager(managers.Plugin).DryRun(true).Replace(ref.Namespace, ref.Name, true, object)
+	// Who changes the object meanwhile, its status perhaps, again and again, does not matter to a dry run. The UID still tells it from
+	// another object of that name.
+	var answer runtime.Object
+	err = retry.OnError(retry.DefaultBackoff, lostRace, func() error {
+		object.SetResourceVersion("") // Replace reads the present one.
+		answer, err = helper.WithFieldManager(managers.Plugin).DryRun(true).Replace(ref.Namespace, ref.Name, true, object)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -272,19 +272,32 @@ func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList,
 	return Settings{Options: rendering.Options(openshift), Scope: scope, LeavesConfigs: leaves(configs, scope.Selector)}, err
 }
 
-// parse reads some of the operator's flags. More arguments go before its own.
+// parse reads some of the operator's flags. More arguments, of the plugin's user, go before its own. They have to be among those flags:
+// any other would change nothing, without a word.
 func (i invocation) parse(more []string, add func(*pflag.FlagSet)) error {
-	for _, args := range [][]string{i.args, more} {
-		flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
-		flags.SetOutput(io.Discard)
-		// The operator has other flags as well.
-		flags.ParseErrorsAllowlist.UnknownFlags = true
-		add(flags)
-		if err := flags.Parse(args); err != nil {
-			return fmt.Errorf("the operator's arguments: %w", err)
-		}
+	flags := newFlags(add)
+	// The operator has other flags as well.
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	if err := flags.Parse(i.args); err != nil {
+		return fmt.Errorf("the operator's arguments: %w", err)
+	}
+	flags = newFlags(add)
+	err := flags.Parse(more)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%q is no flag", flags.Arg(0))
+	}
+	if err != nil {
+		return fmt.Errorf("--operator-arg: %w; it takes flags of the operator that count for what it writes, each with its dashes and its value, "+
+			"such as --operator-arg=--runner-image=IMAGE", err)
 	}
 	return nil
+}
+
+func newFlags(add func(*pflag.FlagSet)) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	add(flags)
+	return flags
 }
 
 // Proxies reads the Deployments of which Freehold writes the pod template, of a namespace, or of all with an empty one.

@@ -135,6 +135,19 @@ func TestOperatorSettingsThatAreWrong(t *testing.T) {
 	}
 }
 
+// What the plugin's user misspells is refused, and not ignored like the operator's other flags.
+func TestArgumentsOfTheUser(t *testing.T) {
+	for argument, known := range map[string]bool{
+		"--runner-image=example.com/runner:1": true, "--runer-image=example.com/runner:1": false,
+		"runner-image=example.com/runner:1": false, "--leader-elect=false": false,
+	} {
+		_, err := operatorWith(nil, "--leader-elect=false", "--openshift=false").settings([]string{argument}, nil)
+		if known != (err == nil) || err != nil && !strings.Contains(err.Error(), "--operator-arg") {
+			t.Errorf("%s: error %v", argument, err)
+		}
+	}
+}
+
 func TestOperatorSettingsWithoutAnAnswer(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := (invocation{}).settings(nil, func() (*metav1.APIGroupList, error) { return nil, broken }); !errors.Is(err, broken) {

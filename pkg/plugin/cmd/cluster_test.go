@@ -42,6 +42,8 @@ type world struct {
 	client dynamic.Interface
 	// writes of the plugin, without dry runs.
 	writes []string
+	// meanwhile, unless it is nil, is done once, before the first dry run of the plugin is served.
+	meanwhile func()
 }
 
 // oneVersion is the scheme of objects that are served in one version, so that nothing is to be converted.
@@ -214,6 +216,10 @@ func (w *world) run(args ...string) (code int, out, errOut string) {
 	between := func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 		if r.Writes() && !r.DryRun() {
 			w.writes = append(w.writes, r.String())
+		}
+		if do := w.meanwhile; do != nil && r.Writes() {
+			w.meanwhile = nil
+			do()
 		}
 		return serve()
 	}

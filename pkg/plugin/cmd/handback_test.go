@@ -10,6 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // operate starts an operator, by its image, in the namespace of the MCPServer.
@@ -36,6 +37,24 @@ func TestHandbackAgain(t *testing.T) {
 	w.operate("example.com/freehold:v1")
 	if out, _ := w.must(ExitFound, "handback", "-A", "--yes"); !strings.Contains(out, "Freehold's operator runs") {
 		t.Errorf("with Freehold's operator it says\n%s", out)
+	}
+}
+
+// TestHandbackWhileStatusMoves: what others write to an object between two requests of the plugin stops neither a handback nor its
+// preview, nor that of a takeover.
+func TestHandbackWhileStatusMoves(t *testing.T) {
+	w := newWorld(t, nil)
+	moves := func() {
+		for _, child := range []*inventory.Child{inventory.Backend, inventory.Proxy} {
+			w.apply("kube-controller-manager", child.Ref("shop", "web"), content{"metadata": content{"annotations": content{"seen": "yes"}}})
+		}
+	}
+	for _, args := range [][]string{{"handback", "-A", "--dry-run"}, {"handback", "-A", "--yes"}, {"takeover", "--preview", "-A", known}} {
+		w.meanwhile = moves
+		w.must(ExitDone, args...)
+		if w.meanwhile != nil {
+			t.Fatalf("%q sends no dry run", args)
+		}
 	}
 }
 

@@ -248,8 +248,9 @@ func (o *takeoverOptions) object(
 	case apierrors.IsForbidden(refusal) && !isAdmission(refusal):
 		told.Unchecked = true
 		o.warn("you may not update %s, so the API server did not check it, and what it fills in by itself is shown as a change", object.Ref)
-	case apierrors.IsConflict(refusal):
-		return fmt.Errorf("%s was changed meanwhile; try again: %w", object.Ref, refusal)
+	case apierrors.IsConflict(refusal) || apierrors.IsNotFound(refusal):
+		told.Unchecked = true
+		found.Notices = append(found.Notices, fmt.Sprintf("%s was changed meanwhile, so the API server did not check it; look again", object.Ref))
 	default:
 		found.Blockers = append(found.Blockers, printers.Blocker{
 			Object: object.Ref.String(), Reason: printers.BlockerRefused, Message: "the API server would not accept it: " + oneLine(refusal),
