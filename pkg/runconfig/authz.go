@@ -85,6 +85,11 @@ type decisionPoint struct {
 
 // CedarAuthz returns the configuration of a Cedar policy.
 func CedarAuthz(cedar *Cedar) (*Authz, error) {
+	bytes := len(cedar.EntitiesJSON)
+	for _, policy := range cedar.Policies {
+		bytes += len(policy)
+	}
+	defer oneLarge(bytes)()
 	if err := cedar.validate(); err != nil {
 		return nil, err
 	}
@@ -106,6 +111,10 @@ func ParseAuthz(text string, override ClaimMapping) (*Authz, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")
 	}
+	if err := boundDocument(text); err != nil {
+		return nil, err
+	}
+	defer oneLarge(len(text))()
 	document, err := oneDocument(text)
 	if err != nil {
 		return nil, err
@@ -231,6 +240,9 @@ func (c *Cedar) validate() error {
 	}
 	if c.EntitiesJSON == "" {
 		return nil
+	}
+	if err := boundEntities(c.EntitiesJSON); err != nil {
+		return fmt.Errorf("the entities are too many: %w", err)
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal([]byte(c.EntitiesJSON), &list); err != nil {
