@@ -33,7 +33,7 @@ func states(config *v1beta1.MCPOIDCConfig) map[string]string {
 }
 
 // TestForgedReferences makes a proxy's Deployment tell of a state of the issuer that has never been, and lets it run another image. One
-// read of the issuer finds that out, one write replaces both, and one event says so.
+// read of the issuer for each state of the Deployment finds that out, one write replaces both, and one event says so.
 func TestForgedReferences(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"newer", "restored"} {
@@ -70,9 +70,10 @@ func TestForgedReferences(t *testing.T) {
 			if got := s.deployment(t, web).Annotations[v1beta1.AnnotationReferences]; got != before.GetAnnotations()[v1beta1.AnnotationReferences] {
 				t.Errorf("the references are %s", got)
 			}
-			// A write that loses a race, against the hand's second patch for example, is made again, after another look.
+			// The hand makes two patches. What is there between them, if it is seen, is looked at as well, and so is the object again after a
+			// write that has lost a race against the second.
 			lost := harness.CountWrites(web, s.Writes(t, mark)).Lost()[harness.Proxy]
-			s.expectConfirmations(t, mark, 1+lost)
+			s.expectConfirmations(t, mark, 2+lost)
 			replaced := s.warnings(t, "SourceReplaced")
 			if len(replaced) != 1 || replaced[0].Series != nil || !strings.Contains(replaced[0].Note, "freehold-proxy") {
 				t.Errorf("the events are %+v", replaced)
