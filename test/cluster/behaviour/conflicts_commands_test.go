@@ -80,14 +80,14 @@ var settlements = map[string]settlement{
 	},
 	// The API server would refuse a probe with two handlers, and name neither manager.
 	"take-probe": {
-		otherWriter: probeOfKubectl(unchanged, "freehold-proxy Apply", "FieldsTaken"),
+		otherWriter: probeOfKubectl(unchanged, nil, "FieldsTaken"),
 		command:     toTake, condition: v1beta1.ConditionFieldsTaken,
 		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-proxy: 200"},
 	},
 	"yield-probe": {
-		otherWriter: probeOfKubectl(becomes(int64(8080)), "kubectl-patch Update", "FieldsReleased"),
+		otherWriter: probeOfKubectl(becomes(int64(8080)), []string{"kubectl-patch Update"}, "FieldsReleased"),
 		command:     toYield, condition: v1beta1.ConditionFieldsYielded,
-		trail: []string{"apply by freehold-proxy: 200", "edit by freehold-ownership: 200"},
+		trail: []string{"edit by freehold-ownership: 200"},
 	},
 	// What both have is given up.
 	"yield-shared": {
@@ -108,8 +108,8 @@ var settlements = map[string]settlement{
 	},
 }
 
-// probeOfKubectl gives a probe of the proxy another handler. Lastly its port has a value and an owner, and there is news.
-func probeOfKubectl(value wanted, owner, news string) otherWriter {
+// probeOfKubectl gives a probe of the proxy another handler. Lastly its port has a value and owners, and there is news.
+func probeOfKubectl(value wanted, owners []string, news string) otherWriter {
 	const probe, whole = "/spec/template/spec/containers/0/livenessProbe", `.spec.template.spec.containers[name="toolhive"].livenessProbe`
 	return otherWriter{
 		component: harness.Proxy, path: whole + ".tcpSocket.port", whole: whole,
@@ -117,7 +117,7 @@ func probeOfKubectl(value wanted, owner, news string) otherWriter {
 			`--patch=[{"op":"remove","path":"`+probe+`/httpGet"},{"op":"add","path":"`+probe+`/tcpSocket","value":{"port":8080}}]`),
 		then:   standings{value: becomes(int64(8080)), owners: []string{"kubectl-patch Update"}},
 		class:  managers.ClassKubectl,
-		lastly: standings{value: value, owners: []string{owner}, news: []string{"FieldManagerConflict", news}},
+		lastly: standings{value: value, owners: owners, news: []string{"FieldManagerConflict", news}},
 	}
 }
 
