@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/internal/history"
 )
@@ -27,6 +30,8 @@ type outcome struct {
 	steps    int
 	trace    []string
 	faults   map[Fault]int
+	// crashed is how many processes were killed as planned: one that writes less than expected is not.
+	crashed int
 	// asked are the requests of operators, and told counts the events of each resource, since users have acted.
 	asked []asked
 	told  map[string]int
@@ -43,7 +48,7 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 	t.Helper()
 	Run(t, seed, func(s *Simulation) {
 		s.Record = true
-		s.oracle.mayTake = func(manager string) bool { return slices.Contains(sc.mayTake, manager) }
+		s.oracle.mayTake = func(manager string, _ metav1.Object) bool { return slices.Contains(sc.mayTake, manager) }
 		s.Start()
 		if sc.before != nil {
 			sc.before(s)
@@ -54,7 +59,7 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 		disturb(s)
 		sc.act(s)
 		s.Settle()
-		end = outcome{s.state(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.Trace, s.Tally(), s.asked, s.told}
+		end = outcome{s.state(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.Trace, s.Tally(), s.crashed, s.asked, s.told}
 		s.oracle.report()
 	})
 	return end
@@ -103,7 +108,7 @@ func TestOrders(t *testing.T) {
 
 // TestRepeated: a seed repeats a history.
 func TestRepeated(t *testing.T) {
-	for _, sc := range scenarios() {
+	for _, sc := range append(scenarios(), takeovers()...) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(play(t, sc, *seed).trace, play(t, sc, *seed).trace); diff != "" {
@@ -173,11 +178,11 @@ func TestTwoOperators(t *testing.T) {
 func compare(t *testing.T, what string, want, got outcome) {
 	t.Helper()
 	if diff := differs(want.state, got.state); diff != "" {
-		t.Errorf("%s: ends otherwise (-reference +this):\n%s", what, diff)
+		t.Errorf("%s: ends otherwise (-reference +this):\n%s\n%s", what, diff, strings.Join(got.trace, "\n"))
 	}
 	for _, workload := range slices.Sorted(maps.Keys(got.rolls)) {
 		if got.rolls[workload] > want.rolls[workload]+want.spare {
-			t.Errorf("%s: %s was rolled out %d times, not %d", what, workload, got.rolls[workload], want.rolls[workload])
+			t.Errorf("%s: %s: %d times, not %d", what, workload, got.rolls[workload], want.rolls[workload])
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/internal/history"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -53,11 +55,10 @@ func handbacks() []handback {
 
 // handedBack is how a handback ended.
 type handedBack struct {
-	// before is what there was.
-	before, state history.State
-	rolls         map[string]int
-	writes        int
-	trace         []string
+	state  history.State
+	rolls  map[string]int
+	writes int
+	trace  []string
 }
 
 // play hands back, with crashes of the plugin. What calls instead of another run of the plugin is midway, if it is not nil; then the
@@ -66,14 +67,13 @@ func (h handback) play(t *testing.T, seed uint64, midway func(s *Simulation), cr
 	t.Helper()
 	Run(t, seed, func(s *Simulation) {
 		s.Record = true
-		s.oracle.mayTake = func(manager string) bool {
+		s.oracle.mayTake = func(manager string, _ metav1.Object) bool {
 			return manager == managers.ToolHiveOperator || manager == managers.ToolHiveRunner || manager == managers.Plugin
 		}
 		o := s.Start()
 		h.before(s)
 		s.Settle()
 		s.Kill(o)
-		end.before = s.state()
 		s.requests, s.sinceCrash, s.Trace = 0, 0, nil
 		s.oracle.rolls = map[string]int{}
 		s.crashes = crashes

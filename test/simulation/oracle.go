@@ -21,20 +21,23 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// oracle holds every change that an operator makes against what Freehold promises.
+// oracle holds every change that an operator or the kubectl plugin makes against what Freehold promises.
 type oracle struct {
 	s *Simulation
-	// mayTake are the managers whose fields operators may take: those that a request of a user names, and those of ToolHive.
-	mayTake func(manager string) bool
-	// rolls counts the changes of the pod templates, by workload.
+	// mayTake are the managers whose fields of an object may be taken: those that a request of a user names, and those of ToolHive.
+	mayTake func(manager string, of metav1.Object) bool
+	// stdio are the names of the MCPServers that have, or have had, the transport stdio.
+	stdio map[string]bool
+	// rolls counts the changes of the pod templates, by workload, and the pods and workloads that operators delete.
 	rolls map[string]int
 	// generations are those that MCPServers have reached. A source that is newer is forged or restored.
 	generations map[types.UID]int64
-	// mayRestore is set where backups bring back earlier objects, with their sources.
-	mayRestore bool
+	// proxies are the Deployments that there are.
+	proxies map[types.NamespacedName]*appsv1.Deployment
 	// taken are the ConfigMaps that others than operators have deleted.
 	taken map[string]bool
 	// violations are what was promised and not kept.
@@ -43,8 +46,8 @@ type oracle struct {
 
 func newOracle(s *Simulation) *oracle {
 	return &oracle{
-		s: s, mayTake: func(string) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
-		taken: map[string]bool{},
+		s: s, mayTake: func(string, metav1.Object) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
+		taken: map[string]bool{}, stdio: map[string]bool{}, proxies: map[types.NamespacedName]*appsv1.Deployment{},
 	}
 }
 
@@ -60,25 +63,44 @@ func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
 // committed judges a change.
 func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
 	o.s.wrote = time.Now()
-	o.count(event, obj, old)
+	o.count(r, event, obj, old)
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
+		if strings.Contains(text(obj), `"transport":"stdio"`) {
+			o.stdio[access(obj).GetName()] = true
+		}
 	}
-	if event == watch.Deleted && r.Kind.Kind == "ConfigMap" && !strings.HasPrefix(r.Client, "operator-") {
-		o.taken[access(obj).GetName()] = true
+	if deployment, ok := obj.(*appsv1.Deployment); ok {
+		key := types.NamespacedName{Namespace: deployment.Namespace, Name: deployment.Name}
+		if o.proxies[key] = deployment; event == watch.Deleted {
+			delete(o.proxies, key)
+		}
 	}
-	if !strings.HasPrefix(r.Client, "operator-") {
+	plugin := strings.HasPrefix(r.Client, "plugin-")
+	if !plugin && !strings.HasPrefix(r.Client, "operator-") {
+		if event == watch.Deleted && r.Kind.Kind == "ConfigMap" {
+			o.taken[access(obj).GetName()] = true
+		}
 		return
+	}
+	if event == watch.Deleted {
+		o.checkNames(r, obj)
 	}
 	switch r.Verb {
 	case "apply":
 		o.checkApply(r, obj, old)
 	case "patch":
-		if r.Manager != managers.Ownership {
-			o.violated(r, "a patch under the name of another manager than %s", managers.Ownership)
+		if want := editor(plugin); r.Manager != want {
+			o.violated(r, "a patch under the name of another manager than %s", want)
 		}
 		if old != nil && r != o.s.mutated && !sameButClaims(obj, old) {
 			o.violated(r, "an edit of managedFields changed something else")
+		}
+		if !strings.Contains(string(r.Body), "/metadata/resourceVersion") {
+			o.violated(r, "an edit of managedFields without a precondition")
+		}
+		if old != nil {
+			o.checkClaims(r, access(obj), access(old))
 		}
 	case "delete":
 		if options := string(r.Body); !strings.Contains(options, `"uid"`) || !strings.Contains(options, `"resourceVersion"`) {
@@ -93,8 +115,14 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	}
 }
 
-// count counts what rolls pods out.
-func (o *oracle) count(event watch.EventType, obj, old runtime.Object) {
+// count counts what replaces pods: changes of templates, and the pods and workloads that operators delete or evict.
+func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
+	if pod, ok := obj.(*corev1.Pod); ok && event == watch.Deleted && strings.HasPrefix(r.Client, "operator-") {
+		o.rolls["Pods of "+pod.GenerateName+pod.Labels["app"]]++
+	}
+	if templateOf(obj) != nil && event == watch.Deleted && strings.HasPrefix(r.Client, "operator-") {
+		o.rolls["deletions of "+obj.GetObjectKind().GroupVersionKind().Kind+"/"+access(obj).GetName()]++
+	}
 	if event != watch.Modified {
 		return
 	}
@@ -142,7 +170,7 @@ func isConfig(r *apiserver.Request) bool { return managers.ConfigOf(r.Kind.Group
 func (o *oracle) checkForeign(r *apiserver.Request, obj, old runtime.Object) {
 	foreign := &fieldpath.Set{}
 	for _, entry := range access(old).GetManagedFields() {
-		if strings.HasPrefix(entry.Manager, "freehold-") || o.mayTake(entry.Manager) {
+		if strings.HasPrefix(entry.Manager, "freehold-") || o.mayTake(entry.Manager, access(old)) {
 			continue
 		}
 		fields, err := ownership.Fields(&entry)
@@ -171,11 +199,52 @@ func (o *oracle) checkForeign(r *apiserver.Request, obj, old runtime.Object) {
 	}
 }
 
+// checkClaims finds fields that an edit of managedFields has taken from others. Whoever owns a record that only Freehold makes, of the
+// source of an object for example, owns a copy of what Freehold has lost.
+func (o *oracle) checkClaims(r *apiserver.Request, obj, old metav1.Object) {
+	for _, entry := range old.GetManagedFields() {
+		if strings.HasPrefix(entry.Manager, "freehold-") || entry.Manager == managers.Plugin || o.mayTake(entry.Manager, old) {
+			continue
+		}
+		had, err := ownership.Fields(&entry)
+		if err != nil {
+			o.s.t.Fatal(err)
+		}
+		if had.Has(sourceRecord) || had.Has(replicasRecord) {
+			continue
+		}
+		has := &fieldpath.Set{}
+		for _, now := range obj.GetManagedFields() {
+			if now.Manager == entry.Manager && now.Operation == entry.Operation && now.Subresource == entry.Subresource {
+				if has, err = ownership.Fields(&now); err != nil {
+					o.s.t.Fatal(err)
+				}
+			}
+		}
+		if lost := had.Difference(has); !lost.Empty() {
+			o.violated(r, "claims of %s were taken: %s", entry.Manager, lost)
+		}
+	}
+}
+
+var (
+	sourceRecord   = fieldpath.MakePathOrDie("metadata", "annotations", v1beta1.AnnotationSource)
+	replicasRecord = fieldpath.MakePathOrDie("metadata", "annotations", v1beta1.AnnotationReplicasSource)
+)
+
+// editor returns the manager that edits managedFields.
+func editor(plugin bool) string {
+	if plugin {
+		return managers.Plugin
+	}
+	return managers.Ownership
+}
+
 // checkSource finds a write from an older view of the MCPServer.
 func (o *oracle) checkSource(r *apiserver.Request, obj, old runtime.Object) {
 	before, known := apply.ParseSource(access(old).GetAnnotations()[v1beta1.AnnotationSource])
 	after, ok := apply.ParseSource(access(obj).GetAnnotations()[v1beta1.AnnotationSource])
-	if o.mayRestore || !known || !ok || before.UID != after.UID || after.Generation >= before.Generation {
+	if !known || !ok || before.UID != after.UID || after.Generation >= before.Generation {
 		return
 	}
 	if o.generations[before.UID] >= before.Generation {
@@ -189,16 +258,40 @@ func (o *oracle) checkDependencies(r *apiserver.Request, obj runtime.Object) {
 	if !ok {
 		return
 	}
-	for _, volume := range deployment.Spec.Template.Spec.Volumes {
-		if volume.ConfigMap == nil || !strings.HasPrefix(volume.ConfigMap.Name, deployment.Name+"-runconfig") {
-			continue
-		}
+	for _, name := range configMapsOf(deployment.Name, &deployment.Spec.Template) {
 		// Nobody can help it if another one deletes it while the write is on its way.
-		exists := o.s.Server.Exists(o.s.Server.KindOf("", "ConfigMap"), deployment.Namespace, volume.ConfigMap.Name)
-		if !exists && !o.taken[volume.ConfigMap.Name] {
-			o.violated(r, "the proxy names ConfigMap %s, which does not exist", volume.ConfigMap.Name)
+		if !o.s.Server.Exists(o.s.Server.KindOf("", "ConfigMap"), deployment.Namespace, name) && !o.taken[name] {
+			o.violated(r, "the proxy names ConfigMap %s, which does not exist", name)
 		}
 	}
+}
+
+// checkNames finds a ConfigMap that was deleted though the template of a proxy names it.
+func (o *oracle) checkNames(r *apiserver.Request, obj runtime.Object) {
+	if _, ok := obj.(*corev1.ConfigMap); !ok {
+		return
+	}
+	gone := access(obj)
+	for _, deployment := range o.proxies {
+		if deployment.Namespace == gone.GetNamespace() && deployment.DeletionTimestamp == nil && slices.Contains(configMapsOf(deployment.Name, &deployment.Spec.Template), gone.GetName()) {
+			o.violated(r, "the proxy %s names it", deployment.Name)
+		}
+	}
+}
+
+// configMapsOf returns the ConfigMaps of Freehold's that the template of a proxy names.
+func configMapsOf(server string, template *corev1.PodTemplateSpec) (names []string) {
+	for _, volume := range template.Spec.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+		for _, child := range []*inventory.Child{inventory.RunConfig, inventory.InlineAuthz} {
+			if strings.HasPrefix(volume.ConfigMap.Name, child.Name(server)+"-") {
+				names = append(names, volume.ConfigMap.Name)
+			}
+		}
+	}
+	return names
 }
 
 // sameButClaims reports whether two states differ in nothing but managedFields.

@@ -87,10 +87,10 @@ func TestSimulate(t *testing.T) {
 							time.Since(began).Round(time.Second), sum.total(), sum.steps, sum.faultsTotal(), sum.violations)
 						sum.mu.Unlock()
 					}
+					if number < uint64(len(formerly)) {
+						current = formerly[number]
+					}
 					t.Run(fmt.Sprint("seed ", current), func(t *testing.T) {
-						if number < uint64(len(formerly)) {
-							current = formerly[number]
-						}
 						failed := true // A history that breaks off ends this function, too.
 						defer func() {
 							if failed {
@@ -100,7 +100,7 @@ func TestSimulate(t *testing.T) {
 						if number%4 != 3 || number < uint64(len(formerly)) {
 							end := tell(t, current)
 							failed = false
-							sum.add("stories", end.steps, 0, end.faults, false)
+							sum.add("stories", end.steps, 0, end.faults, t.Failed())
 							return
 						}
 						reference := referenceOf(t, sc)
@@ -119,7 +119,7 @@ func TestSimulate(t *testing.T) {
 						end := play(t, sc, current, crashes...)
 						compare(t, fmt.Sprint(sc.name, " with crashes ", crashes, ", seed ", current), reference, end)
 						failed = false
-						sum.add("scenarios with crashes", end.steps, len(crashes), nil, t.Failed())
+						sum.add("scenarios with crashes", end.steps, end.crashed, nil, t.Failed())
 					})
 				}
 			})

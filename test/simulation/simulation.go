@@ -89,8 +89,10 @@ type Simulation struct {
 	operators []*Operator
 	// requests counts those of operators that write.
 	requests int
-	// sinceCrash counts them from the last crash.
-	sinceCrash int
+	// sinceCrash counts them from the last crash, and crashed the crashes that there were.
+	sinceCrash, crashed int
+	// late counts the requests of operators that write, by what they are, while nothing is changed.
+	late map[string]int
 	// slow counts the requests that are on their way for minutes.
 	slow int
 }
@@ -108,7 +110,7 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			t.Fatal(err)
 		}
 		s := &Simulation{
-			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{},
+			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{}, late: map[string]int{},
 		}
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
@@ -194,6 +196,7 @@ func (s *Simulation) carryOut(c *call) {
 		s.requests++
 		s.sinceCrash++
 		c.number = s.sinceCrash
+		s.late[c.request.String()]++
 	}
 	if len(s.crashes) == 0 || c.number != s.crashes[0].at {
 		s.release(c)
@@ -215,6 +218,7 @@ func (s *Simulation) carryOut(c *call) {
 func (s *Simulation) crash(o *Operator) {
 	instead := s.crashes[0].instead
 	s.crashes, s.sinceCrash = s.crashes[1:], 0
+	s.crashed++
 	if instead != nil {
 		instead(o)
 		return
@@ -259,11 +263,24 @@ func (s *Simulation) Step() bool {
 	return true
 }
 
-// Settle lets things happen until the cluster has come to rest.
+// mostRefused is how often a write is tried in calm that changes nothing: with pauses that double up to ten minutes, about ten times.
+const mostRefused = 15
+
+// Settle lets things happen until the cluster has come to rest. Requests that change nothing have to become few.
 func (s *Simulation) Settle() {
 	s.t.Helper()
 	began := s.Steps
+	defer func() {
+		for request, n := range s.late {
+			if n > mostRefused {
+				s.t.Errorf("%s: %d times in %s, and nothing changes", request, n, calm)
+			}
+		}
+	}()
 	for quiet := time.Duration(0); quiet < calm; {
+		if quiet == 0 {
+			s.late = map[string]int{}
+		}
 		version := s.Server.Version()
 		for s.Step() {
 			if s.Steps-began > s.Endless {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // checkConflicts lets a new operator come to rest, and holds the disagreements that it tells of against managedFields: who
@@ -44,19 +45,24 @@ func (s *story) checkConflicts(o *Operator) {
 	}
 	for _, name := range []string{"web", "api"} {
 		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
-		backend, has := s.Server.Get(s.Server.KindOf("apps", "StatefulSet"), s.Namespace, name)
-		if !ok || !has {
+		if !ok || isStalled(server) {
 			continue
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		want := content["spec"].(fields)["image"]
-		for _, container := range templateOf(backend).Spec.Containers {
-			path := fmt.Sprintf(`.spec.template.spec.containers[name=%q].image`, container.Name)
-			if container.Name == "mcp" && container.Image != want && !told["StatefulSet/"+name+path] && !isStalled(server) {
-				s.t.Errorf("%s has image %s instead of %s, and that is not told: %v", name, container.Image, want, told)
+		images := map[string]any{"mcp": content["spec"].(fields)["image"], render.ProxyContainer: render.DefaultRunnerImage}
+		for _, kind := range []string{"StatefulSet", "Deployment"} {
+			workload, has := s.Server.Get(s.Server.KindOf("apps", kind), s.Namespace, name)
+			if !has {
+				continue
+			}
+			for _, container := range templateOf(workload).Spec.Containers {
+				path := fmt.Sprintf(`.spec.template.spec.containers[name=%q].image`, container.Name)
+				if want, ours := images[container.Name]; ours && container.Image != want && !told[kind+"/"+name+path] {
+					s.t.Errorf("%s %s has image %s instead of %s, and that is not told: %v", kind, name, container.Image, want, told)
+				}
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func (end *remains) compareWithFresh(t *testing.T, seed uint64) {
 		}
 		s.Settle()
 		if diff := differs(s.unnumbered(), end.state); diff != "" {
-			t.Errorf("seed %d: ends otherwise than where all is made anew (-anew +story):\n%s", seed, diff)
+			s.t.Errorf("seed %d: ends otherwise than where all is made anew (-anew +story):\n%s", seed, diff)
 		}
 	})
 }

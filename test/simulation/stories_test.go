@@ -295,6 +295,11 @@ type telling struct {
 	remains *remains
 }
 
+// fromScalers allows what operators take without being asked: a number of replicas of a server with transport stdio, whoever set it.
+func (s *story) fromScalers(manager string, of metav1.Object) bool {
+	return manager == "scaler" && s.oracle.stdio[of.GetName()]
+}
+
 // tell tells a story: acts at any time, in trouble. In the end the cluster comes to rest, an operator that starts anew finds
 // nothing to write, and nothing that was promised has been broken.
 func tell(t *testing.T, seed uint64) (end telling) {
@@ -302,9 +307,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 	Run(t, seed, func(sim *Simulation) {
 		s := newStory(sim, seed)
 		s.Record = true
-		// A number of replicas of a server with transport stdio is set back whoever set it.
-		s.oracle.mayTake = func(manager string) bool { return manager == "scaler" }
-		s.oracle.mayRestore = true
+		s.oracle.mayTake = s.fromScalers
 		s.Start()
 		s.createServer("web", nil)
 		s.Trouble(faultsPerHistory, Faults()...)
@@ -329,7 +332,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		s.checkConflicts(s.Start())
 		s.oracle.report()
 		if s.Server.Version() != version {
-			t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))
+			sim.t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))
 		}
 		end.steps, end.faults, end.remains = s.Steps, s.Tally(), s.remains()
 	})
