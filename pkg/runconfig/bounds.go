@@ -72,7 +72,7 @@ func boundEntities(text string) error {
 	for brackets, decoder := 0, json.NewDecoder(strings.NewReader(text)); ; {
 		token, err := decoder.Token()
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // The parser says what is wrong with it, or that it ends here.
 		}
 		bracket, ok := token.(json.Delim)
 		switch {
