@@ -3,7 +3,7 @@
 
 // Command testreport reads what go test -json writes and shows what matters: a line for each package as go test
 // has it, all that a failed test wrote, and why each skipped test was skipped, which go test itself prints only with
-// -v.
+// -v. A package whose TestMain runs no test and prints a line that begins with "SKIP: " counts as one skipped test.
 //
 //	go test -json ./... | testreport [-summary FILE]
 //

@@ -148,6 +148,9 @@ func (r *report) endTest(e event) {
 	}
 }
 
+// leftOut begins the line in which a TestMain says why it runs none of the tests of its package. To go test that is a success.
+const leftOut = "SKIP: "
+
 func (r *report) endPackage(e event) {
 	var result string
 	var other []string
@@ -156,6 +159,10 @@ func (r *report) endPackage(e event) {
 		case strings.HasPrefix(line, "ok  \t"), strings.HasPrefix(line, "FAIL\t"), strings.HasPrefix(line, "?   \t"):
 			result = line
 		case line == "PASS\n" || line == "FAIL\n":
+		case strings.HasPrefix(line, leftOut) && e.Action != "fail":
+			r.skips++
+			why := strings.TrimSpace(strings.TrimPrefix(line, leftOut))
+			r.skipped[e.Package] = append(r.skipped[e.Package], fmt.Sprintf("        skipped the package: %s\n", why))
 		default:
 			other = append(other, line)
 		}

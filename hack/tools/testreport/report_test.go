@@ -56,6 +56,36 @@ func TestMain(m *testing.M) {
 }
 `
 
+const notRun = `package p
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	fmt.Println("SKIP: the suite does not run: there is no moon tonight")
+	os.Exit(0)
+}
+
+func TestGood(t *testing.T) {}
+`
+
+const notRunAlthoughRequired = `package p
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	fmt.Println("SKIP: the suite does not run: there is no moon tonight")
+	os.Exit(1)
+}
+`
+
 // TestReport feeds the report with what go test really writes.
 func TestReport(t *testing.T) {
 	cases := []struct {
@@ -90,6 +120,21 @@ func TestReport(t *testing.T) {
 		{
 			name: "giving up", file: givingUp, failed: true,
 			want: []string{"no ground to stand on", "FAIL\texample.com/p\tTIME", "0 passed, 0 failed, 0 skipped, in 1 packages"},
+		},
+		{
+			name: "left out", file: notRun,
+			want: []string{
+				"ok  \texample.com/p\tTIME",
+				"        skipped the package: the suite does not run: there is no moon tonight",
+				"0 passed, 0 failed, 1 skipped, in 1 packages",
+			},
+		},
+		{
+			name: "left out where it is required", file: notRunAlthoughRequired, failed: true,
+			want: []string{
+				"SKIP: the suite does not run: there is no moon tonight", "FAIL\texample.com/p\tTIME",
+				"0 passed, 0 failed, 0 skipped, in 1 packages",
+			},
 		},
 		{
 			name: "not building", file: "package p\n\nvar x int = \"\"\n", failed: true,
