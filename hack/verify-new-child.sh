@@ -59,7 +59,7 @@ go test -run='^(TestOperatorMayDoWhatItsWritersNeed|TestFieldManagersAreGuardedW
 status=0
 for file in ${files[@]+"${files[@]}"}; do
 	if [[ "${file}" == */differences.yaml && -z "${PARITY}" ]]; then
-		echo "${file}: not tried, as ToolHive's own files are not here (FREEHOLD_UPSTREAM)"
+		echo "skipped: ${file}, because ToolHive's own files are not here (FREEHOLD_UPSTREAM)"
 		continue
 	fi
 	git apply --reverse --include="${file}" "${PATCH}"
