@@ -83,6 +83,17 @@ func configOf(e *audit.Event) (kind schema.GroupKind, ok bool) {
 	return kind, false
 }
 
+// countOfOperators returns how many of the events that Filter wants are requests of operators. The others show Check what operators
+// react to.
+func countOfOperators(events []*audit.Event) (count int) {
+	for _, e := range events {
+		if e.User == OperatorUser {
+			count++
+		}
+	}
+	return count
+}
+
 // Check returns the violations, in the order in which they were received. The events are those that Filter wants.
 func (i Invariants) Check(events []*audit.Event) []Violation {
 	events = slices.Clone(events)

@@ -86,6 +86,25 @@ var (
 	configMap  = on("", "configmaps", "a")
 )
 
+// TestCountsRequestsOfOperators: what others ask for is looked at too, and is no request of an operator.
+func TestCountsRequestsOfOperators(t *testing.T) {
+	events := []*audit.Event{
+		request(deployment, asks("watch", fill)),
+		request(server, applies(managers.Status, swap), status),
+		request(server, by("kubectl"), verb("create")),
+		request(on("toolhive.stacklok.dev", "mcpoidcconfigs", "a"), by("kubectl"), verb("delete")),
+		request(on("", "namespaces", "ns"), by("admin"), verb("delete")),
+	}
+	for _, e := range events {
+		if !(Invariants{}).Filter()(e) {
+			t.Errorf("the filter does not want %v", e)
+		}
+	}
+	if got := countOfOperators(events); got != 2 {
+		t.Errorf("%d requests of operators, want 2", got)
+	}
+}
+
 func TestInvariants(t *testing.T) {
 	one := []Run{{Namespaces: []string{"ns"}, Started: start}}
 	tests := map[string]struct {
