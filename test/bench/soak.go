@@ -30,6 +30,9 @@ const (
 	phaseEnd     = "end"
 )
 
+// churnPart names a part of the churn by its index. Like the other names it stands in the report, where parts are counted from 1.
+func churnPart(i int) string { return fmt.Sprintf("%s %d", phaseChurn, i+1) }
+
 // calmEdits is how many edits measure the time in calm, or twice as many as there are MCPServers if those are fewer.
 const calmEdits = 200
 

@@ -98,9 +98,9 @@ func (r *soakResult) checks() []check {
 			rest = p.unrest.Error()
 		}
 		checks = append(checks, check{"rest after: " + p.name, rest, p.unrest != nil})
-		if p.name == phaseChurn {
+		if strings.HasPrefix(p.name, phaseChurn) {
 			longest := fmt.Sprintf("%v; at most %v", rounded(p.oldestWait), rounded(r.mostWait))
-			checks = append(checks, check{"longest wait in the queue under churn", longest, p.oldestWait > r.mostWait})
+			checks = append(checks, check{"longest wait in the queue under " + p.name, longest, p.oldestWait > r.mostWait})
 		}
 	}
 	calm := slowdown*recording.Percentile(r.calm, 99) + slowdownSlack

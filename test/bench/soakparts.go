@@ -221,7 +221,7 @@ func (k *soak) stirAll(ctx context.Context) error {
 	k.churn.measureInto(&k.result.churn)
 	defer k.churn.measureInto(nil)
 	for i := range k.settings.windows {
-		err := k.within(ctx, phaseChurn, func(ctx context.Context) error {
+		err := k.within(ctx, churnPart(i), func(ctx context.Context) error {
 			if err := k.stir(ctx, k.settings.duration/time.Duration(k.settings.windows)); err != nil {
 				return err
 			}
