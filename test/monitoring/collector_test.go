@@ -5,6 +5,7 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -39,20 +40,24 @@ type span struct {
 }
 
 func newCollector(ctx context.Context) (*collector, error) {
-	dir, err := os.MkdirTemp("", "freehold-collector-")
-	if err != nil {
-		return nil, err
-	}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp("", "freehold-collector-")
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	c := &collector{server: grpc.NewServer(), address: listener.Addr().String(), config: filepath.Join(dir, "tracing.yaml")}
 	coltracev1.RegisterTraceServiceServer(c.server, c)
 	go func() { _ = c.server.Serve(listener) }()
 	text := fmt.Sprintf("apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: %s\nsamplingRatePerMillion: 1000000\n", c.address)
-	return c, os.WriteFile(c.config, []byte(text), 0o600)
+	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *collector) close() {
