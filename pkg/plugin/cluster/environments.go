@@ -90,8 +90,9 @@ func (c *Client) ToolHiveEnvironments() (found []Environment, err error) {
 		}
 		at := max(0, slices.IndexFunc(pod.Containers, func(container corev1.Container) bool { return ToolHive.shownBy(&container) != "" }))
 		if at < len(pod.Containers) {
+			namespaces, _ := namespacesOf(d.Namespace, pod) // What is not known counts as all.
 			found = append(found, Environment{
-				Object: deploymentObject + d.Name, Namespace: d.Namespace, Scope: Scope{Namespaces: namespacesOf(pod)},
+				Object: deploymentObject + d.Name, Namespace: d.Namespace, Scope: Scope{Namespaces: namespaces},
 				variables: pod.Containers[at].Env,
 			})
 		}

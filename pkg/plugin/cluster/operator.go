@@ -40,6 +40,15 @@ const (
 	leavesConfigs, takesConfigs = "toolhive", "freehold"
 )
 
+// Flags of the operator.
+const (
+	namespacesFlag     = "watch-namespaces"
+	selectorFlag       = "mcpserver-selector"
+	configsFlag        = "configs"
+	leaseFlag          = "leader-elect-resource-name"
+	leaseNamespaceFlag = "leader-elect-resource-namespace"
+)
+
 // Settings are those of the operator that affect what it writes.
 type Settings struct {
 	render.Options
@@ -67,7 +76,7 @@ func (c *Client) OperatorSettings(deployment string, args []string) (Settings, e
 	case err != nil:
 		return Settings{}, fmt.Errorf("the operator's Deployment cannot be read: %w", err)
 	}
-	settings, err := invocationOf(&found.Spec.Template.Spec).settings(args, c.apiGroups)
+	settings, err := invocationOf(found.Namespace, &found.Spec.Template.Spec).settings(args, c.apiGroups)
 	if err != nil {
 		return settings, err
 	}
@@ -128,7 +137,7 @@ func (c *Client) Lease(name types.NamespacedName) (*coordinationv1.Lease, error)
 
 // Process is what an operator's pod template says about the operator's processes, besides their settings.
 type Process struct {
-	// Image of the operator, and RunnerImage that of the proxyrunners that it makes.
+	// Image of the operator, and RunnerImage that of the proxyrunners that it makes; empty where that is not known.
 	Image, RunnerImage string
 	// User that a process is to the API server, and the namespace and the name of its ServiceAccount.
 	User           string
@@ -147,26 +156,38 @@ func ProcessOf(deployment *appsv1.Deployment) (Process, error) {
 	return processOf(deployment.Namespace, &deployment.Spec.Template.Spec)
 }
 
+// processOf returns an error, and of the scope nothing, where the pod does not show how the operator is started.
 func processOf(namespace string, pod *corev1.PodSpec) (Process, error) {
-	called := invocationOf(pod)
+	called := invocationOf(namespace, pod)
 	rendering := settings.New(called.variable)
 	account := accountOf(namespace, pod)
 	found := Process{
-		Image: called.image, Elects: true, Lease: types.NamespacedName{Namespace: namespace, Name: Freehold.lease},
+		Image: called.image, Elects: true,
+		Lease:          types.NamespacedName{Namespace: cmp.Or(called.env["POD_NAMESPACE"], namespace), Name: Freehold.lease},
 		ServiceAccount: account, User: userOf(account), Scope: called.scope(),
 	}
 	var configs string
-	err := called.parse(nil, func(flags *pflag.FlagSet) {
+	flags, err := called.parse(nil, func(flags *pflag.FlagSet) {
 		rendering.AddFlags(flags)
 		found.addFlags(flags)
-		flags.StringVar(&configs, "configs", configs, "")
+		flags.StringVar(&configs, configsFlag, configs, "")
 		flags.BoolVar(&found.Elects, "leader-elect", found.Elects, "")
-		flags.StringVar(&found.Lease.Name, "leader-elect-resource-name", found.Lease.Name, "")
-		flags.StringVar(&found.Lease.Namespace, "leader-elect-resource-namespace", found.Lease.Namespace, "")
+		flags.StringVar(&found.Lease.Name, leaseFlag, found.Lease.Name, "")
+		flags.StringVar(&found.Lease.Namespace, leaseNamespaceFlag, found.Lease.Namespace, "")
 	})
+	if err == nil {
+		err = shown(flags.Lookup(namespacesFlag), flags.Lookup(selectorFlag), flags.Lookup(configsFlag), flags.Lookup(leaseFlag), flags.Lookup(leaseNamespaceFlag))
+	}
+	found.Lease.Namespace = cmp.Or(found.Lease.Namespace, namespace)
 	found.RunnerImage = cmp.Or(rendering.RunnerImage, render.DefaultRunnerImage)
+	if !isShown(found.RunnerImage) {
+		found.RunnerImage = ""
+	}
 	found.leavesConfigs = leaves(configs, found.Selector)
-	return found, errors.Join(err, found.validate())
+	if err = errors.Join(err, found.validate()); err != nil {
+		found.Scope, found.leavesConfigs = Scope{}, false
+	}
+	return found, err
 }
 
 // accountOf returns the ServiceAccount of a pod.
@@ -186,14 +207,17 @@ func leaves(configs, selector string) bool {
 
 // addFlags adds the flags that narrow the scope.
 func (s *Scope) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.Namespaces, "watch-namespaces", s.Namespaces, "")
-	flags.StringVar(&s.Selector, "mcpserver-selector", s.Selector, "")
+	flags.StringSliceVar(&s.Namespaces, namespacesFlag, s.Namespaces, "")
+	flags.StringVar(&s.Selector, selectorFlag, s.Selector, "")
 }
 
-// validate refuses a selector that cannot be parsed.
+// validate refuses what names no namespace, and a selector that cannot be parsed.
 func (s *Scope) validate() error {
+	if !areNamespaces(s.Namespaces) {
+		return fmt.Errorf("the operator's arguments: --%s: %q are no namespaces", namespacesFlag, s.Namespaces)
+	}
 	if _, err := labels.Parse(s.Selector); err != nil {
-		return fmt.Errorf("the operator's arguments: --mcpserver-selector: %w", err)
+		return fmt.Errorf("the operator's arguments: --%s: %w", selectorFlag, err)
 	}
 	return nil
 }
@@ -214,13 +238,13 @@ type invocation struct {
 	env   map[string]string
 }
 
-func invocationOf(pod *corev1.PodSpec) invocation {
+func invocationOf(namespace string, pod *corev1.PodSpec) invocation {
 	found := invocation{env: map[string]string{}}
 	if container := containerOf(pod.Containers); container != nil {
 		found.image = container.Image
-		found.args = slices.Concat(container.Command, container.Args)
-		for _, variable := range container.Env {
-			found.env[variable.Name] = variable.Value
+		found.env = environmentOf(namespace, container)
+		for _, word := range slices.Concat(container.Command, container.Args) {
+			found.args = append(found.args, expand(word, found.env))
 		}
 	}
 	return found
@@ -242,7 +266,7 @@ func containerOf(containers []corev1.Container) *corev1.Container {
 }
 
 // scope returns the scope that the environment sets.
-func (i invocation) scope() Scope { return Scope{Namespaces: settings.List(i.env["WATCH_NAMESPACE"])} }
+func (i invocation) scope() Scope { return Scope{Namespaces: settings.List(i.env[watchNamespace])} }
 
 // variable reads one of the environment.
 func (i invocation) variable(name string) (value string, ok bool) {
@@ -254,10 +278,18 @@ func (i invocation) variable(name string) (value string, ok bool) {
 func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList, error)) (found Settings, err error) {
 	rendering, scope := settings.New(i.variable), i.scope()
 	var configs string
-	err = i.parse(more, func(flags *pflag.FlagSet) {
+	flags, err := i.parse(more, func(flags *pflag.FlagSet) {
 		rendering.AddFlags(flags)
 		scope.addFlags(flags)
-		flags.StringVar(&configs, "configs", configs, "")
+		flags.StringVar(&configs, configsFlag, configs, "")
+	})
+	if err != nil {
+		return found, err
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if problem := shown(flag); err == nil && problem != nil {
+			err = fmt.Errorf("%w; give it by --operator-arg=--%s=VALUE", problem, flag.Name)
+		}
 	})
 	if err != nil {
 		return found, err
@@ -272,14 +304,14 @@ func (i invocation) settings(more []string, groups func() (*metav1.APIGroupList,
 	return Settings{Options: rendering.Options(openshift), Scope: scope, LeavesConfigs: leaves(configs, scope.Selector)}, err
 }
 
-// parse reads some of the operator's flags. More arguments, of the plugin's user, go before its own. They have to be among those flags:
-// any other would change nothing, without a word.
-func (i invocation) parse(more []string, add func(*pflag.FlagSet)) error {
+// parse reads some of the operator's flags, and returns them with their values. More arguments, of the plugin's user, go before its own.
+// They have to be among those flags: any other would change nothing, without a word.
+func (i invocation) parse(more []string, add func(*pflag.FlagSet)) (*pflag.FlagSet, error) {
 	flags := newFlags(add)
 	// The operator has other flags as well.
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	if err := flags.Parse(i.args); err != nil {
-		return fmt.Errorf("the operator's arguments: %w", err)
+		return flags, fmt.Errorf("the operator's arguments: %w", err)
 	}
 	flags = newFlags(add)
 	err := flags.Parse(more)
@@ -287,10 +319,10 @@ func (i invocation) parse(more []string, add func(*pflag.FlagSet)) error {
 		err = fmt.Errorf("%q is no flag", flags.Arg(0))
 	}
 	if err != nil {
-		return fmt.Errorf("--operator-arg: %w; it takes flags of the operator that count for what it writes, each with its dashes and its value, "+
-			"such as --operator-arg=--runner-image=IMAGE", err)
+		return flags, fmt.Errorf("--operator-arg: %w; it takes flags of the operator that count for what it writes, each with its dashes and its "+
+			"value, such as --operator-arg=--runner-image=IMAGE", err)
 	}
-	return nil
+	return flags, nil
 }
 
 func newFlags(add func(*pflag.FlagSet)) *pflag.FlagSet {

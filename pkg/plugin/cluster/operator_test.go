@@ -24,7 +24,7 @@ func operatorWith(env map[string]string, args ...string) invocation {
 	}
 	deployment := &appsv1.Deployment{}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar", Args: []string{"--runner-image=not-this"}}, container}
-	return invocationOf(&deployment.Spec.Template.Spec)
+	return invocationOf("own", &deployment.Spec.Template.Spec)
 }
 
 func TestOperatorSettings(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAssumedSettings(t *testing.T) {
 	}
 	groups := func() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
 	for want, args := range map[string][]string{container.Env[at].Value: nil, "mine": {"--runner-image=mine"}} {
-		got, err := invocationOf(&assumed.Spec.Template.Spec).settings(args, groups)
+		got, err := invocationOf("own", &assumed.Spec.Template.Spec).settings(args, groups)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestAssumedSettings(t *testing.T) {
 	}
 	// What install.yaml sets is read, and not what the code would set by itself.
 	assumed.Spec.Template.Spec.Containers[0].Args = append(slices.Clone(container.Args), "--proxy-host=::1")
-	if got, err := invocationOf(&assumed.Spec.Template.Spec).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
+	if got, err := invocationOf("own", &assumed.Spec.Template.Spec).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
 		t.Errorf("settings %+v, %v", got, err)
 	}
 }

@@ -144,7 +144,8 @@ func (s *search) add(pod *corev1.PodSpec, r Running) {
 			r.Lease = process.Lease
 		}
 	} else {
-		r.Namespaces, r.Lease = namespacesOf(pod), types.NamespacedName{Namespace: r.Namespace, Name: s.lease}
+		namespaces, known := namespacesOf(r.Namespace, pod)
+		r.Namespaces, r.ScopeUnknown, r.Lease = namespaces, !known, types.NamespacedName{Namespace: r.Namespace, Name: s.lease}
 	}
 	s.found = append(s.found, r)
 }
@@ -179,17 +180,17 @@ func (p Product) shownBy(container *corev1.Container) string {
 	return ""
 }
 
-// namespacesOf returns those that the pod of ToolHive's operator says it watches.
-func namespacesOf(pod *corev1.PodSpec) []string {
-	var text string
+// namespacesOf returns those that the pod of ToolHive's operator says it watches, and reports whether they are known.
+func namespacesOf(namespace string, pod *corev1.PodSpec) (namespaces []string, known bool) {
 	for i := range pod.Containers {
-		for _, variable := range pod.Containers[i].Env {
-			if variable.Name == "WATCH_NAMESPACE" && variable.Value != "" {
-				text = variable.Value
-			}
+		if text := environmentOf(namespace, &pod.Containers[i])[watchNamespace]; text != "" {
+			namespaces = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 		}
 	}
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	if !areNamespaces(namespaces) {
+		return nil, false
+	}
+	return namespaces, true
 }
 
 // pods finds those that no Deployment accounts for that was found, such as one that is on its way out after its Deployment was scaled to 0.

@@ -100,6 +100,11 @@ func TestNoBreakage(t *testing.T) {
 			w.argument("--watch-namespaces=shop")
 			w.add(fmt.Sprintf(anotherOperator, "second", "freehold", "--watch-namespaces=other"))
 		},
+		"a second operator that watches its own namespace": func(w *world) {
+			w.argument("--watch-namespaces=shop")
+			w.add(strings.Replace(fmt.Sprintf(anotherOperator, "second", "freehold", ""), "args: []",
+				"env: [{name: WATCH_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]", 1))
+		},
 		"two operators of Freehold's with MCPServers of their own": func(w *world) {
 			w.argument("--mcpserver-selector=shard notin (a)")
 			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")

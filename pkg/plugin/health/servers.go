@@ -45,6 +45,10 @@ func (e *examination) images(c *Check) error {
 func (e *examination) runner(c *Check, process cluster.Process) {
 	object, namespace := e.deploymentName()
 	image := process.RunnerImage
+	if image == "" {
+		c.unknown("the proxyrunner: the Deployment of " + e.Operator + " does not show its image")
+		return
+	}
 	c.Detail = "the proxyrunner is " + image + "; "
 	tag, pinned := tagOf(image)
 	set := "Set TOOLHIVE_RUNNER_IMAGE or --runner-image of the operator: " + render.DefaultRunnerImage
