@@ -193,12 +193,12 @@ func TestTakeoverWithoutRights(t *testing.T) {
 	}
 	var got result
 	harness.Eventually(t, "the rights hold", func(context.Context) error {
-		if got = do(t, ns, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != cmd.ExitDone {
+		if got = do(t, ns, call{args: []string{"takeover", "--preview", "web", "--as=reader", known, runner}}); got.code != cmd.ExitFailed || !strings.Contains(got.out, "may look for it neither") {
 			return errors.New(got.out + got.errOut)
 		}
 		return nil
 	})
-	for _, want := range []string{"you may not update deployment.apps/web", "was looked for in its usual namespace alone"} {
+	for _, want := range []string{"you may not update deployment.apps/web", "not everything could be looked at"} {
 		if !strings.Contains(got.errOut, want) {
 			t.Errorf("it does not say %q: %s", want, got.errOut)
 		}

@@ -81,17 +81,39 @@ func (r Running) Deployment() string {
 // deploymentObject is what the name of a Deployment begins with, as kubectl takes it.
 const deploymentObject = "deployment.apps/"
 
+// Unseen is a search for operators that the user may not make in all namespaces.
+type Unseen struct {
+	// Refusal is the API server's answer.
+	Refusal string
+	// Instead is the namespace in which was looked: the one in which the product is installed by default. It is empty where the user may
+	// not look there either, so that nothing is known.
+	Instead string
+	// usual is the namespace in which was to be looked.
+	usual string
+}
+
+// String implements fmt.Stringer.
+func (u Unseen) String() string {
+	if u.Instead == "" {
+		return "you may look for it neither in all namespaces nor in " + u.usual + ": " + u.Refusal
+	}
+	return "it was looked for in " + u.Instead + " alone: " + u.Refusal
+}
+
 // Running finds the running operators of a product, from Deployments, from pods and from Leases. Where the user may not
 // look at all namespaces, it looks only at the one in which the product is installed by default; unseen says so.
-func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []string, err error) {
+func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []Unseen, err error) {
 	s := &search{Product: p, client: c, now: now, podNames: sets.New[string]()}
 	for _, look := range []func(namespace string) error{s.deployments, s.pods, s.leases} {
 		err := look(metav1.NamespaceAll)
 		if apierrors.IsForbidden(err) {
-			unseen = append(unseen, err.Error())
-			err = look(p.namespace)
+			missed := Unseen{Refusal: err.Error(), Instead: p.namespace, usual: p.namespace}
+			if err = look(p.namespace); apierrors.IsForbidden(err) {
+				missed.Instead, err = "", nil
+			}
+			unseen = append(unseen, missed)
 		}
-		if err != nil && !apierrors.IsForbidden(err) {
+		if err != nil {
 			return nil, nil, err
 		}
 	}

@@ -29,6 +29,11 @@ type handbackOptions struct {
 	all    bool
 	dryRun bool
 	yes    bool
+	// stoppedAll is set when the user says that the operators are stopped, where they may not look for them.
+	stoppedAll bool
+
+	// unseen is set when the user may not look whether an operator runs.
+	unseen bool
 }
 
 func (p *plugin) handback() *cobra.Command {
@@ -43,10 +48,11 @@ StatefulSet's again, the runner's Role has the rights that ToolHive gives it, an
 What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of Freehold's that
 refers to it; with -A all of it. Its finalizer and its status become those of ToolHive's operator.
 
-Both operators have to be stopped meanwhile, which is looked for first. So is a duration such as 2d, in any MCPServer,
-MCPWebhookConfig or MCPExternalAuthConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more.
-The change is shown and checked before you are asked. It is done object by object, each guarded against changes in
-between; if it is interrupted, run it again.
+Both operators have to be stopped meanwhile, which is looked for first. Where you may not see that, nothing is written,
+unless you say by --operators-stopped that they are. So is a duration such as 2d, in any MCPServer, MCPWebhookConfig or
+MCPExternalAuthConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown
+and checked before you are asked. It is done object by object, each guarded against changes in between; if it is
+interrupted, run it again.
 
 It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
 		Example: examples(`
@@ -59,6 +65,8 @@ kubectl freehold handback -A --yes`),
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Hand the MCPServers of all namespaces back.")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Show the change, let the API server check it, and write nothing.")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
+	cmd.Flags().BoolVar(&o.stoppedAll, "operators-stopped", false,
+		"Go on where you may not look whether an operator runs. An operator that does is an obstacle all the same.")
 	return cmd
 }
 
@@ -117,6 +125,8 @@ func (o *handbackOptions) run(args []string) (err error) {
 		return err
 	case !alone || !free || hindered:
 		return errFound
+	case o.unseen && !o.stoppedAll:
+		return &exit{ExitFailed, errors.New("whether both operators are stopped is not known, so nothing was written; if they are, give --operators-stopped")}
 	case o.dryRun:
 		fmt.Fprintln(o.Out, "Nothing was written (dry run).")
 		return nil

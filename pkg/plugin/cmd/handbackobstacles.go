@@ -17,15 +17,20 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// stopped reports whether no operator of a product writes the MCPServers and the objects that go back with them. It shows those that do.
+// stopped reports whether no operator of a product writes the MCPServers and the objects that go back with them. It shows those that do,
+// and records what could not be looked at.
 func (o *handbackOptions) stopped(product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
 	palette, err := o.palette()
 	if err != nil {
 		return false, err
 	}
-	running, err := o.inTheWay(product, servers, configs)
+	running, unknown, err := o.inTheWay(product, servers, configs)
 	if err != nil {
 		return false, err
+	}
+	o.unseen = o.unseen || len(unknown) > 0
+	for _, text := range unknown {
+		o.warn("%s", text)
 	}
 	printers.Operators(o.Out, palette, running)
 	return len(running) == 0, nil

@@ -112,8 +112,8 @@ func (s *surveyor) otherOperator(fits func(cluster.Running) bool) (*cluster.Runn
 		if err != nil {
 			return nil, err
 		}
-		for _, text := range unseen {
-			s.noteOnce("other operators of Freehold's were looked for in their usual namespace alone: %s", text)
+		for _, missed := range unseen {
+			s.noteOnce("whether another operator of Freehold's runs: %s", missed)
 		}
 		s.running = slices.DeleteFunc(append([]cluster.Running{}, found...), func(r cluster.Running) bool { return r.Deployment() == "" })
 	}
@@ -124,19 +124,27 @@ func (s *surveyor) otherOperator(fits func(cluster.Running) bool) (*cluster.Runn
 }
 
 // inTheWay returns the operators of a product that look after one of the MCPServers, or after one of the objects that these refer to.
-func (s *surveyor) inTheWay(product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) ([]cluster.Running, error) {
-	found, err := s.allRunning(product)
-	return slices.DeleteFunc(found, func(r cluster.Running) bool {
-		keeps := !r.LeavesConfigs && slices.ContainsFunc(namespacesOf(configs), r.Watches)
-		return !keeps && !slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return r.Covers(server) })
-	}), err
-}
-
-// allRunning returns the operators of a product.
-func (s *surveyor) allRunning(product cluster.Product) ([]cluster.Running, error) {
+// unknown says what of that could not be looked at, and why.
+func (s *surveyor) inTheWay(
+	product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured,
+) (running []cluster.Running, unknown []string, err error) {
 	found, unseen, err := s.client.Running(product, s.Clock.Now())
-	for _, text := range unseen {
-		s.warn("whether an operator of %s's runs was looked for in its usual namespace alone: %s", product.Name, text)
+	if err != nil {
+		return nil, nil, err
 	}
-	return append([]cluster.Running{}, found...), err
+	for _, missed := range unseen {
+		text := fmt.Sprintf("whether an operator of %s's runs: %s", product.Name, missed)
+		if missed.Instead == "" {
+			unknown = append(unknown, text)
+		} else {
+			s.warn("%s", text)
+		}
+	}
+	for _, r := range found {
+		keeps := !r.LeavesConfigs && slices.ContainsFunc(namespacesOf(configs), r.Watches)
+		if keeps || slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return r.Covers(server) }) {
+			running = append(running, r)
+		}
+	}
+	return running, unknown, nil
 }

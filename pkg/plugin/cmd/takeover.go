@@ -45,7 +45,8 @@ what deploy/install.yaml sets is assumed, or what --operator-arg says.
 
 Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
 of the API server; what comes out of it is sent to the API server as a dry run, which fills defaults in and validates it.
-For that you need the right to update the objects. The exit code is 1 when something blocks a takeover or is contested.
+For that you need the right to update the objects. The exit code is 1 when something blocks a takeover or is contested,
+and otherwise 2 when you may not look whether ToolHive's operator runs, or whether a policy keeps it from writing.
 
 The takeover itself is the operator's to do.`,
 		Example: examples(`
@@ -112,9 +113,9 @@ func (o *takeoverOptions) run(args []string) error {
 }
 
 // writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there. unknown
-// says where that is not known: nothing can be said about these operators then.
+// says where that is not known, and of which operators.
 func (s *surveyor) writing(servers []*v1beta1.MCPServer) (operators []cluster.Running, unknown []string, err error) {
-	found, err := s.inTheWay(cluster.ToolHive, servers, nil)
+	found, unknown, err := s.inTheWay(cluster.ToolHive, servers, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,8 +30,8 @@ func (e *examination) operators(c *Check) error {
 			c.Detail += "; "
 		}
 		c.Detail += fmt.Sprintf("%d of %s's run", len(found), product.Name)
-		for _, text := range unseen {
-			c.unknown(fmt.Sprintf("operators of %s's in all namespaces: %s", product.Name, missingRight(text)))
+		for _, missed := range unseen {
+			c.unknown(fmt.Sprintf("operators of %s's in all namespaces: %s", product.Name, missingRight(missed.Refusal)))
 			known = false
 		}
 		for _, other := range found {
