@@ -42,8 +42,8 @@ type world struct {
 	client dynamic.Interface
 	// writes of the plugin, without dry runs.
 	writes []string
-	// meanwhile, unless it is nil, is done once, before the first dry run of the plugin is served.
-	meanwhile func()
+	// before is called before each of its requests; nil for nothing. If it returns an answer, the API server gives none.
+	before func(r *apiserver.Request) *apiserver.Answer
 }
 
 // oneVersion is the scheme of objects that are served in one version, so that nothing is to be converted.
@@ -217,9 +217,10 @@ func (w *world) run(args ...string) (code int, out, errOut string) {
 		if r.Writes() && !r.DryRun() {
 			w.writes = append(w.writes, r.String())
 		}
-		if do := w.meanwhile; do != nil && r.Writes() {
-			w.meanwhile = nil
-			do()
+		if w.before != nil {
+			if answer := w.before(r); answer != nil {
+				return *answer
+			}
 		}
 		return serve()
 	}

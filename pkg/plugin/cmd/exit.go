@@ -19,7 +19,7 @@ const (
 	ExitFailed = 2
 	// ExitDeclined means that the user has said no, or that there was no terminal to ask on. Nothing was changed.
 	ExitDeclined = 3
-	// ExitTimeout means that the change was written and that the operator has not answered in time.
+	// ExitTimeout means that the change was written and that the operator has not answered in time, or that its answer could not be read.
 	ExitTimeout = 4
 )
 
@@ -29,7 +29,7 @@ const exitCodesHelp = `Exit codes:
      doctor have found something wrong, or the operator has refused what was asked
   2  it could not be done, or not all of it: wrong usage, no access, an error of the API server
   3  you answered no, or there was no terminal to ask on; nothing was changed
-  4  written, but the operator has not answered in time`
+  4  written, but the operator has not answered in time, or its answer could not be read`
 
 // exit is an error that ends the run with a code.
 type exit struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -50,9 +51,15 @@ func TestHandbackWhileStatusMoves(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"handback", "-A", "--dry-run"}, {"handback", "-A", "--yes"}, {"takeover", "--preview", "-A", known}} {
-		w.meanwhile = moves
-		w.must(ExitDone, args...)
-		if w.meanwhile != nil {
+		moved := false
+		w.before = func(r *apiserver.Request) *apiserver.Answer {
+			if r.Writes() && !moved {
+				moved = true
+				moves()
+			}
+			return nil
+		}
+		if w.must(ExitDone, args...); !moved {
 			t.Fatalf("%q sends no dry run", args)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -149,29 +150,64 @@ func (s *settler) ask() error {
 	return &exit{code: ExitDeclined, err: errors.New("nothing was written")}
 }
 
-// await waits for the operator's answer and shows it.
+// await waits for the operator's answer and shows it. Whatever goes wrong, the change is written by now, and the error says so.
 func (s *settler) await(ctx context.Context, c change) error {
 	var told string
 	var refused bool
-	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(context.Context) (done bool, err error) {
-		now, err := s.client.Server(c.server.Name)
-		if err != nil {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(ctx context.Context) (done bool, err error) {
+		now, err := s.now(ctx, c.server)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			return false, err
+		case err == nil:
+			told, refused, done = c.answered(now)
 		}
-		told, refused, done = c.answered(now)
+		if ctx.Err() == nil { // Else the API server has not answered in time, which says nothing about the operator.
+			last = err
+		}
 		return done, nil
 	})
 	switch {
-	case wait.Interrupted(err) && ctx.Err() == nil:
-		return &exit{code: ExitTimeout, err: fmt.Errorf("written, but the operator has not answered within %v: does it run?", s.timeout)}
-	case err != nil:
-		return err
+	case err == nil:
+	case ctx.Err() != nil:
+		return written("nothing waits for the operator's answer any more: %w", ctx.Err())
+	case !wait.Interrupted(err):
+		return written("the operator's answer cannot be read: %w", err)
+	case last != nil:
+		return written("the operator's answer could not be read within %v: %w", s.timeout, last)
+	default:
+		return written("the operator has not answered within %v: does it run?", s.timeout)
 	}
 	s.say("%s", told)
 	if refused {
 		return errFound
 	}
 	return nil
+}
+
+// now reads the MCPServer, unless the context ends before that is answered.
+func (s *settler) now(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
+	type answer struct {
+		server *v1beta1.MCPServer
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		now, err := s.client.Server(server.Name)
+		answers <- answer{now, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case a := <-answers:
+		return a.server, a.err
+	}
+}
+
+// written returns an error about what follows the write.
+func written(format string, args ...any) error {
+	return &exit{code: ExitTimeout, err: fmt.Errorf("written, but "+format, args...)}
 }
 
 // refuseForeign returns an error, before anything else is shown, when another field manager owns an annotation.

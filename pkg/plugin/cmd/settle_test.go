@@ -4,13 +4,17 @@
 package cmd
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -198,5 +202,51 @@ func TestVariableWithAnotherSource(t *testing.T) {
 		if got := w.server().Annotations[annotation]; got != want {
 			t.Errorf("%s writes %q, want %q\n%s%s", verb, got, want, out, errOut)
 		}
+	}
+}
+
+// TestWrittenBut: once a request is written, no error of the wait for the operator's answer reads as if it was not.
+func TestWrittenBut(t *testing.T) {
+	internal := apiserver.Refuse(apierrors.NewInternalError(errors.New("simulated")))
+	forbidden := apiserver.Refuse(apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("simulated")))
+	missing := apiserver.Refuse(apierrors.NewNotFound(schema.GroupResource{}, "web"))
+	for name, test := range map[string]struct {
+		answer apiserver.Answer
+		// times that the answer is given; 0 for ever.
+		times int
+		code  int
+		says  string
+	}{
+		"an error once":        {answer: internal, times: 1, code: ExitDone},
+		"no connection once":   {answer: apiserver.Answer{Broken: errors.New("broken")}, times: 1, code: ExitDone},
+		"an error each time":   {answer: internal, code: ExitTimeout, says: "simulated"},
+		"the right is lost":    {answer: forbidden, code: ExitTimeout, says: "forbidden"},
+		"it is deleted":        {answer: missing, code: ExitTimeout, says: "not found"},
+		"an answer that hangs": {code: ExitTimeout, says: "has not answered within 300ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.contest(otherImage)
+			over := make(chan struct{})
+			defer close(over)
+			n := 0
+			w.before = func(r *apiserver.Request) *apiserver.Answer {
+				if len(w.writes) == 0 || r.Verb != "get" {
+					return nil
+				}
+				if n++; test.times > 0 && n > test.times {
+					w.answer()
+					return nil
+				}
+				if test.answer.Code == 0 && test.answer.Broken == nil {
+					<-over
+				}
+				return &test.answer
+			}
+			code, out, errOut := w.run("take", "web", "--yes", "--timeout=300ms", known)
+			if code != test.code || !strings.Contains(errOut, test.says) || strings.Contains(errOut, "written, but ") != (code != ExitDone) {
+				t.Errorf("it ends with %d\n%s%s", code, out, errOut)
+			}
+		})
 	}
 }
