@@ -89,12 +89,15 @@ func (c *Check) find(f Finding) {
 }
 
 // cannot records that something could not be looked at.
-func (c *Check) cannot(err error) {
+func (c *Check) cannot(err error) { c.unknown(reasonOf(err)) }
+
+// reasonOf returns why something could not be looked at, in one line.
+func reasonOf(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if apierrors.IsForbidden(err) {
 		text = missingRight(text)
 	}
-	c.unknown(text)
+	return text
 }
 
 // unknown records that something is not known.
@@ -141,8 +144,8 @@ var checks = []struct {
 	{"names", "names of children: none is taken by an object of another owner", (*examination).names},
 }
 
-// Examine makes all checks. One that may not read something says so, and the others go on; the error is for a cluster that does not
-// answer.
+// Examine makes all checks. One that cannot read something says so, and the others go on; the error is for a cluster that does not
+// answer at all.
 func Examine(s Subject) (Diagnosis, error) {
 	e := newExamination(s)
 	found := Diagnosis{Operator: s.Operator, Plugin: s.Plugin, State: OK, Checks: []Check{}}
@@ -156,10 +159,12 @@ func Examine(s Subject) (Diagnosis, error) {
 	return found, nil
 }
 
-// make makes a check.
+// make makes a check. It returns an error only where the cluster has not answered anything yet: one request of many may get no answer.
 func (e *examination) make(look func(*examination, *Check) error, c *Check) error {
 	err := look(e, c)
-	if answer := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answer) && !errors.Is(err, errUnknown) {
+	answer := apierrors.APIStatus(nil)
+	e.answered = e.answered || err == nil || errors.As(err, &answer) || errors.Is(err, errUnknown)
+	if err != nil && !e.answered {
 		return err
 	}
 	if err != nil {
@@ -174,6 +179,8 @@ var errUnknown = errors.New("how the operator runs is not known")
 // examination is what the checks share. Objects that several of them look at are read once.
 type examination struct {
 	Subject
+	// answered is set once the cluster has answered a request.
+	answered   bool
 	deployment func() (*appsv1.Deployment, error)
 	process    func() (cluster.Process, error)
 	pods       func() ([]corev1.Pod, error)

@@ -279,6 +279,23 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// A request without an answer costs the checks that need it, and no other.
+func TestLostRequest(t *testing.T) {
+	for lost, check := range map[string]string{
+		"get leases": "leader", "list pods": "restarts", "get deployments": "operator", "get validatingadmissionpolicies": "policies",
+	} {
+		w := newWorld(t)
+		w.lost = []string{lost}
+		found := w.examine()
+		if c := found.check(check); c.State != NotChecked || !strings.Contains(c.NotChecked[0], "connection lost") {
+			t.Errorf("without an answer to %s, %s is %s: %q", lost, check, c.State, c.NotChecked)
+		}
+		if c := found.check("crds"); c.State != OK {
+			t.Errorf("without an answer to %s, crds is %s", lost, c.State)
+		}
+	}
+}
+
 // The proxyrunners that count as tested are those that the documentation names.
 func TestTested(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))

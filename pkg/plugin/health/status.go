@@ -107,7 +107,7 @@ func Look(s Subject, namespace string) (*Status, error) {
 	}
 	objects, forbidden, err := s.Client.Configs(namespace)
 	if err != nil {
-		return nil, err
+		found.NotChecked = append(found.NotChecked, "conflicts about what MCPServers refer to: "+reasonOf(err))
 	}
 	if len(forbidden) > 0 {
 		found.NotChecked = append(found.NotChecked, "conflicts about what MCPServers refer to: needs the right to list "+strings.Join(forbidden, ", "))
@@ -118,8 +118,8 @@ func Look(s Subject, namespace string) (*Status, error) {
 			found.Conflicts = append(found.Conflicts, problemOf(ref.Namespace, ref.String(), c))
 		}
 	}
-	err = found.lookAtOperator(s)
-	return found, err
+	found.lookAtOperator(s)
+	return found, nil
 }
 
 // add counts an MCPServer.
@@ -172,7 +172,7 @@ func problemOf(namespace, object string, c *metav1.Condition) Problem {
 }
 
 // lookAtOperator goes by the checks of Examine that say whether the operator works.
-func (s *Status) lookAtOperator(subject Subject) error {
+func (s *Status) lookAtOperator(subject Subject) {
 	e := newExamination(subject)
 	s.Operator.Object, s.Operator.Namespace = e.deploymentName()
 	if deployment, err := e.deployment(); err == nil {
@@ -185,13 +185,13 @@ func (s *Status) lookAtOperator(subject Subject) error {
 	}
 	for _, look := range []func(*examination, *Check) error{(*examination).operator, (*examination).leader} {
 		c := &Check{}
-		if err := e.make(look, c); err != nil {
-			return err
+		if err := look(e, c); err != nil {
+			c.cannot(err)
 		}
 		for _, f := range c.Findings {
 			if f.Severity == Error {
 				s.Operator.Problem = fmt.Sprintf("%s in namespace %s: %s", f.Object, f.Namespace, f.Message)
-				return nil
+				return
 			}
 		}
 		for _, text := range c.NotChecked {
@@ -205,5 +205,4 @@ func (s *Status) lookAtOperator(subject Subject) error {
 			s.Operator.Leader, s.Operator.Renewed = holder, &lease.Spec.RenewTime.Time
 		}
 	}
-	return nil
 }

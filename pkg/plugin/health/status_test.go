@@ -155,6 +155,11 @@ func TestStatusOfOperator(t *testing.T) {
 		"no right to what is referred to": {
 			func(w *world) { w.mayNot = []string{"list mcpgroups"} }, "", "conflicts about what MCPServers refer to: needs the right to list mcpgroups",
 		},
+		"no answer about what is referred to": {
+			func(w *world) { w.lost = []string{"list mcpgroups"} }, "", "conflicts about what MCPServers refer to: Get ",
+		},
+		"no answer about the Deployment": {func(w *world) { w.lost = []string{"get deployments"} }, "", "the operator: Get "},
+		"no answer about the Lease":      {func(w *world) { w.lost = []string{"get leases"} }, "", "the operator: Get "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -47,8 +47,9 @@ type world struct {
 	objects []*unstructured.Unstructured
 	// denied are rights that the operator lacks, as VERB RESOURCE; mayNot are those that the user lacks.
 	denied, mayNot []string
-	// broken is set where no request gets an answer.
+	// broken is set where no request gets an answer, and lost are those that get none, as VERB RESOURCE.
 	broken bool
+	lost   []string
 	// settings of the examination.
 	operator, plugin string
 }
@@ -269,6 +270,9 @@ func (w *world) between(r *apiserver.Request, serve func() apiserver.Answer) api
 	group, resource := "", r.Path[strings.LastIndexByte(r.Path, '/')+1:]
 	if r.Kind != nil {
 		group, resource = r.Kind.Group, r.Kind.Resource
+	}
+	if slices.Contains(w.lost, r.Verb+" "+resource) {
+		return apiserver.Answer{Broken: errors.New("connection lost")}
 	}
 	if slices.Contains(w.mayNot, r.Verb+" "+resource) {
 		scope := "at the cluster scope"
