@@ -50,7 +50,7 @@ func quietly(to rest.WarningHandler) func(*rest.Config) {
 type expected struct{ next rest.WarningHandler }
 
 func (e expected) HandleWarningHeader(code int, agent, text string) {
-	if !strings.Contains(text, policyOwnedFields) {
+	if !strings.Contains(text, OwnedFieldsPolicy) {
 		e.next.HandleWarningHeader(code, agent, text)
 	}
 }

@@ -17,8 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// policyOwnedFields is the admission policy of deploy/policy that warns of changes to what the operator owns.
-const policyOwnedFields = "freehold-owned-fields"
+// Admission policies of deploy/policy, besides the fences.
+const (
+	// FieldManagersPolicy refuses requests of users other than the operator that use the names of its field managers.
+	FieldManagersPolicy = "freehold-field-managers"
+	// OwnedFieldsPolicy is to warn of changes to what the operator owns, and to refuse nothing.
+	OwnedFieldsPolicy = "freehold-owned-fields"
+)
 
 // Fence is an admission policy of deploy/policy that keeps a part of ToolHive from writing MCPServers or their children.
 type Fence struct {

@@ -22,9 +22,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// managersPolicy is the admission policy of deploy/policy that keeps others from writing as the operator's managers.
-const managersPolicy = "freehold-field-managers"
-
 type diffOptions struct {
 	surveyor
 	tryAs string
@@ -45,7 +42,7 @@ While the operator runs and nothing is contested there is no difference. The exi
 What the MCPServer refers to is read in your name. While a reference cannot be used, the operator writes neither the proxy's
 Deployment nor what that reads; it is said which reference, and why, and everything else is shown.
 
-The dry run needs the right to patch the children. Where the admission policy freehold-field-managers is installed, it
+The dry run needs the right to patch the children. Where the admission policy ` + cluster.FieldManagersPolicy + ` is installed, it
 has to be made in the operator's name: --try-as=` + cluster.DefaultUser + `.`,
 		Example: examples(`
 kubectl freehold diff mcpserver/web
@@ -178,7 +175,7 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 	}
 	after, err := o.client.Try(intent.Writer, intent.Object, intent.Live, trial)
 	switch {
-	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), managersPolicy):
+	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), cluster.FieldManagersPolicy):
 		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w; try it in the operator's name, "+
 			"such as --try-as=%s", intent.Object, intent.Writer, err, cluster.DefaultUser)
 	case err != nil:

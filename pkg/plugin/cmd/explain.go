@@ -171,7 +171,7 @@ func explainedOf(args []string) (a explainedArgument, err error) {
 	var name string
 	a.kind, a.path, _ = strings.Cut(args[0], ":")
 	a.kind, name, _ = strings.Cut(a.kind, "/")
-	if name != "" && strings.HasPrefix(strings.ToLower(a.kind), "mcpserver") {
+	if name != "" && cluster.NamesServer(a.kind+"/"+name) {
 		a.server = name
 		return a, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -67,7 +66,7 @@ kubectl freehold owners deployment/web -o json |
 		". Default: lines with a margin. wide adds times, sides and the atomic fields that lines are part of; html is one page that needs no network, to keep or to attach.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Selector of labels, as for kubectl get.")
 	cmd.Flags().BoolVar(&o.alone, "alone", false, "Show an MCPServer without its children.")
-	cmd.Flags().BoolVar(&o.showSecrets, "show-secrets", false, "Show the values of Secrets, which are hidden otherwise.")
+	cmd.Flags().BoolVar(&o.showSecrets, "show-secrets", false, "Show the values and the annotations of Secrets, which are hidden otherwise.")
 	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
 	return cmd
 }
@@ -168,8 +167,8 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 // hidden stands for a value that is not shown.
 const hidden = "(hidden; see --show-secrets)"
 
-// withoutSecrets hides the values of a Secret: users pass the output on to others. Other objects are returned as they
-// are.
+// withoutSecrets hides the values of a Secret: users pass the output on to others. Its annotations are hidden as well, since kubectl and
+// other tools keep whole copies of an object in one. Other objects are returned as they are.
 func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
 		return object
@@ -181,9 +180,7 @@ func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructure
 			return
 		}
 		for key := range values {
-			if path[0] == "data" || key == corev1.LastAppliedConfigAnnotation /* what was applied last, with all its values */ {
-				values[key] = hidden
-			}
+			values[key] = hidden
 		}
 		// It was a map before.
 		_ = unstructured.SetNestedMap(object.Object, values, path...)

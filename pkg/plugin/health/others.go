@@ -164,14 +164,7 @@ func (e *examination) unfenced(other cluster.Running) (open []string, why string
 }
 
 // policies are those of deploy/policy, and the one that keeps ToolHive's operator from MCPServers.
-var policies = []string{fieldManagers, cluster.RunnersFence.Name, ownedFields, cluster.OperatorFence.Name}
-
-const (
-	// fieldManagers is the policy that refuses requests of users other than the operator.
-	fieldManagers = "freehold-field-managers"
-	// ownedFields is the policy that is to warn, and to refuse nothing.
-	ownedFields = "freehold-owned-fields"
-)
+var policies = []string{cluster.FieldManagersPolicy, cluster.RunnersFence.Name, cluster.OwnedFieldsPolicy, cluster.OperatorFence.Name}
 
 func (e *examination) policies(c *Check) error {
 	process, missing := e.process()
@@ -201,7 +194,7 @@ func (e *examination) policies(c *Check) error {
 		case policy.Binding == nil, policy.Binding.Spec.PolicyName != name:
 			find(Warning, FoundNoBinding, why, install)
 			continue
-		case idle && name != ownedFields:
+		case idle && name != cluster.OwnedFieldsPolicy:
 			find(Warning, FoundNotEnforced, "it refuses nothing: "+why, install)
 		}
 		there = append(there, name)
@@ -213,7 +206,7 @@ func (e *examination) policies(c *Check) error {
 				continue
 			}
 			severity, follows := Warning, "it does not except the operator"
-			if name == fieldManagers {
+			if name == cluster.FieldManagersPolicy {
 				severity, follows = Error, "it refuses what the operator writes"
 			}
 			find(severity, FoundOtherOperator, fmt.Sprintf("it knows the operator as %s, and the operator is '%s': %s", variable.Expression, process.User, follows),

@@ -47,6 +47,8 @@ func Diff(to io.Writer, palette Palette, name string, before, after *unstructure
 			content = palette.Added(content)
 		case strings.HasPrefix(line, "@@"):
 			content = palette.Dim(content)
+		default:
+			content = printable.Text(content)
 		}
 		if _, err := fmt.Fprintln(to, content); err != nil {
 			return true, err

@@ -142,3 +142,19 @@ func TestTerminalTakesPieces(t *testing.T) {
 		}
 	}
 }
+
+// A line of a diff that stays is not coloured by its own text.
+func TestDiffDoesNotColourByItsText(t *testing.T) {
+	object := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": value, "b": "\ufdd3red", "\ufdd3key": "x"}}}
+	}
+	var out bytes.Buffer
+	if _, err := printers.Diff(&printers.Terminal{To: &out, Colours: true}, printers.Palette{On: true}, "x", object("a"), object("b"), "me"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, " ") && strings.Contains(line, "\x1b") {
+			t.Errorf("it prints %q", line)
+		}
+	}
+}
