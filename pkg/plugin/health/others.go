@@ -113,7 +113,7 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 	if !(cluster.Scope{Namespaces: other.Namespaces}).Overlaps(cluster.Scope{Namespaces: process.Namespaces}) {
 		return
 	}
-	open, why, unknown := e.unfenced(other)
+	open, policy, unknown := e.unfenced(other)
 	for _, err := range unknown {
 		c.cannot(err)
 	}
@@ -125,9 +125,15 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 		Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
 		Do:      stopping(other) + "; or keep it from MCPServers: " + e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive"),
 	}
-	if why != "" {
-		f.Message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, why)
-		f.Do += ", with the ServiceAccount of that operator: see docs/migration.md, ToolHive's operator for its other kinds"
+	const see = ": see docs/migration.md, ToolHive's operator for its other kinds"
+	switch {
+	case policy.Why != "":
+		f.Message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, policy.Why)
+		f.Do += ", with the ServiceAccount of that operator" + see
+	case !policy.Everywhere:
+		f.Message += fmt.Sprintf(". The policy %s holds in other namespaces alone", cluster.OperatorFence.Name)
+		f.Do = stopping(other) + "; or let the namespaceSelector of the policy's binding select these namespaces as well: " +
+			e.Client.Kubectl("edit", "validatingadmissionpolicybinding/"+cluster.OperatorFence.Name) + see
 	}
 	c.find(f)
 }
@@ -139,9 +145,9 @@ func stopping(other cluster.Running) string {
 	return other.Stop
 }
 
-// unfenced returns where ToolHive's operator may write MCPServers, and why the policy does not keep it from that, which is there. While
-// there is no MCPServer yet, that is everywhere, unless the policy is in force somewhere. What is not known is in the errors.
-func (e *examination) unfenced(other cluster.Running) (open []string, why string, unknown []error) {
+// unfenced returns where ToolHive's operator may write MCPServers, and what the policy does that is to keep it from that. While there is no
+// MCPServer yet, that is everywhere, unless the policy is in force somewhere. What is not known is in the errors.
+func (e *examination) unfenced(other cluster.Running) (open []string, policy cluster.Open, unknown []error) {
 	servers, err := e.servers()
 	if err != nil {
 		unknown = append(unknown, err)
@@ -150,17 +156,17 @@ func (e *examination) unfenced(other cluster.Running) (open []string, why string
 	for _, server := range servers {
 		namespaces.Insert(server.Namespace)
 	}
-	found, err := e.Client.OpenTo(other, sets.List(namespaces))
+	policy, err = e.Client.OpenTo(other, sets.List(namespaces))
 	if err != nil {
 		unknown = append(unknown, err)
 	}
-	for _, namespace := range found.Namespaces {
+	for _, namespace := range policy.Namespaces {
 		open = append(open, "namespace "+namespace)
 	}
-	if len(namespaces) == 0 && found.Everywhere {
+	if len(namespaces) == 0 && policy.Everywhere {
 		open = []string{"every namespace that it looks after"}
 	}
-	return open, found.Why, unknown
+	return open, policy, unknown
 }
 
 // policies are those of deploy/policy, and the one that keeps ToolHive's operator from MCPServers.

@@ -38,6 +38,16 @@ var breakagesByOthers = map[string]breakage{
 		[]string{"Error ToolHiveRuns deployment.apps/thv"},
 		"does not deny", "deploy/policy/beside-toolhive",
 	},
+	"ToolHive's operator, with a policy of other namespaces": {
+		func(w *world) {
+			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
+			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
+			w.about("system:serviceaccount:elsewhere:default")
+			w.set("ValidatingAdmissionPolicyBinding", "freehold-toolhive-operator", content{"matchLabels": content{"team": "other"}}, "spec", "matchResources", "namespaceSelector")
+		}, "operators",
+		[]string{"Error ToolHiveRuns deployment.apps/thv"},
+		"holds in other namespaces alone", "kubectl edit validatingadmissionpolicybinding/freehold-toolhive-operator",
+	},
 	"ToolHive's operator, without an MCPServer, with a policy that only warns": {
 		func(w *world) {
 			w.add(fmt.Sprintf(anotherOperator, "thv", "toolhive-operator", ""))
