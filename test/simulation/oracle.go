@@ -38,6 +38,8 @@ type oracle struct {
 	generations map[types.UID]int64
 	// proxies are the Deployments that there are.
 	proxies map[types.NamespacedName]*appsv1.Deployment
+	// leaving are the names of the MCPServers that are being deleted, or are gone: their children go in any order.
+	leaving map[string]bool
 	// taken are the ConfigMaps that others than operators have deleted.
 	taken map[string]bool
 	// violations are what was promised and not kept.
@@ -47,7 +49,7 @@ type oracle struct {
 func newOracle(s *Simulation) *oracle {
 	return &oracle{
 		s: s, mayTake: func(string, metav1.Object) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
-		taken: map[string]bool{}, stdio: map[string]bool{}, proxies: map[types.NamespacedName]*appsv1.Deployment{},
+		taken: map[string]bool{}, stdio: map[string]bool{}, leaving: map[string]bool{}, proxies: map[types.NamespacedName]*appsv1.Deployment{},
 	}
 }
 
@@ -66,6 +68,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	o.count(r, event, obj, old)
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
+		o.leaving[access(obj).GetName()] = event == watch.Deleted || access(obj).GetDeletionTimestamp() != nil
 		if strings.Contains(text(obj), `"transport":"stdio"`) {
 			o.stdio[access(obj).GetName()] = true
 		}
@@ -273,7 +276,7 @@ func (o *oracle) checkNames(r *apiserver.Request, obj runtime.Object) {
 	}
 	gone := access(obj)
 	for _, deployment := range o.proxies {
-		if deployment.Namespace == gone.GetNamespace() && deployment.DeletionTimestamp == nil && slices.Contains(configMapsOf(deployment.Name, &deployment.Spec.Template), gone.GetName()) {
+		if deployment.Namespace == gone.GetNamespace() && deployment.DeletionTimestamp == nil && !o.leaving[deployment.Name] && slices.Contains(configMapsOf(deployment.Name, &deployment.Spec.Template), gone.GetName()) {
 			o.violated(r, "the proxy %s names it", deployment.Name)
 		}
 	}
