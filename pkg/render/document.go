@@ -26,7 +26,7 @@ func (r *renderer) runConfig() *runconfig.RunConfig {
 		ContainerName:     r.name,
 		BaseName:          r.name,
 		Transport:         r.transport,
-		Host:              cmp.Or(r.opts.ProxyHost, defaultProxyHost),
+		Host:              cmp.Or(r.opts.ProxyHost, DefaultProxyHost),
 		Port:              r.proxyPort,
 		TargetPort:        r.mcpPort,
 		PermissionProfile: r.permissionProfile(),

@@ -11,10 +11,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-const (
-	defaultPort      = 8080
-	defaultProxyHost = "0.0.0.0"
-)
+const defaultPort = 8080
+
+// DefaultProxyHost is the address on which a proxy listens unless Options name one: all of its pod's.
+const DefaultProxyHost = "0.0.0.0"
 
 // settings are values of a spec, with defaults where it has none. The CRD fills in most defaults; they are
 // repeated here for objects stored before it did.

@@ -11,11 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// The two variables that turn usage metrics off.
-const (
-	envUsageMetrics    = "TOOLHIVE_USAGE_METRICS_ENABLED"
-	envSkipUpdateCheck = "TOOLHIVE_SKIP_UPDATE_CHECK"
-)
+// envSkipUpdateCheck is the other variable, besides render.EnvUsageMetrics, that turns usage metrics off.
+const envSkipUpdateCheck = "TOOLHIVE_SKIP_UPDATE_CHECK"
 
 // Difference is a variable of another operator's environment with which that writes something else than an operator with some
 // settings does.
@@ -36,7 +33,7 @@ var compared = []struct {
 	of             func(*render.Options) string
 }{
 	{"TOOLHIVE_RUNNER_IMAGE", "runner-image", func(o *render.Options) string { return cmp.Or(o.RunnerImage, render.DefaultRunnerImage) }},
-	{"TOOLHIVE_PROXY_HOST", "proxy-host", func(o *render.Options) string { return cmp.Or(o.ProxyHost, "0.0.0.0") }},
+	{"TOOLHIVE_PROXY_HOST", "proxy-host", func(o *render.Options) string { return cmp.Or(o.ProxyHost, render.DefaultProxyHost) }},
 	{"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS", "default-image-pull-secrets", func(o *render.Options) string {
 		return strings.Join(o.ImagePullSecrets, ",")
 	}},
@@ -47,7 +44,7 @@ var compared = []struct {
 	{"TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME", "default-redis-tls-ca-secret-name", ofRedis(func(r *render.Redis) string { return r.CASecret })},
 	{"TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY", "default-redis-tls-ca-secret-key", ofRedis(func(r *render.Redis) string { return r.CAKey })},
 	{"OPERATOR_OPENSHIFT", "openshift", func(o *render.Options) string { return strconv.FormatBool(o.OpenShift) }},
-	{envUsageMetrics, "usage-metrics", reportsUsage},
+	{render.EnvUsageMetrics, "usage-metrics", reportsUsage},
 	{envSkipUpdateCheck, "usage-metrics", reportsUsage},
 }
 
@@ -81,9 +78,9 @@ func Differences(theirs Environment, hidden func(variable string) bool, ours ren
 
 // decides reports whether a variable has an effect: either of two turns usage metrics off, and one is enough to name.
 func decides(env Environment, variable string) bool {
-	skips := strings.EqualFold(env.Get(envSkipUpdateCheck, ""), "true") && env.Get(envUsageMetrics, "") != "false"
+	skips := strings.EqualFold(env.Get(envSkipUpdateCheck, ""), "true") && env.Get(render.EnvUsageMetrics, "") != "false"
 	switch variable {
-	case envUsageMetrics:
+	case render.EnvUsageMetrics:
 		return !skips
 	case envSkipUpdateCheck:
 		return skips

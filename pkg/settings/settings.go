@@ -74,7 +74,7 @@ func New(env Environment) *Rendering {
 		OpenShift:      platformAuto,
 		// As in ToolHive: nothing but these values turns them off. The latter variable also turns ToolHive's update checks off, and
 		// neither Freehold nor the proxyrunner makes any.
-		UsageMetrics: env.Get(envUsageMetrics, "") != "false" &&
+		UsageMetrics: env.Get(render.EnvUsageMetrics, "") != "false" &&
 			!strings.EqualFold(env.Get(envSkipUpdateCheck, ""), "true"),
 	}
 	if value, ok := env("OPERATOR_OPENSHIFT"); ok {
