@@ -105,19 +105,28 @@ func (u Unseen) String() string {
 func (c *Client) Running(p Product, now time.Time) (found []Running, unseen []Unseen, err error) {
 	s := &search{Product: p, client: c, now: now, podNames: sets.New[string]()}
 	for _, look := range []func(namespace string) error{s.deployments, s.pods, s.leases} {
-		err := look(metav1.NamespaceAll)
-		if apierrors.IsForbidden(err) {
-			missed := Unseen{Refusal: err.Error(), Instead: p.namespace, usual: p.namespace}
-			if err = look(p.namespace); apierrors.IsForbidden(err) {
-				missed.Instead, err = "", nil
-			}
-			unseen = append(unseen, missed)
-		}
+		missed, err := p.wherever(look)
 		if err != nil {
 			return nil, nil, err
 		}
+		if missed != nil {
+			unseen = append(unseen, *missed)
+		}
 	}
 	return s.found, unseen, nil
+}
+
+// wherever looks in all namespaces or, where the user may not do that, in the one in which the product is installed by default. It
+// returns what the user may not look at; nil for nothing.
+func (p Product) wherever(look func(namespace string) error) (missed *Unseen, err error) {
+	if err = look(metav1.NamespaceAll); !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	missed = &Unseen{Refusal: err.Error(), Instead: p.namespace, usual: p.namespace}
+	if err = look(p.namespace); apierrors.IsForbidden(err) {
+		missed.Instead, err = "", nil
+	}
+	return missed, err
 }
 
 type search struct {
@@ -173,14 +182,14 @@ func (s *search) add(pod *corev1.PodSpec, r Running) {
 }
 
 // runs returns why a pod is taken for one of the operator's; empty if it is not.
-func (s *search) runs(labels map[string]string, pod *corev1.PodSpec) string {
+func (p Product) runs(labels map[string]string, pod *corev1.PodSpec) string {
 	for i := range pod.Containers {
-		if why := s.shownBy(&pod.Containers[i]); why != "" {
+		if why := p.shownBy(&pod.Containers[i]); why != "" {
 			return why
 		}
 	}
-	if labels[v1beta1.LabelAppName] == s.label {
-		return fmt.Sprintf("it has the label %s=%s", v1beta1.LabelAppName, s.label)
+	if labels[v1beta1.LabelAppName] == p.label {
+		return fmt.Sprintf("it has the label %s=%s", v1beta1.LabelAppName, p.label)
 	}
 	return ""
 }
