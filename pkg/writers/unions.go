@@ -10,6 +10,7 @@ import (
 
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -64,7 +65,7 @@ func (u *unionsFound) of(path fieldpath.Path, c *corev1ac.ContainerApplyConfigur
 		case env.ValueFrom != nil:
 			*u = append(*u, apply.Union{Path: variable.String(), Set: "valueFrom", Beside: []string{"name"}})
 			u.add(below(variable, "valueFrom"), env.ValueFrom)
-		case env.Value != nil && *env.Value != "": // An empty value may stand beside a source.
+		case ptr.Deref(env.Value, "") != "": // An empty value may stand beside a source.
 			*u = append(*u, apply.Union{Path: variable.String(), Set: "value", Beside: []string{"name"}})
 		}
 	}
@@ -107,17 +108,10 @@ func firstSet(of reflect.Value, but []string) string {
 
 // named returns the path of an entry of a list below another path. The API server refuses an entry without a name.
 func named(path fieldpath.Path, list string, name *string) fieldpath.Path {
-	key := ""
-	if name != nil {
-		key = *name
-	}
-	return append(below(path, list), fieldpath.PathElement{Key: fieldpath.KeyByFields("name", key)})
+	return below(path, list, fieldpath.KeyByFields("name", ptr.Deref(name, "")))
 }
 
-func below(path fieldpath.Path, names ...string) fieldpath.Path {
-	path = slices.Clone(path)
-	for _, name := range names {
-		path = append(path, fieldpath.PathElement{FieldName: &name})
-	}
-	return path
+// below returns a path below another one, of parts as fieldpath.MakePath takes them.
+func below(path fieldpath.Path, parts ...any) fieldpath.Path {
+	return slices.Concat(path, fieldpath.MakePathOrDie(parts...))
 }
