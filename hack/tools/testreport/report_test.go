@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,9 @@ import "testing"
 func TestPanics(t *testing.T) { panic("out of cheese") }
 `
 
-const givingUp = `package p
+// endingAtOnce is a package whose TestMain says why it runs no test, and ends with a code.
+func endingAtOnce(why string, code int) string {
+	return fmt.Sprintf(`package p
 
 import (
 	"fmt"
@@ -51,40 +54,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	fmt.Println("no ground to stand on")
-	os.Exit(1)
-}
-`
-
-const notRun = `package p
-
-import (
-	"fmt"
-	"os"
-	"testing"
-)
-
-func TestMain(m *testing.M) {
-	fmt.Println("SKIP: the suite does not run: there is no moon tonight")
-	os.Exit(0)
+	fmt.Println(%q)
+	os.Exit(%d)
 }
 
 func TestGood(t *testing.T) {}
-`
-
-const notRunAlthoughRequired = `package p
-
-import (
-	"fmt"
-	"os"
-	"testing"
-)
-
-func TestMain(m *testing.M) {
-	fmt.Println("SKIP: the suite does not run: there is no moon tonight")
-	os.Exit(1)
+`, why, code)
 }
-`
+
+const notRun = "SKIP: the suite does not run: there is no moon tonight"
 
 // TestReport feeds the report with what go test really writes.
 func TestReport(t *testing.T) {
@@ -118,11 +96,11 @@ func TestReport(t *testing.T) {
 			want: []string{"panic: out of cheese", "FAIL\texample.com/p\tTIME", "        failed TestPanics", "0 passed, 1 failed, 0 skipped, in 1 packages"},
 		},
 		{
-			name: "giving up", file: givingUp, failed: true,
+			name: "giving up", file: endingAtOnce("no ground to stand on", 1), failed: true,
 			want: []string{"no ground to stand on", "FAIL\texample.com/p\tTIME", "0 passed, 0 failed, 0 skipped, in 1 packages"},
 		},
 		{
-			name: "left out", file: notRun,
+			name: "left out", file: endingAtOnce(notRun, 0),
 			want: []string{
 				"ok  \texample.com/p\tTIME",
 				"        skipped the package: the suite does not run: there is no moon tonight",
@@ -130,7 +108,7 @@ func TestReport(t *testing.T) {
 			},
 		},
 		{
-			name: "left out where it is required", file: notRunAlthoughRequired, failed: true,
+			name: "left out where it is required", file: endingAtOnce(notRun, 1), failed: true,
 			want: []string{
 				"SKIP: the suite does not run: there is no moon tonight", "FAIL\texample.com/p\tTIME",
 				"0 passed, 0 failed, 0 skipped, in 1 packages",

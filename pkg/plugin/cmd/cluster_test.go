@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -209,9 +210,8 @@ func (w *world) answer() {
 	}}}})
 }
 
-// run runs the plugin.
-func (w *world) run(args ...string) (code int, out, errOut string) {
-	w.t.Helper()
+// connect connects a run of the plugin.
+func (w *world) connect() http.RoundTripper {
 	w.writes = nil
 	between := func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 		if r.Writes() && !r.DryRun() {
@@ -224,7 +224,13 @@ func (w *world) run(args ...string) (code int, out, errOut string) {
 		}
 		return serve()
 	}
-	return runOn(w.t, w.api.Connect("plugin", between, false).Transport, append(args, "--namespace=shop")...)
+	return w.api.Connect("plugin", between, false).Transport
+}
+
+// run runs the plugin.
+func (w *world) run(args ...string) (code int, out, errOut string) {
+	w.t.Helper()
+	return runOn(w.t, w.connect(), append(args, "--namespace=shop")...)
 }
 
 // must runs the plugin, which must end with a code.

@@ -7,22 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
 // narrowly runs the plugin as a user who may look for operators in these namespaces alone.
 func (w *world) narrowly(namespaces []string, args ...string) (code int, out, errOut string) {
 	w.t.Helper()
-	w.writes = nil
-	between := func(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
-		if r.Writes() && !r.DryRun() {
-			w.writes = append(w.writes, r.String())
-		}
-		return serve()
-	}
-	served := w.api.Connect("plugin", between, false).Transport
-	return runOn(w.t, narrow{served, namespaces}, append(args, "--namespace=shop")...)
+	return runOn(w.t, narrow{w.connect(), namespaces}, append(args, "--namespace=shop")...)
 }
 
 // narrow refuses to list Deployments, pods and Leases, but in some namespaces.

@@ -92,10 +92,7 @@ func TestUsageMetricsAreForetold(t *testing.T) {
 			},
 			Options: c.options,
 			Child: func(ref apply.ObjectRef) *unstructured.Unstructured {
-				live := &unstructured.Unstructured{}
-				live.SetGroupVersionKind(ref.Kind.WithVersion("v1"))
-				live.SetName(ref.Name)
-				live.SetUID("child")
+				live := childOf(ref)
 				switch {
 				case ref.Kind == managers.Deployment:
 					return live
@@ -128,10 +125,7 @@ func TestHeldReferences(t *testing.T) {
 			},
 		},
 		Child: func(ref apply.ObjectRef) *unstructured.Unstructured {
-			live := &unstructured.Unstructured{}
-			live.SetGroupVersionKind(ref.Kind.WithVersion("v1"))
-			live.SetName(ref.Name)
-			live.SetUID("child")
+			live := childOf(ref)
 			switch {
 			case ref.Kind == managers.Deployment:
 				live.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
@@ -169,4 +163,13 @@ func TestHeldReferences(t *testing.T) {
 	if got := moments["statefulset.apps/web"]; got != basetakeover.AfterProxies {
 		t.Errorf("the backend, which there is none of yet, is made %s", got)
 	}
+}
+
+// childOf returns a child with no content.
+func childOf(ref apply.ObjectRef) *unstructured.Unstructured {
+	child := &unstructured.Unstructured{}
+	child.SetGroupVersionKind(ref.Kind.WithVersion("v1"))
+	child.SetName(ref.Name)
+	child.SetUID("child")
+	return child
 }
