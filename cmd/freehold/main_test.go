@@ -5,14 +5,14 @@ package main
 
 import (
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/internal/program"
 )
 
 // mainKubeconfig is the environment variable by which a test runs itself as the program.
@@ -25,32 +25,13 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 		main()
 		return
 	}
-	arrived, over := make(chan struct{}, 1), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		select {
-		case arrived <- struct{}{}:
-		default:
+	process, ended := program.Start(t, func(address string) []string {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(path, []byte(kubeconfig(address)), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		<-over
-	}))
-	defer server.Close()
-	defer close(over)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte(kubeconfig(server.URL)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	program.Env = append(os.Environ(), mainKubeconfig+"="+path)
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- program.Wait() }()
-	select {
-	case <-arrived:
-	case err := <-ended:
-		t.Fatalf("it ended early: %v", err)
-	}
+		return []string{mainKubeconfig + "=" + path}
+	})
 
 	// When the program has taken note of the first signal cannot be seen: all after that are second ones.
 	signal := time.NewTicker(50 * time.Millisecond)
@@ -65,11 +46,11 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 			}
 			return
 		case <-signal.C:
-			if err := program.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			if err := process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
 			}
 		case <-late:
-			_ = program.Process.Kill()
+			_ = process.Process.Kill()
 			t.Fatalf("it does not end, but with force: %v", <-ended)
 		}
 	}

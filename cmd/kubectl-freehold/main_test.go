@@ -5,13 +5,13 @@ package main
 
 import (
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/internal/program"
 )
 
 // mainServer is the environment variable with the address of the API server to which the test program is the plugin.
@@ -24,29 +24,10 @@ func TestSignalEndsThePlugin(t *testing.T) {
 		main()
 		return
 	}
-	arrived, over := make(chan struct{}, 1), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		select {
-		case arrived <- struct{}{}:
-		default:
-		}
-		<-over
-	}))
-	defer server.Close()
-	defer close(over)
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	program.Env = append(os.Environ(), mainServer+"="+server.URL, "KUBECONFIG="+os.DevNull)
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- program.Wait() }()
-	select {
-	case <-arrived:
-	case err := <-ended:
-		t.Fatalf("it ended early: %v", err)
-	}
-	if err := program.Process.Signal(syscall.SIGINT); err != nil {
+	process, ended := program.Start(t, func(address string) []string {
+		return []string{mainServer + "=" + address, "KUBECONFIG=" + os.DevNull}
+	})
+	if err := process.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -55,7 +36,7 @@ func TestSignalEndsThePlugin(t *testing.T) {
 			t.Errorf("it ended with %v, want SIGINT", err)
 		}
 	case <-time.After(30 * time.Second):
-		_ = program.Process.Kill()
+		_ = process.Process.Kill()
 		t.Fatalf("it does not end, but with force: %v", <-ended)
 	}
 }
