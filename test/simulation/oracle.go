@@ -80,7 +80,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 		}
 	}
 	plugin := strings.HasPrefix(r.Client, "plugin-")
-	if !plugin && !strings.HasPrefix(r.Client, "operator-") {
+	if !plugin && !ofOperator(r) {
 		if event == watch.Deleted && r.Kind.Kind == "ConfigMap" {
 			o.taken[access(obj).GetName()] = true
 		}
@@ -120,20 +120,19 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 
 // count counts what replaces pods: changes of templates, and the pods and workloads that operators delete or evict.
 func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
-	if pod, ok := obj.(*corev1.Pod); ok && event == watch.Deleted && strings.HasPrefix(r.Client, "operator-") {
+	template, workload := templateOf(obj), obj.GetObjectKind().GroupVersionKind().Kind+"/"+access(obj).GetName()
+	switch pod, isPod := obj.(*corev1.Pod); {
+	case event == watch.Modified && template != nil && text(templateOf(old)) != text(template):
+		o.rolls[workload]++
+	case event != watch.Deleted || !ofOperator(r):
+	case isPod:
 		o.rolls["Pods of "+pod.GenerateName+pod.Labels["app"]]++
-	}
-	if templateOf(obj) != nil && event == watch.Deleted && strings.HasPrefix(r.Client, "operator-") {
-		o.rolls["deletions of "+obj.GetObjectKind().GroupVersionKind().Kind+"/"+access(obj).GetName()]++
-	}
-	if event != watch.Modified {
-		return
-	}
-	before, after := templateOf(old), templateOf(obj)
-	if after != nil && text(before) != text(after) {
-		o.rolls[obj.GetObjectKind().GroupVersionKind().Kind+"/"+access(obj).GetName()]++
+	case template != nil:
+		o.rolls["deletions of "+workload]++
 	}
 }
+
+func ofOperator(r *apiserver.Request) bool { return strings.HasPrefix(r.Client, "operator-") }
 
 func templateOf(obj runtime.Object) *corev1.PodTemplateSpec {
 	switch workload := obj.(type) {
