@@ -39,7 +39,7 @@ func (w *workloads) collect() {
 				going = true
 			} else if owners := obj.GetOwnerReferences(); len(owners) > 0 &&
 				!slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return w.garbage.alive[o.UID] }) {
-				w.remove(k, obj, "garbage-collector", nil)
+				w.remove(k, obj, collector, nil)
 			}
 		}
 		w.garbage.idle[i] = len(w.tasks) == tasks && !going
@@ -94,17 +94,17 @@ func (w *workloads) finishDeletion(k *apiserver.Kind, obj metav1.Object) {
 				}
 				if finalizer == metav1.FinalizerOrphanDependents {
 					dependents = true
-					w.edit(dependentKind, dependent, "", "garbage-collector", func(o runtime.Object) {
+					w.edit(dependentKind, dependent, "", collector, func(o runtime.Object) {
 						access(o).SetOwnerReferences(slices.DeleteFunc(access(o).GetOwnerReferences(),
 							func(r metav1.OwnerReference) bool { return r.UID == obj.GetUID() }))
 					})
 				} else if dependents = true; dependent.GetDeletionTimestamp() == nil {
-					w.remove(dependentKind, dependent, "garbage-collector", nil)
+					w.remove(dependentKind, dependent, collector, nil)
 				}
 			}
 		}
 		if !dependents {
-			w.edit(k, obj, "", "garbage-collector", func(o runtime.Object) {
+			w.edit(k, obj, "", collector, func(o runtime.Object) {
 				access(o).SetFinalizers(slices.DeleteFunc(access(o).GetFinalizers(), func(f string) bool { return f == finalizer }))
 			})
 		}

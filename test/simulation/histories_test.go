@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/internal/history"
 )
@@ -32,7 +31,7 @@ func record(t *testing.T, sc scenario, name string) *history.History {
 	h := &history.History{Namespace: "history-" + name}
 	Run(t, recordedSeed, func(s *Simulation) {
 		s.Namespace, s.history = h.Namespace, h
-		s.oracle.mayTake = func(manager string, _ metav1.Object) bool { return slices.Contains(sc.mayTake, manager) }
+		s.oracle.mayTake = func(manager string) bool { return slices.Contains(sc.mayTake, manager) }
 		s.Start()
 		if sc.before != nil {
 			sc.before(s)
@@ -51,7 +50,6 @@ func recordedStories() (told []scenario) {
 	for n := range uint64(8) {
 		told = append(told, scenario{name: fmt.Sprint("story ", n+1), act: func(sim *Simulation) {
 			s := newStory(sim, n)
-			s.oracle.mayTake = s.fromScalers
 			s.createServer("web", nil)
 			for len(s.history.Acts) < 12 {
 				possible[s.random.IntN(len(possible))].do(s)

@@ -112,6 +112,7 @@ func (s *Simulation) Kill(o *Operator) {
 		return
 	}
 	o.dead = true
+	s.killed++
 	calls := s.calls
 	s.calls = nil
 	for _, c := range calls {
@@ -124,6 +125,16 @@ func (s *Simulation) Kill(o *Operator) {
 	s.mu.Unlock()
 	o.stop()
 	<-o.ended //nolint:errcheck // it was killed
+}
+
+// alive counts the processes that have not been killed.
+func (s *Simulation) alive() (n int) {
+	for _, o := range s.operators {
+		if !o.dead {
+			n++
+		}
+	}
+	return n
 }
 
 // between is between a process and the API server.
@@ -147,6 +158,7 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 		answer = c.fate.do(s, r, serve)
 	} else {
 		answer = serve()
+		s.retries.served(r, answer)
 	}
 	if c.lost {
 		return apiserver.Answer{Broken: errGone}

@@ -222,7 +222,7 @@ func scenarios() []scenario {
 		}, act: func(s *Simulation) { s.annotate("web", v1beta1.AnnotationYield, "deployments/web:spec.replicas") }},
 		{
 			name: "cap of stdio", before: one(fields{"transport": "stdio"}), act: func(s *Simulation) { s.scale("StatefulSet", "web", 3) },
-			mayTake: []string{"scaler"}, loses: []string{v1beta1.ConditionStdioReplicaCapped},
+			loses: []string{v1beta1.ConditionStdioReplicaCapped},
 		},
 	}
 }

@@ -89,10 +89,12 @@ type Simulation struct {
 	operators []*Operator
 	// requests counts those of operators that write.
 	requests int
-	// sinceCrash counts them from the last crash, and crashed the crashes that there were.
-	sinceCrash, crashed int
-	// late counts the requests of operators that write, by what they are, while nothing is changed.
-	late map[string]int
+	// sinceCrash counts them from the last crash.
+	sinceCrash int
+	// killed counts the processes that were killed.
+	killed int
+	// retries has the writes that the API server has refused.
+	retries retries
 	// slow counts the requests that are on their way for minutes.
 	slow int
 }
@@ -110,7 +112,7 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			t.Fatal(err)
 		}
 		s := &Simulation{
-			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{}, late: map[string]int{},
+			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{},
 		}
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
@@ -196,7 +198,6 @@ func (s *Simulation) carryOut(c *call) {
 		s.requests++
 		s.sinceCrash++
 		c.number = s.sinceCrash
-		s.late[c.request.String()]++
 	}
 	if len(s.crashes) == 0 || c.number != s.crashes[0].at {
 		s.release(c)
@@ -218,7 +219,6 @@ func (s *Simulation) carryOut(c *call) {
 func (s *Simulation) crash(o *Operator) {
 	instead := s.crashes[0].instead
 	s.crashes, s.sinceCrash = s.crashes[1:], 0
-	s.crashed++
 	if instead != nil {
 		instead(o)
 		return
@@ -263,32 +263,28 @@ func (s *Simulation) Step() bool {
 	return true
 }
 
-// mostRefused is how often a write is tried in calm that changes nothing: with pauses that double up to ten minutes, about ten times.
-const mostRefused = 15
-
-// Settle lets things happen until the cluster has come to rest. Requests that change nothing have to become few.
+// Settle lets things happen until the cluster has come to rest. Then no refused write is sent again more often than back-offs allow.
 func (s *Simulation) Settle() {
 	s.t.Helper()
+	s.settle()
+	for s.checkRetries() {
+		s.settle()
+	}
+}
+
+func (s *Simulation) settle() {
+	s.t.Helper()
 	began := s.Steps
-	defer func() {
-		for request, n := range s.late {
-			if n > mostRefused {
-				s.t.Errorf("%s: %d times in %s, and nothing changes", request, n, calm)
-			}
-		}
-	}()
+	s.retries.forget()
 	for quiet := time.Duration(0); quiet < calm; {
-		if quiet == 0 {
-			s.late = map[string]int{}
-		}
-		version := s.Server.Version()
+		version, processes := s.Server.Version(), len(s.operators)
 		for s.Step() {
 			if s.Steps-began > s.Endless {
 				s.t.Fatalf("no rest after %d steps; the last were:\n%s", s.Endless, strings.Join(s.last(30), "\n"))
 			}
 		}
-		if s.Server.Version() != version {
-			quiet = 0
+		if s.Server.Version() != version || len(s.operators) != processes {
+			quiet = 0 // A process that has just started has yet to try what is refused.
 		}
 		if s.chaos != nil && s.chaos.succeeded != nil {
 			s.chaos.until = 0 // The earlier process has nothing to do any more, and ends.

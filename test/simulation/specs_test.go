@@ -204,12 +204,12 @@ func (o *subject) refuse(t *testing.T) {
 		version := s.Server.Version()
 		for _, m := range o.refused {
 			if err := o.edit(s, m.of(o.spec())); !apierrors.IsInvalid(err) {
-				t.Errorf("%s is refused in a new object, and of an edit the API server says %v", &m, err)
+				s.t.Errorf("%s is refused in a new object, and of an edit the API server says %v", &m, err)
 			}
 		}
 		s.Settle()
 		if s.Server.Version() != version {
-			t.Errorf("all is refused, and something is written")
+			s.t.Errorf("all is refused, and something is written")
 		}
 	})
 }
@@ -235,7 +235,7 @@ func (o *subject) change(t *testing.T, n int) {
 				m = o.accepted[one]
 			}
 			if err := o.edit(s, m.of(o.spec())); err != nil {
-				t.Fatalf("%s: %v", &m, err)
+				s.t.Fatalf("%s: %v", &m, err)
 			}
 			s.Settle()
 			now := s.settled()
@@ -244,7 +244,7 @@ func (o *subject) change(t *testing.T, n int) {
 				diff = cmp.Diff(o.held(s.t, fresh[one], before), o.held(s.t, now, now))
 			}
 			if diff != "" {
-				t.Errorf("%s after %s ends otherwise than what is created so (-created +edited):\n%s", &m, named, diff)
+				s.t.Errorf("%s after %s ends otherwise than what is created so (-created +edited):\n%s", &m, named, diff)
 			}
 			if strings.HasSuffix(strings.ToLower(m.field), "replicas") {
 				break // A number that is not asked for any more stays as it is.

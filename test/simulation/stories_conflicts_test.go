@@ -6,22 +6,26 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// checkConflicts lets a new operator come to rest, and holds the disagreements that it tells of against managedFields: who
-// is named holds the field, and an image that is not the one of the spec is told of, with its owner.
-func (s *story) checkConflicts(o *Operator) {
+// checkConflicts lets new operators come to rest, and holds the disagreements that the last one tells of against managedFields: who
+// is named holds the field, and what checkTold looks at is told of.
+func (s *story) checkConflicts() {
 	s.t.Helper()
 	s.Settle()
+	o := s.operators[len(s.operators)-1] // The first one may have been killed.
 	told := map[string]bool{}
 	for _, conflict := range o.Conflicts() {
 		ref := conflict.Object
@@ -44,28 +48,73 @@ func (s *story) checkConflicts(o *Operator) {
 		}
 	}
 	for _, name := range []string{"web", "api"} {
-		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
-		if !ok || isStalled(server) {
+		s.checkTold(name, told)
+	}
+}
+
+// checkTold looks for values of an MCPServer's workloads that are not as its spec asks for, and that no conflict is told of: their
+// images and their numbers of pods. These are what stories contest.
+func (s *story) checkTold(name string, told map[string]bool) {
+	s.t.Helper()
+	found, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
+	if !ok {
+		return
+	}
+	var server v1beta1.MCPServer
+	if err := json.Unmarshal([]byte(text(found)), &server); err != nil {
+		s.t.Fatal(err)
+	}
+	if isHeld(&server) {
+		return
+	}
+	spec := server.Spec
+	for _, workload := range []struct {
+		kind, container, image string
+		number                 *int32
+	}{
+		{"StatefulSet", "mcp", spec.Image, spec.BackendReplicas},
+		{"Deployment", "toolhive", render.DefaultRunnerImage, spec.Replicas},
+	} {
+		live, ok := s.Server.Get(s.Server.KindOf("apps", workload.kind), s.Namespace, name)
+		if !ok || access(live).GetDeletionTimestamp() != nil || workload.kind == "Deployment" && waits(name, told) {
 			continue
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		images := map[string]any{"mcp": content["spec"].(fields)["image"], render.ProxyContainer: render.DefaultRunnerImage}
-		for _, kind := range []string{"StatefulSet", "Deployment"} {
-			workload, has := s.Server.Get(s.Server.KindOf("apps", kind), s.Namespace, name)
-			if !has {
-				continue
+		key := workload.kind + "/" + name
+		for _, container := range templateOf(live).Spec.Containers {
+			path := fmt.Sprintf(`.spec.template.spec.containers[name=%q].image`, container.Name)
+			if container.Name == workload.container && container.Image != workload.image && !told[key+path] {
+				s.t.Errorf("%s has image %s instead of %s, and that is not told: %v", key, container.Image, workload.image, told)
 			}
-			for _, container := range templateOf(workload).Spec.Containers {
-				path := fmt.Sprintf(`.spec.template.spec.containers[name=%q].image`, container.Name)
-				if want, ours := images[container.Name]; ours && container.Image != want && !told[kind+"/"+name+path] {
-					s.t.Errorf("%s %s has image %s instead of %s, and that is not told: %v", kind, name, container.Image, want, told)
-				}
+		}
+		const path = ".spec.replicas"
+		number := *replicasOf(live)
+		switch {
+		case strings.Contains(server.Annotations[v1beta1.AnnotationYield], strings.ToLower(workload.kind)+"s/"+name+":"+path[1:]):
+		case spec.Transport == v1beta1.TransportStdio && number > 1:
+			s.t.Errorf("%s has %d pods, with transport stdio", key, number)
+		case workload.number != nil && number != *workload.number && !told[key+path] &&
+			(spec.Transport != v1beta1.TransportStdio || number != 1):
+			s.t.Errorf("%s has %d pods instead of %d, and that is not told: %v", key, number, *workload.number, told)
+		}
+	}
+}
+
+// waits reports whether a conflict is told of what the Deployment of an MCPServer is not written without.
+func waits(name string, told map[string]bool) bool {
+	for _, child := range inventory.Proxy.DependsOn {
+		for key := range told {
+			if strings.HasPrefix(key, child.Kind.Kind+"/"+child.Name(name)) {
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// isHeld reports whether an MCPServer is stalled by something else than a conflict, see isStalled.
+func isHeld(server *v1beta1.MCPServer) bool {
+	stalled := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStalled)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1beta1.ReasonFieldManagerConflict
 }
 
 // isStalled reports whether an MCPServer says that it cannot get on, as with a reference that holds its proxy: a backend whose port or

@@ -138,6 +138,7 @@ func (s *Simulation) unnumbered() history.State {
 func (end *remains) compareWithFresh(t *testing.T, seed uint64) {
 	t.Helper()
 	Run(t, seed, func(s *Simulation) {
+		s.Record = true
 		s.Start()
 		for _, made := range end.made {
 			s.Create(toolhive, made.GetKind(), made)

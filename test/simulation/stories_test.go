@@ -140,15 +140,6 @@ var acts = []act{
 	}},
 }
 
-func (s *Simulation) alive() (n int) {
-	for _, o := range s.operators {
-		if !o.dead {
-			n++
-		}
-	}
-	return n
-}
-
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
 
 func (s *story) anyName() string { return pick(s.random, "web", "api") }
@@ -290,14 +281,11 @@ func (s *story) spec() fields {
 // telling is one story.
 type telling struct {
 	steps, acts int
-	faults      map[Fault]int
+	// killed counts the processes that were killed before the end.
+	killed int
+	faults map[Fault]int
 	// remains is what can be compared with a cluster that is made anew; nil for nothing.
 	remains *remains
-}
-
-// fromScalers allows what operators take without being asked: a number of replicas of a server with transport stdio, whoever set it.
-func (s *story) fromScalers(manager string, of metav1.Object) bool {
-	return manager == "scaler" && s.oracle.stdio[of.GetName()]
 }
 
 // tell tells a story: acts at any time, in trouble. In the end the cluster comes to rest, an operator that starts anew finds
@@ -307,9 +295,11 @@ func tell(t *testing.T, seed uint64) (end telling) {
 	Run(t, seed, func(sim *Simulation) {
 		s := newStory(sim, seed)
 		s.Record = true
-		s.oracle.mayTake = s.fromScalers
 		s.Start()
 		s.createServer("web", nil)
+		if seed%2 == 0 {
+			s.Settle() // Most of what others do to children needs children: without this, few short stories end with a conflict.
+		}
 		s.Trouble(faultsPerHistory, Faults()...)
 		// Short ones are more frequent: most of what goes wrong needs few acts, and more of them begin in the same time.
 		for range 3 + s.random.IntN(1+s.random.IntN(13)) {
@@ -325,11 +315,13 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		}
 		s.Settle()
 		before, version := s.state(), s.Server.Version()
+		end.killed = s.killed
 		for _, o := range s.operators {
 			s.Kill(o)
 		}
 		s.note("ACT a new operator")
-		s.checkConflicts(s.Start())
+		s.Start()
+		s.checkConflicts()
 		s.oracle.report()
 		if s.Server.Version() != version {
 			sim.t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))

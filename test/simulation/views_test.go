@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // mishap is what happens to a watch instead of an event.
@@ -88,5 +89,31 @@ func TestViews(t *testing.T) {
 			}
 		}
 		t.Logf("%v events", reference.told)
+	})
+}
+
+// lag is for how many steps an operator is behind. The other one has done what it can well before.
+const lag = 600
+
+// TestLaggingOperator has two processes at work, one of which sees no event of an MCPServer for long: it writes nothing from its earlier
+// view. Meanwhile both may overwrite each other's status, so it does not last until all has come to rest.
+func TestLaggingOperator(t *testing.T) {
+	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
+		t.Helper()
+		end := playWith(t, sc, *seed, func(s *Simulation) {
+			lagging := s.Start()
+			s.Settle()
+			until := s.Steps + lag
+			s.withhold = func(next choice) bool {
+				return s.Steps < until && next.watch != nil && next.watch.Client == lagging.name && next.watch.Kind.GroupKind() == managers.MCPServer
+			}
+			s.resting = func() bool {
+				early := s.Steps < until
+				until = 0
+				return early
+			}
+		})
+		end.rolls = nil // As in TestTwoOperators.
+		compare(t, "an operator that is behind", reference, end)
 	})
 }

@@ -24,6 +24,7 @@ import (
 const (
 	controllerManager = "kube-controller-manager"
 	kubelet           = "kubelet"
+	collector         = "garbage-collector"
 )
 
 // task is one thing that a controller of Kubernetes has to do. Its name tells it apart from the others.

@@ -1,0 +1,68 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/freehold-dev/freehold/internal/apiserver"
+)
+
+// count counts what replaces pods.
+func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	workload := kind + "/" + access(obj).GetName()
+	switch ends := old != nil && access(old).GetDeletionTimestamp() == nil && (event == watch.Deleted || access(obj).GetDeletionTimestamp() != nil); {
+	case ends && kind == "Pod" && isOurs(r):
+		o.rolls["pods of "+o.workloadOf(obj)]++
+	case ends && templateOf(obj) != nil:
+		// It goes with its MCPServer, which has then gone already.
+		if r.Client != collector || o.stays(access(obj).GetNamespace(), access(obj).GetName()) {
+			o.rolls["deletion of "+workload]++
+		}
+	case event == watch.Modified:
+		before, after := templateOf(old), templateOf(obj)
+		if after != nil && text(before) != text(after) {
+			o.rolls[workload]++
+		}
+	}
+}
+
+// workloadOf returns the workload that a pod is of.
+func (o *oracle) workloadOf(pod runtime.Object) string {
+	controller := metav1.GetControllerOf(access(pod))
+	if controller == nil {
+		return "none"
+	}
+	if set := o.live[controller.UID]; set != nil {
+		if deployment := metav1.GetControllerOf(access(set)); deployment != nil {
+			controller = deployment
+		}
+	}
+	return controller.Kind + "/" + controller.Name
+}
+
+func replicasOf(obj runtime.Object) *int32 {
+	switch workload := obj.(type) {
+	case *appsv1.Deployment:
+		return workload.Spec.Replicas
+	case *appsv1.StatefulSet:
+		return workload.Spec.Replicas
+	}
+	return nil
+}
+
+func templateOf(obj runtime.Object) *corev1.PodTemplateSpec {
+	switch workload := obj.(type) {
+	case *appsv1.Deployment:
+		return &workload.Spec.Template
+	case *appsv1.StatefulSet:
+		return &workload.Spec.Template
+	}
+	return nil
+}
