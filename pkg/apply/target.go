@@ -46,10 +46,11 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// objects that the intent's source refers to. With it, writes from an older state of one of them are held back.
 	// Intents without references do not get it. Empty for none: Source.References are ignored.
 	References string
-	// Unions, if set, returns the unions of which a configuration sets an alternative. A writer removes the other alternatives like the
-	// fields of Request.Unset. It looks for them when it has read the object, and reads the object when the API server refuses a
-	// configuration as invalid.
-	Unions func(config A) []Union
+	// Unions, if set, returns the unions of an object of which a configuration sets an alternative. A writer removes the other
+	// alternatives like the fields of Request.Unset. It looks for them when it has read the object, and reads the object when the API
+	// server refuses a configuration as invalid and there may be some: to find that out, it passes no live object. The live object
+	// must not be modified.
+	Unions func(config A, live L) []Union
 	// OwnershipMarker is a field that only the manager writes. An object that has it although the manager owns nothing
 	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
 	// annotation.
@@ -63,7 +64,8 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 type Union struct {
 	// Path of the part.
 	Path string
-	// Set is the name of the alternative that the configuration sets.
+	// Set is the name of the alternative that the configuration sets. It is empty if the whole part is an alternative to another one
+	// that the configuration sets, such as a port to another port of the same name.
 	Set string
 	// Beside are the names of the part's fields that are no alternatives.
 	Beside []string
@@ -71,6 +73,9 @@ type Union struct {
 
 // excludes reports whether a path is of an alternative other than the one that is set, or leads to something within it.
 func (u Union) excludes(path string) bool {
+	if u.Set == "" {
+		return below(path, u.Path)
+	}
 	rest, ok := strings.CutPrefix(path, u.Path+".")
 	if !ok {
 		return false

@@ -38,7 +38,7 @@ func withVariable(value string) *configuration {
 // exclusive is the target of an intent with one environment variable.
 func exclusive(to *target) {
 	stamped(to)
-	to.Unions = func(config *configuration) []apply.Union {
+	to.Unions = func(config *configuration, _ *deployment) []apply.Union {
 		env := config.Spec.Template.Spec.Containers[0].Env
 		switch {
 		case len(env) == 0:
@@ -192,6 +192,17 @@ func TestRivalOfNobody(t *testing.T) {
 	c.keep()
 	c.settled(c.pass(withVariable(""), nil), apply.ActionApplied)
 	c.expect("it is the writer's own", "apply content")
+}
+
+// A rival that is of an earlier intent comes back with the writer's lost claim, and goes.
+func TestRivalOfALostClaim(t *testing.T) {
+	c := withRivals(t, "ours")
+	c.stored.ManagedFields = nil
+	c.restart()
+	c.settled(c.pass(withVariable(""), nil), apply.ActionApplied)
+	if got := c.variable(); got.Value != "" || got.ValueFrom == nil {
+		t.Errorf("the variable is %+v", got)
+	}
 }
 
 // A body that is invalid for another reason is refused as such.

@@ -15,10 +15,7 @@ import (
 
 // unset claims the fields to remove. It conflicts with every other field manager that owns some of them.
 func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
-	var unions []Union
-	if w.target.Unions != nil {
-		unions = w.target.Unions(a.want)
-	}
+	unions := w.unions(a)
 	if len(a.Unset)+len(unions) == 0 {
 		return nil
 	}
@@ -35,7 +32,9 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	conflict := &ConflictError{Refusal: Refusal{
 		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
 	}}
-	unwanted.Leaves().Iterate(func(path fieldpath.Path) {
+	// An entry of a list would stay, without content, with whoever owns it as such, and the API server cannot store that.
+	entries := ownership.Select(unwanted, func(path fieldpath.Path) bool { return path[len(path)-1].FieldName == nil })
+	unwanted.Leaves().Union(entries).Iterate(func(path fieldpath.Path) {
 		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
 			field.Removed = true
 			conflict.Fields = append(conflict.Fields, field)
@@ -54,6 +53,14 @@ func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
 	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(text, unset) })
 }
 
+// unions returns those of the live object of which the intent sets an alternative.
+func (w *writer[L, A]) unions(a *attempt[L, A]) []Union {
+	if w.target.Unions == nil {
+		return nil
+	}
+	return w.target.Unions(a.want, a.live)
+}
+
 // excluded reports whether one of the unions excludes a field.
 func excluded(path fieldpath.Path, unions []Union) bool {
 	text := path.String()
@@ -63,7 +70,7 @@ func excluded(path fieldpath.Path, unions []Union) bool {
 // unsetExcluded looks for alternatives that others have set, see Target.Unions, if the intent was refused as invalid and the object has
 // not been read. The API server names the field and not its owner.
 func (w *writer[L, A]) unsetExcluded(ctx context.Context, requests *requestCache, a *attempt[L, A]) {
-	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.target.Unions == nil || len(w.target.Unions(a.want)) == 0 || w.read(ctx, a) != nil {
+	if ClassOf(a.out.Err) != ClassInvalid || a.whole || len(w.unions(a)) == 0 || w.read(ctx, a) != nil {
 		return // What cannot be read is refused for the reason that is known.
 	}
 	before := len(a.out.Claims)

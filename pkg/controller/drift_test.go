@@ -181,3 +181,25 @@ func TestInterruptedHandback(t *testing.T) {
 		}
 	})
 }
+
+// A port that is of an earlier spec, and whose claim is lost before the edit is carried out, goes all the same: it has the name of the
+// wanted one, and the API server refuses two of one name.
+func TestLostPort(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		rewrite(o.apiServer, "web", func(d *appsv1.Deployment) { d.ManagedFields = nil })
+		rewrite(o.apiServer, "mcp-web-proxy", func(s *corev1.Service) { s.ManagedFields = nil })
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.ProxyPort = 9090 })
+		o.rest()
+		o.expectCondition("after the edit", v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied)
+		o.expectCondition("after the edit", v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict)
+		d, _ := get[*appsv1.Deployment](o.apiServer, "web")
+		if ports := d.Spec.Template.Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 9090 {
+			t.Errorf("the proxy has the ports %+v", ports)
+		}
+		s, _ := get[*corev1.Service](o.apiServer, "mcp-web-proxy")
+		if ports := s.Spec.Ports; len(ports) != 1 || ports[0].Port != 9090 {
+			t.Errorf("its Service has the ports %+v", ports)
+		}
+	})
+}

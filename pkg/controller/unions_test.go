@@ -34,6 +34,8 @@ func TestAnotherAlternative(t *testing.T) {
 		// edit gives it the alternative, and isOurs reports whether it has that of the MCPServer alone.
 		edit   func(pod *corev1.PodSpec)
 		isOurs func(pod *corev1.PodSpec) bool
+		// takeOnly is set where it cannot be left to others.
+		takeOnly bool
 	}{
 		"a value": {
 			object: backend, writer: "freehold-backend",
@@ -67,8 +69,20 @@ func TestAnotherAlternative(t *testing.T) {
 				return probe.HTTPGet != nil && probe.TCPSocket == nil
 			},
 		},
+		"a port": {
+			object: proxy, writer: "freehold-proxy", takeOnly: true,
+			whole: `.spec.template.spec.containers[name="toolhive"].ports[containerPort=8081,protocol="TCP"]`,
+			edit:  func(pod *corev1.PodSpec) { pod.Containers[0].Ports[0].ContainerPort = 8081 },
+			isOurs: func(pod *corev1.PodSpec) bool {
+				ports := pod.Containers[0].Ports
+				return len(ports) == 1 && ports[0].ContainerPort == 8080
+			},
+		},
 	} {
 		for annotation, take := range map[string]bool{v1beta1.AnnotationTake: true, v1beta1.AnnotationYield: false} {
+			if test.takeOnly && !take {
+				continue
+			}
 			t.Run(name+" "+annotation, func(t *testing.T) {
 				server := newServer("web")
 				server.Spec.Env = []v1beta1.EnvVar{{Name: "REGION", Value: "eu"}}

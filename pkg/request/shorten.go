@@ -44,26 +44,42 @@ func Elements(path string) []string {
 	return append(elements, path[begin:])
 }
 
-// unions are the parts of a pod that have one of several alternatives, by the name with which the path of such a part begins, and how
-// many elements of the path it has. The source of a variable is settled with the variable.
-var unions = map[string]int{".env": 2, ".volumes": 2, ".startupProbe": 1, ".livenessProbe": 1, ".readinessProbe": 1, ".lifecycle": 2}
+// unions are the parts of a pod or a Service that have one of several alternatives, by the name with which the path of such a part
+// begins, and how many elements of the path it has. The source of a variable is settled with the variable.
+var unions = map[string]int{
+	".env": 2, ".volumes": 2, ".startupProbe": 1, ".livenessProbe": 1, ".readinessProbe": 1, ".lifecycle": 2, ports: 2,
+}
+
+// ports is the name of a list in which two entries may not have the same name.
+const ports = ".ports"
 
 // Settling returns the path that settles a conflict about a field: its own. Of a field that is removed because the writer sets an
 // alternative to it, such as the value of an environment variable that has another source, it is the path of the whole: the field could
 // not be left to its owner alone.
 func Settling(path string, removed bool) string {
-	const pod = ".spec.template.spec"
-	rest, within := strings.CutPrefix(path, pod)
+	if whole, _ := settling(path, removed); whole != "" {
+		return whole
+	}
+	return path
+}
+
+// settling returns the path of the whole that a removed field is part of, and the name with which it begins; empty for none.
+func settling(path string, removed bool) (whole, name string) {
+	root := ".spec.template.spec"
+	if strings.HasPrefix(path, ".spec"+ports) { // of a Service
+		root = ".spec"
+	}
+	rest, within := strings.CutPrefix(path, root)
 	if !removed || !within {
-		return path
+		return "", ""
 	}
 	elements := Elements(rest)
 	for i, element := range elements {
-		if n := unions[element]; n > 0 && i+n < len(elements) {
-			return pod + strings.Join(elements[:i+n], "")
+		if n := unions[element]; n > 0 && i+n <= len(elements) {
+			return root + strings.Join(elements[:i+n], ""), element
 		}
 	}
-	return path
+	return "", ""
 }
 
 // Shorten returns paths that select all the fields at the given paths: the paths themselves or, if they need more than

@@ -77,8 +77,12 @@ func YieldablePath(object apply.ObjectRef, path string) bool {
 
 // YieldableBy is YieldablePath for a field of a conflict, whose path by Settling is left to others.
 func YieldableBy(object apply.ObjectRef, path string, removed bool) bool {
-	if settling := Settling(path, removed); settling != path {
-		path = settling + ".value"
+	whole, name := settling(path, removed)
+	switch {
+	case name == ports:
+		return false // Beside it, the API server refuses the one that the writer sets, whoever owns it.
+	case whole != "":
+		path = whole + ".value"
 	}
 	return YieldablePath(object, path)
 }

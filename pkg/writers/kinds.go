@@ -148,7 +148,7 @@ func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	}
 	object := target(c, kind.WithVersion(row.Version), "", client)
 	object.Keep, object.Source, object.References = keep, v1beta1.AnnotationSource, v1beta1.AnnotationReferences
-	object.Unions = func(config A) []apply.Union { return unions(config) }
+	object.Unions = func(config A, live L) []apply.Union { return unions(config, live) }
 	c.errs = append(c.errs, add(c.Writers, c.registry, kind, "", object))
 }
 

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
@@ -21,35 +24,46 @@ var besideHandler = []string{
 	"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds",
 }
 
-// unions is apply.Target.Unions: those of the pods of a workload.
-func unions(config any) []apply.Union {
+// unions is apply.Target.Unions: those of the pods of a workload, and of the ports of a Service.
+func unions(config any, live metav1.Object) []apply.Union {
 	var template *corev1ac.PodTemplateSpecApplyConfiguration
-	switch workload := config.(type) {
+	var pod *corev1.PodSpec
+	switch wanted := config.(type) {
 	case *appsv1ac.DeploymentApplyConfiguration:
-		if workload.Spec != nil {
-			template = workload.Spec.Template
+		if wanted.Spec != nil {
+			template = wanted.Spec.Template
+		}
+		if d, _ := live.(*appsv1.Deployment); d != nil {
+			pod = &d.Spec.Template.Spec
 		}
 	case *appsv1ac.StatefulSetApplyConfiguration:
-		if workload.Spec != nil {
-			template = workload.Spec.Template
+		if wanted.Spec != nil {
+			template = wanted.Spec.Template
 		}
+		if s, _ := live.(*appsv1.StatefulSet); s != nil {
+			pod = &s.Spec.Template.Spec
+		}
+	case *corev1ac.ServiceApplyConfiguration:
+		return unionsOfService(wanted, live)
 	}
 	if template == nil || template.Spec == nil {
 		return nil
 	}
 	var found unionsFound
-	pod := fieldpath.MakePathOrDie("spec", "template", "spec")
+	path := fieldpath.MakePathOrDie("spec", "template", "spec")
 	for i := range template.Spec.Volumes {
 		volume := &template.Spec.Volumes[i]
-		found.add(named(pod, "volumes", volume.Name), volume, "name")
+		found.add(named(path, "volumes", volume.Name), volume, "name")
 	}
 	for i := range template.Spec.InitContainers {
 		container := &template.Spec.InitContainers[i]
-		found.of(named(pod, "initContainers", container.Name), container)
+		found.of(named(path, "initContainers", container.Name), container)
 	}
 	for i := range template.Spec.Containers {
 		container := &template.Spec.Containers[i]
-		found.of(named(pod, "containers", container.Name), container)
+		at := named(path, "containers", container.Name)
+		found.of(at, container)
+		found.portsOf(at, container, pod)
 	}
 	return found
 }

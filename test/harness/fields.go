@@ -89,9 +89,14 @@ func ValueAt(value any, path string) any {
 		}
 	case []any:
 		selector, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
-		key, name, _ := strings.Cut(selector, "=")
+		keys := strings.Split(selector, ",")
 		for _, element := range value {
-			if item, ok := element.(map[string]any); ok && fmt.Sprintf("%q", item[key]) == name {
+			item, ok := element.(map[string]any)
+			isOther := func(selected string) bool {
+				key, name, _ := strings.Cut(selected, "=")
+				return fmt.Sprintf("%#v", item[key]) != name
+			}
+			if ok && !slices.ContainsFunc(keys, isOther) {
 				return ValueAt(item, rest)
 			}
 		}

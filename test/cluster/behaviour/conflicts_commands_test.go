@@ -89,6 +89,12 @@ var settlements = map[string]settlement{
 		command:     toYield, condition: v1beta1.ConditionFieldsYielded,
 		trail: []string{"edit by freehold-ownership: 200"},
 	},
+	// Nor does it accept two ports of one name.
+	"take-port": {
+		otherWriter: portOfKubectl(),
+		command:     toTake, condition: v1beta1.ConditionFieldsTaken,
+		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-proxy: 200"},
+	},
 	// What both have is given up.
 	"yield-shared": {
 		otherWriter: otherWriter{
@@ -118,6 +124,22 @@ func probeOfKubectl(value wanted, owners []string, news string) otherWriter {
 		then:   standings{value: becomes(int64(8080)), owners: []string{"kubectl-patch Update"}},
 		class:  managers.ClassKubectl,
 		lastly: standings{value: value, owners: owners, news: []string{"FieldManagerConflict", news}},
+	}
+}
+
+// portOfKubectl gives the port of the proxy another number. That cannot be left to others by itself.
+func portOfKubectl() otherWriter {
+	const whole = `.spec.template.spec.containers[name="toolhive"].ports[containerPort=8081,protocol="TCP"]`
+	return otherWriter{
+		component: harness.Proxy, path: whole, whole: whole, fields: 4,
+		write: runs("patch", "OBJECT", "--type=json",
+			`--patch=[{"op":"replace","path":"/spec/template/spec/containers/0/ports/0/containerPort","value":8081}]`),
+		then: standings{
+			value:  becomes(map[string]any{"containerPort": int64(8081), "name": "http", "protocol": "TCP"}),
+			owners: []string{"kubectl-patch Update"},
+		},
+		class:  managers.ClassKubectl,
+		lastly: standings{value: unchanged, news: []string{"FieldManagerConflict", "FieldsTaken"}},
 	}
 }
 
@@ -191,14 +213,11 @@ func (s *scene) command(t *testing.T, sentence string) string {
 	}
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
 	_, rest, found := strings.Cut(message, sentence)
-	end := ". Or "
-	if sentence == toTake {
-		end = ". " + toYield
-	}
-	command, _, ended := strings.Cut(rest, end)
+	command, _, ended := strings.Cut(rest, ". Or ")
 	if !found || !ended {
 		t.Fatalf("there is no command in: %s", message)
 	}
+	command, _, _ = strings.Cut(command, ". "+toYield)
 	return command
 }
 

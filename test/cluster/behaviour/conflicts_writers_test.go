@@ -41,6 +41,8 @@ type otherWriter struct {
 	class managers.ManagerClass
 	// whole is the path that settles it, of a field that Freehold removes because it sets an alternative; empty for path.
 	whole string
+	// fields is how many fields the two sides disagree about; 0 stands for one.
+	fields int
 	// end is how it ends, and lastly how things stand then.
 	end    step
 	lastly standings
@@ -154,12 +156,16 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 		if w.whole != "" {
 			verb = "removes it"
 		}
+		more := ""
+		if w.fields > 1 {
+			more = fmt.Sprintf(" (+%d more fields)", w.fields-1)
+		}
 		_, manager := w.item()
 		told := []string{
-			fmt.Sprintf("field manager %s owns %s of %s; %s %s", holder(w.then.owners[0]), w.path, s.object(), manager, verb),
+			fmt.Sprintf("field manager %s owns %s of %s%s; %s %s", holder(w.then.owners[0]), w.path, s.object(), more, manager, verb),
 			fmt.Sprintf("Take ownership: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
-		if request.YieldablePath(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path) {
+		if request.YieldableBy(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path, w.whole != "") {
 			told = append(told, fmt.Sprintf("Leave it: %s '%s=%s.", server, v1beta1.AnnotationYield, field))
 		}
 		s.AwaitConflict(t, s.server, told...)
@@ -263,7 +269,7 @@ func checkGauge(t *testing.T, process *operator.Process, writers map[string]othe
 	for _, w := range writers {
 		if w.contested() {
 			_, manager := w.item()
-			want[[3]string{manager, harness.FormOf(w.component).Kind.Kind, string(w.class)}]++
+			want[[3]string{manager, harness.FormOf(w.component).Kind.Kind, string(w.class)}] += float64(max(w.fields, 1))
 		}
 	}
 	var total float64

@@ -178,6 +178,45 @@ func TestLostClaims(t *testing.T) {
 	}
 }
 
+// TestLostPort changes a port while nobody owns anything. The earlier one, which the spec does not name any more, goes all the same: it has
+// the name of the later one, and the API server refuses two of one name.
+func TestLostPort(t *testing.T) {
+	t.Parallel()
+	const name = "lost-port"
+	ns := env.Namespace(t)
+	running := ns.Operate(t)
+	ns.Create(t, harness.Server(name, v1beta1.TransportStreamableHTTP))
+	ns.AwaitSettled(t, name)
+	resume := whileDown(t, ns, running)
+	for _, component := range []harness.Component{harness.Proxy, harness.ProxyService} {
+		resetFields(t, ns, name, component)
+	}
+	ns.Edit(t, name, func(s *v1beta1.MCPServer) { s.Spec.ProxyPort = 9090 })
+	resume()
+	ns.AwaitSettled(t, name)
+	ns.AwaitNoConflict(t, name)
+	objects := ns.MustObjectsOf(t, name)
+	for component, path := range map[harness.Component][]string{
+		harness.Proxy: {"spec", "template", "spec", "containers"}, harness.ProxyService: {"spec", "ports"},
+	} {
+		list, _, err := unstructured.NestedSlice(objects[component].Object, path...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if component == harness.Proxy {
+			list, _, _ = unstructured.NestedSlice(list[0].(map[string]any), "ports")
+		}
+		var numbers []any
+		for _, entry := range list {
+			port := entry.(map[string]any)
+			numbers = append(numbers, port["containerPort"], port["port"])
+		}
+		if numbers = slices.DeleteFunc(numbers, func(n any) bool { return n == nil }); !cmp.Equal(numbers, []any{int64(9090)}) {
+			t.Errorf("%s has the ports %v", component, numbers)
+		}
+	}
+}
+
 // check looks at who owns what: our writers what they had, if that is given, and in any case nothing but what they
 // claim; the keepers some of the rest, and no field nobody unless nobody owned it before.
 func (l loss) check(
