@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -159,9 +160,11 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 		set.clear(o.Unsettled || (o.Forbidden || o.Unattempted) && contested, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
-	for _, group := range [][]Finding{o.Notices, o.Requests, slices.Concat(o.Refusals, o.Contested, o.Delays), o.wrong()} {
-		set.override(group)
-	}
+	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
+	set.override(o.Notices, joined)
+	set.override(o.Requests, counted)
+	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), counted)
+	set.override(o.wrong(), joined)
 	return set.sorted()
 }
 
@@ -196,28 +199,48 @@ func (s *conditionSet) add(f Finding) {
 	s.collected = append(s.collected, condition)
 }
 
-// override sets conditions over what was added before. Several findings for one type become one condition: the
-// first one decides, and the message counts the others.
-func (s *conditionSet) override(findings []Finding) {
+// override sets conditions over what was added before. Several findings for one type become one condition: the first one decides,
+// and join makes one message of all.
+func (s *conditionSet) override(findings []Finding, join func(messages []string) string) {
 	first := map[string]Finding{}
-	more := map[string]int{}
+	messages := map[string][]string{}
 	var order []string
 	for _, f := range findings {
-		if _, seen := first[f.Condition]; seen {
-			more[f.Condition]++
-			continue
+		if _, seen := first[f.Condition]; !seen {
+			first[f.Condition] = f
+			order = append(order, f.Condition)
 		}
-		first[f.Condition] = f
-		order = append(order, f.Condition)
+		messages[f.Condition] = append(messages[f.Condition], f.Message)
 	}
 	for _, conditionType := range order {
 		f := first[conditionType]
-		if n := more[conditionType]; n > 0 {
-			more := fmt.Sprintf(" (+%d more)", n)
-			f.Message = Bound(f.Message, MaxMessage-len(more)) + more
-		}
+		f.Message = join(messages[conditionType])
 		s.add(f)
 	}
+}
+
+// counted returns the first message, and counts the others.
+func counted(messages []string) string {
+	n := len(messages) - 1
+	if n == 0 {
+		return messages[0]
+	}
+	more := fmt.Sprintf(" (+%d more)", n)
+	return Bound(messages[0], MaxMessage-len(more)) + more
+}
+
+// joined returns the messages for which there is room, at least one, and counts the others.
+func joined(messages []string) string {
+	const separator = "; "
+	text := messages[0]
+	for i, message := range messages[1:] {
+		more := fmt.Sprintf(" (+%d more)", len(messages)-1-i)
+		if len(text)+len(separator)+len(message)+len(more) > MaxMessage {
+			return Bound(text, MaxMessage-len(more)) + more
+		}
+		text = strings.TrimSuffix(text, ".") + separator + message
+	}
+	return text
 }
 
 // clear sets a condition to its good state; but while not everything is settled it stays as it was, its observed

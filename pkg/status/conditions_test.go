@@ -121,7 +121,14 @@ func TestFindingsOverrideWhatTheSpecSays(t *testing.T) {
 		},
 		"two notices of one type": {
 			status.Observation{Notices: []status.Finding{notice, {Condition: notice.Condition, Status: no, Reason: "Other", Message: "other"}}},
-			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped (+1 more)"}},
+			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped; other"}},
+		},
+		"more notices than there is room for": {
+			status.Observation{Notices: []status.Finding{
+				notice, {Condition: notice.Condition, Status: no, Reason: "Other", Message: "other."},
+				{Condition: notice.Condition, Status: no, Reason: "Long", Message: strings.Repeat("x", status.MaxMessage)}, notice,
+			}},
+			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped; other. (+2 more)"}},
 		},
 		"refusals of two types": {
 			status.Observation{Refusals: []status.Finding{
