@@ -105,6 +105,8 @@ func isProblem(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue
 	case c.Reason == v1beta1.ReasonValid:
 		return false
+	case c.Reason == v1beta1.ReasonPrimaryUpstreamProviderDenies:
+		return true // The policy is valid, and no request gets through.
 	case c.Type == v1beta1.ConditionSpecValid:
 		// Valid with another reason than Valid: it works, but not as it was written.
 		return true
