@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -67,6 +68,48 @@ func TestTakeAgain(t *testing.T) {
 	w.apply(managers.Requests, serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
 	if out, _ := w.must(ExitTimeout, "take", "web", "--yes", "--timeout=300ms", known); strings.Contains(out, "took it") {
 		t.Errorf("it shows an answer that was there before: %s", out)
+	}
+}
+
+// TestTakeMore: a request that the operator has not carried out yet stays beside the next one. One that it has carried out, or answered,
+// does not.
+func TestTakeMore(t *testing.T) {
+	const image, account = `deployment.apps/web:.spec.template.spec.containers[name="toolhive"].image`, "deployment.apps/web:.spec.template.spec.serviceAccountName"
+	for name, test := range map[string]struct {
+		between func(w *world)
+		want    string
+	}{
+		"not carried out": {func(*world) {}, image + "," + account},
+		"under way": {func(w *world) {
+			w.answer()
+			taken := meta.FindStatusCondition(w.server().Status.Conditions, v1beta1.ConditionFieldsTaken)
+			w.apply(managers.Status, serverRef, content{"status": content{"conditions": []any{content{
+				"type": taken.Type, "status": "Unknown", "reason": v1beta1.ReasonTaking, "message": taken.Message, "lastTransitionTime": "2026-06-01T10:30:00Z",
+			}}}})
+		}, image + "," + account},
+		"carried out": {(*world).answer, account},
+		"recorded": {func(w *world) {
+			w.answer()
+			w.apply(managers.Status, serverRef, content{"status": content{"conditions": []any{}}})
+		}, account},
+		"answered": {func(w *world) {
+			w.answer()
+			w.apply(managers.Requests, serverRef, content{"metadata": content{"annotations": content{v1beta1.AnnotationTakeRecord: "{}"}}})
+		}, account},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.contest(otherBoth)
+			w.must(ExitDone, "take", "web", "--yes", "--wait=false", known, image)
+			test.between(w)
+			out, _ := w.must(ExitDone, "take", "web", "--yes", "--wait=false", known, account)
+			if got := w.server().Annotations[v1beta1.AnnotationTake]; got != test.want {
+				t.Errorf("the request is %q, want %q", got, test.want)
+			}
+			if says := strings.Contains(out, image+" was asked for before"); says != strings.Contains(test.want, image) {
+				t.Errorf("it says\n%s", out)
+			}
+		})
 	}
 }
 
@@ -243,7 +286,11 @@ func TestWrittenBut(t *testing.T) {
 				}
 				return &test.answer
 			}
-			code, out, errOut := w.run("take", "web", "--yes", "--timeout=300ms", known)
+			timeout := "--timeout=300ms"
+			if test.code == ExitDone {
+				timeout = "--timeout=30s"
+			}
+			code, out, errOut := w.run("take", "web", "--yes", timeout, known)
 			if code != test.code || !strings.Contains(errOut, test.says) || strings.Contains(errOut, "written, but ") != (code != ExitDone) {
 				t.Errorf("it ends with %d\n%s%s", code, out, errOut)
 			}

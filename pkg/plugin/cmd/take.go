@@ -125,7 +125,14 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 	if err := s.refuseForeign(server, v1beta1.AnnotationTake); err != nil {
 		return err
 	}
-	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(entries))}
+	waiting := pending(server)
+	all := slices.Clone(waiting)
+	for _, s := range entries {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(request.Fit(all)))}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
 			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
@@ -136,12 +143,17 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 				i.Object, i.Owner.Manager, printers.Operation(i.Owner)))
 		}
 	}
-	about := request.AnswerTo(v1beta1.AnnotationTake, c.value)
+	for _, s := range waiting {
+		if !slices.Contains(entries, s) {
+			c.effects = append(c.effects, fmt.Sprintf("%s was asked for before, and the operator has not carried that out yet: it stays asked for", s))
+		}
+	}
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		answer := condition(server, v1beta1.ConditionFieldsTaken)
-		if answer == nil || answer.Status == metav1.ConditionUnknown || !strings.HasPrefix(answer.Message, about) {
+		answer := answerTo(server, c.value)
+		if answer == nil || answer.Status == metav1.ConditionUnknown {
 			return "", false, false
 		}
+		about := request.AnswerTo(v1beta1.AnnotationTake, c.value)
 		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
 	}
 	return s.settle(ctx, c)
@@ -150,10 +162,32 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 // anew returns a value of the annotation to take that has the same entries and is another request than the one that the operator has
 // recorded or answered, see request.Anew.
 func anew(server *v1beta1.MCPServer, value string) string {
-	record, answer := request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]), condition(server, v1beta1.ConditionFieldsTaken)
-	return request.Anew(value, func(text string) bool {
-		return record.IsOf(text) || answer != nil && strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, text))
-	})
+	return request.Anew(value, func(text string) bool { return isDone(server, text) })
+}
+
+// isDone reports whether the operator has recorded or answered a request to take.
+func isDone(server *v1beta1.MCPServer, value string) bool {
+	return request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]).IsOf(value) || answerTo(server, value) != nil
+}
+
+// answerTo returns the condition in which the operator answers a request to take; nil for none. Its status is Unknown while the operator
+// carries the request out.
+func answerTo(server *v1beta1.MCPServer, value string) *metav1.Condition {
+	answer := condition(server, v1beta1.ConditionFieldsTaken)
+	if answer == nil || !strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, value)) {
+		return nil
+	}
+	return answer
+}
+
+// pending returns the entries of a request to take that the operator has still to carry out. Another request in its place would drop them.
+func pending(server *v1beta1.MCPServer) []request.Selector {
+	value := server.Annotations[v1beta1.AnnotationTake]
+	answer := answerTo(server, value)
+	if isDone(server, value) && (answer == nil || answer.Status != metav1.ConditionUnknown) {
+		return nil
+	}
+	return request.Read(value)
 }
 
 func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {
