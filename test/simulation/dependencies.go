@@ -10,24 +10,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// keep keeps the objects that name ConfigMaps, and the MCPServers that they are of.
+// keep keeps the objects that name ConfigMaps, the MCPServers that they are of, and the processes of pods.
 func (o *oracle) keep(event watch.EventType, obj runtime.Object) {
+	object := access(obj)
+	if pod, ok := obj.(*corev1.Pod); ok {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		if o.processes[key] = render.ProcessOf(pod); event == watch.Deleted || o.processes[key] == "" {
+			delete(o.processes, key)
+		}
+		return
+	}
 	_, isSet := obj.(*appsv1.ReplicaSet)
 	_, isProxy := obj.(*appsv1.Deployment)
 	switch {
 	case event == watch.Deleted:
-		delete(o.live, access(obj).GetUID())
+		delete(o.live, object.GetUID())
 	case isSet, isProxy, obj.GetObjectKind().GroupVersionKind().GroupKind() == managers.MCPServer:
-		o.live[access(obj).GetUID()] = obj
+		o.live[object.GetUID()] = obj
 	}
 }
 

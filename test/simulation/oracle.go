@@ -35,6 +35,8 @@ type oracle struct {
 	stdio map[string]bool
 	// live are the MCPServers, Deployments and ReplicaSets that there are, by UID.
 	live map[types.UID]runtime.Object
+	// processes are those of pods, by the pod, to which a proxy can be attached.
+	processes map[types.NamespacedName]string
 	// taken are the ConfigMaps that others than operators have deleted.
 	taken map[string]bool
 	// violations are what was promised and not kept.
@@ -44,7 +46,8 @@ type oracle struct {
 func newOracle(s *Simulation) *oracle {
 	return &oracle{
 		s: s, mayTake: func(string) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
-		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{}, taken: map[string]bool{},
+		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{},
+		processes: map[types.NamespacedName]string{}, taken: map[string]bool{},
 	}
 }
 

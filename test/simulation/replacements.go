@@ -8,9 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // count counts what replaces pods.
@@ -19,7 +22,9 @@ func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old run
 	workload := kind + "/" + access(obj).GetName()
 	switch ends := old != nil && access(old).GetDeletionTimestamp() == nil && (event == watch.Deleted || access(obj).GetDeletionTimestamp() != nil); {
 	case ends && kind == "Pod" && isOurs(r):
-		o.rolls["pods of "+o.workloadOf(obj)]++
+		if !o.isStranded(access(old)) {
+			o.rolls["pods of "+o.workloadOf(obj)]++
+		}
 	case ends && templateOf(obj) != nil:
 		// It goes with its MCPServer, which has then gone already.
 		if r.Client != collector || o.stays(access(obj).GetNamespace(), access(obj).GetName()) {
@@ -31,6 +36,16 @@ func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old run
 			o.rolls[workload]++
 		}
 	}
+}
+
+// isStranded reports whether a pod is of a proxy that is attached to a process of the backend which has ended. It serves no more.
+func (o *oracle) isStranded(pod metav1.Object) bool {
+	to, attached := pod.GetAnnotations()[v1beta1.AnnotationAttachedTo]
+	if !attached {
+		return false
+	}
+	process := o.processes[types.NamespacedName{Namespace: pod.GetNamespace(), Name: render.OnlyBackendPod(pod.GetLabels()[v1beta1.LabelAppInstance])}]
+	return process != "" && process != to
 }
 
 // workloadOf returns the workload that a pod is of.
