@@ -164,10 +164,16 @@ func (o *oracle) checkForeign(r *apiserver.Request, obj, old runtime.Object) {
 	}
 }
 
-// checkSource finds a write from an older view of the MCPServer.
+// checkSource finds a write from an older view of the MCPServer, or of what it refers to.
 func (o *oracle) checkSource(r *apiserver.Request, obj, old runtime.Object) {
-	before, known := apply.ParseSource(access(old).GetAnnotations()[v1beta1.AnnotationSource])
-	after, ok := apply.ParseSource(access(obj).GetAnnotations()[v1beta1.AnnotationSource])
+	from, to := access(old).GetAnnotations(), access(obj).GetAnnotations()
+	had, _ := apply.ParseReferences(from[v1beta1.AnnotationReferences])
+	has, _ := apply.ParseReferences(to[v1beta1.AnnotationReferences])
+	if had.NewerThan(has) {
+		o.violated(r, "references %s were replaced by %s", had, has)
+	}
+	before, known := apply.ParseSource(from[v1beta1.AnnotationSource])
+	after, ok := apply.ParseSource(to[v1beta1.AnnotationSource])
 	if !known || !ok || before.UID != after.UID || after.Generation >= before.Generation {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -95,25 +97,30 @@ func TestViews(t *testing.T) {
 // lag is for how many steps an operator is behind. The other one has done what it can well before.
 const lag = 600
 
-// TestLaggingOperator has two processes at work, one of which sees no event of an MCPServer for long: it writes nothing from its earlier
+// TestLaggingOperator has two processes at work, one of which sees no event of some objects for long: it writes nothing from its earlier
 // view. Meanwhile both may overwrite each other's status, so it does not last until all has come to rest.
 func TestLaggingOperator(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
-		end := playWith(t, sc, *seed, func(s *Simulation) {
-			lagging := s.Start()
-			s.Settle()
-			until := s.Steps + lag
-			s.withhold = func(next choice) bool {
-				return s.Steps < until && next.watch != nil && next.watch.Client == lagging.name && next.watch.Kind.GroupKind() == managers.MCPServer
-			}
-			s.resting = func() bool {
-				early := s.Steps < until
-				until = 0
-				return early
-			}
-		})
-		end.rolls = nil // As in TestTwoOperators.
-		compare(t, "an operator that is behind", reference, end)
+		for what, isWithheld := range map[string]func(kind schema.GroupKind) bool{
+			"MCPServers":                   func(kind schema.GroupKind) bool { return kind == managers.MCPServer },
+			"what MCPServers may refer to": func(kind schema.GroupKind) bool { return managers.ConfigOf(kind) != nil || kind == managers.ConfigMap },
+		} {
+			end := playWith(t, sc, *seed, func(s *Simulation) {
+				lagging := s.Start()
+				s.Settle()
+				until := s.Steps + lag
+				s.withhold = func(next choice) bool {
+					return s.Steps < until && next.watch != nil && next.watch.Client == lagging.name && isWithheld(next.watch.Kind.GroupKind())
+				}
+				s.resting = func() bool {
+					early := s.Steps < until
+					until = 0
+					return early
+				}
+			})
+			end.rolls = nil // As in TestTwoOperators.
+			compare(t, "an operator that is behind with "+what, reference, end)
+		}
 	})
 }
