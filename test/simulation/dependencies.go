@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -26,8 +25,8 @@ func (o *oracle) keep(event watch.EventType, obj runtime.Object) {
 	object := access(obj)
 	if pod, ok := obj.(*corev1.Pod); ok {
 		key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-		if o.processes[key] = render.ProcessOf(pod); event == watch.Deleted || o.processes[key] == "" {
-			delete(o.processes, key)
+		if delete(o.processes, key); event != watch.Deleted {
+			o.processes[key] = processOf(pod)
 		}
 		return
 	}

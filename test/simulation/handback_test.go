@@ -235,9 +235,6 @@ func TestHandbackRefrained(t *testing.T) {
 			for _, workload := range []string{"Deployment/web", "StatefulSet/web", "Deployment/api", "StatefulSet/api"} {
 				reference.rolls[workload] = 3
 			}
-			if h.name == "stdio" {
-				reference.rolls["pods of Deployment/web"] = 1 // An operator replaces one that is attached to a process that has gone.
-			}
 			for at := 1; at <= reference.writes+1; at++ { // the last time it is not killed
 				if testing.Short() && at%8 != int(*seed%8) && at <= reference.writes {
 					continue

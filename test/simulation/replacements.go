@@ -41,11 +41,18 @@ func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old run
 // isStranded reports whether a pod is of a proxy that is attached to a process of the backend which has ended. It serves no more.
 func (o *oracle) isStranded(pod metav1.Object) bool {
 	to, attached := pod.GetAnnotations()[v1beta1.AnnotationAttachedTo]
-	if !attached {
-		return false
+	backend := types.NamespacedName{Namespace: pod.GetNamespace(), Name: render.OnlyBackendPod(pod.GetLabels()[v1beta1.LabelAppInstance])}
+	return attached && o.processes[backend] != to
+}
+
+// processOf names the process in a pod as render.ProcessOf does, also while it is not ready.
+func processOf(pod *corev1.Pod) string {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp = nil
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Ready = true
 	}
-	process := o.processes[types.NamespacedName{Namespace: pod.GetNamespace(), Name: render.OnlyBackendPod(pod.GetLabels()[v1beta1.LabelAppInstance])}]
-	return process != "" && process != to
+	return render.ProcessOf(pod)
 }
 
 // workloadOf returns the workload that a pod is of.
