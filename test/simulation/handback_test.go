@@ -106,7 +106,7 @@ func (h handback) play(t *testing.T, seed uint64, midway func(s *Simulation), cr
 			s.Settle()
 		}
 		if run.code != cmd.ExitDone {
-			s.t.Errorf("it ends with %d: %s", run.code, &run.out)
+			s.t.Errorf("it ends with %d: %s", run.code, run.out)
 		}
 		end.state, end.rolls, end.writes, end.trace = s.state(), s.oracle.rolls, s.requests, s.Trace
 		s.oracle.report()

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -22,25 +23,26 @@ type pluginRun struct {
 	process *Operator
 	// code is its exit code, or -1 for one that was killed or is still at work.
 	code int
-	out  bytes.Buffer
+	out  *bytes.Buffer
 }
 
 // Plugin starts kubectl freehold with arguments. Its requests wait for the scheduler as those of operators do, and a crash that is
 // due kills it; then calls again, unless it is nil, which starts an operator.
 func (s *Simulation) Plugin(again func(), args ...string) *pluginRun {
 	s.t.Helper()
-	run := &pluginRun{code: -1}
+	run := &pluginRun{code: -1, out: &bytes.Buffer{}}
 	o := &Operator{name: fmt.Sprintf("plugin-%d", len(s.operators)), ended: make(chan error, 1), again: again}
 	run.process = o
 	ctx, stop := context.WithCancel(s.t.Context())
 	o.stop = stop
 	connected := s.Server.Connect(o.name, nil, false)
+	connection := &severable{s.Server.Connect(o.name, s.between(o), false).Transport}
 	env := cmd.Environment{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &run.out, ErrOut: &run.out},
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: run.out, ErrOut: run.out},
 		Clock:     clock.RealClock{}, // that of the bubble
 		LookupEnv: func(string) (string, bool) { return "", false },
 		WrapConfig: func(config *rest.Config) *rest.Config {
-			config.Transport = s.Server.Connect(o.name, s.between(o), false).Transport
+			config.Transport = connection
 			return config
 		},
 	}
@@ -50,6 +52,7 @@ func (s *Simulation) Plugin(again func(), args ...string) *pluginRun {
 	go func() {
 		// No file of the machine that runs the test has a part in it.
 		code := cmd.Run(ctx, env, append(args, "--kubeconfig=/dev/null", "--server="+connected.Host, "--namespace="+s.Namespace))
+		connection.RoundTripper = nil
 		s.mu.Lock()
 		if !o.dead {
 			run.code = code
@@ -59,3 +62,7 @@ func (s *Simulation) Plugin(again func(), args ...string) *pluginRun {
 	}()
 	return run
 }
+
+// severable is a connection that can be cut from the simulation. The library of the command line keeps what completes the values of
+// flags, and with it the clients, for as long as the test binary runs.
+type severable struct{ http.RoundTripper }
