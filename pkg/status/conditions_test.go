@@ -125,8 +125,10 @@ func TestFindingsOverrideWhatTheSpecSays(t *testing.T) {
 		},
 		"more notices than there is room for": {
 			status.Observation{Notices: []status.Finding{
-				notice, {Condition: notice.Condition, Status: no, Reason: "Other", Message: "other."},
-				{Condition: notice.Condition, Status: no, Reason: "Long", Message: strings.Repeat("x", status.MaxMessage)}, notice,
+				notice,
+				{Condition: notice.Condition, Status: no, Reason: "Other", Message: "other."},
+				{Condition: notice.Condition, Status: no, Reason: "Long", Message: strings.Repeat("x", status.MaxMessage)},
+				notice,
 			}},
 			map[string]*brief{v1beta1.ConditionStdioReplicaCapped: {metav1.ConditionTrue, "StdioTransportCapAt1", "capped; other. (+2 more)"}},
 		},
