@@ -84,6 +84,17 @@ func Write(entries []Selector) string {
 	return strings.Join(append(closed, open...), ",")
 }
 
+// Merge returns entries and, behind them, those of others that are not among them.
+func Merge(entries, others []Selector) []Selector {
+	all := slices.Clone(entries)
+	for _, s := range others {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // Split returns the entries of an annotation's value. Commas and white space separate them, except within brackets, or
 // quotes within brackets.
 func Split(value string) []string {

@@ -126,13 +126,8 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 		return err
 	}
 	waiting := pending(server)
-	all := slices.Clone(waiting)
-	for _, s := range entries {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(request.Fit(all)))}
+	all := request.Fit(request.Merge(waiting, entries))
+	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(all))}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
 			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
@@ -148,14 +143,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 			c.effects = append(c.effects, fmt.Sprintf("%s was asked for before, and the operator has not carried that out yet: it stays asked for", s))
 		}
 	}
-	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		answer := answerTo(server, c.value)
-		if answer == nil || answer.Status == metav1.ConditionUnknown {
-			return "", false, false
-		}
-		about := request.AnswerTo(v1beta1.AnnotationTake, c.value)
-		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
-	}
+	c.answered = answered(v1beta1.AnnotationTake, v1beta1.ConditionFieldsTaken, c.value)
 	return s.settle(ctx, c)
 }
 
@@ -167,27 +155,42 @@ func anew(server *v1beta1.MCPServer, value string) string {
 
 // isDone reports whether the operator has recorded or answered a request to take.
 func isDone(server *v1beta1.MCPServer, value string) bool {
-	return request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]).IsOf(value) || answerTo(server, value) != nil
+	return request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]).IsOf(value) || answerToTake(server, value) != nil
 }
 
-// answerTo returns the condition in which the operator answers a request to take; nil for none. Its status is Unknown while the operator
-// carries the request out.
-func answerTo(server *v1beta1.MCPServer, value string) *metav1.Condition {
-	answer := condition(server, v1beta1.ConditionFieldsTaken)
-	if answer == nil || !strings.HasPrefix(answer.Message, request.AnswerTo(v1beta1.AnnotationTake, value)) {
-		return nil
-	}
-	return answer
+func answerToTake(server *v1beta1.MCPServer, value string) *metav1.Condition {
+	return answerTo(server, v1beta1.AnnotationTake, v1beta1.ConditionFieldsTaken, value)
 }
 
 // pending returns the entries of a request to take that the operator has still to carry out. Another request in its place would drop them.
 func pending(server *v1beta1.MCPServer) []request.Selector {
 	value := server.Annotations[v1beta1.AnnotationTake]
-	answer := answerTo(server, value)
+	answer := answerToTake(server, value)
 	if isDone(server, value) && (answer == nil || answer.Status != metav1.ConditionUnknown) {
 		return nil
 	}
 	return request.Read(value)
+}
+
+// answerTo returns the condition in which the operator answers a request, the value of an annotation; nil for none. Its status is Unknown
+// while the operator carries the request out.
+func answerTo(server *v1beta1.MCPServer, annotation, conditionType, value string) *metav1.Condition {
+	answer := condition(server, conditionType)
+	if answer == nil || !strings.HasPrefix(answer.Message, request.AnswerTo(annotation, value)) {
+		return nil
+	}
+	return answer
+}
+
+// answered is change.answered for a request that the operator answers in a condition.
+func answered(annotation, conditionType, value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
+		answer := answerTo(server, annotation, conditionType, value)
+		if answer == nil || answer.Status == metav1.ConditionUnknown {
+			return "", false, false
+		}
+		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, request.AnswerTo(annotation, value)), answer.Status != metav1.ConditionTrue, true
+	}
 }
 
 func condition(server *v1beta1.MCPServer, conditionType string) *metav1.Condition {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -262,12 +261,7 @@ const maxEffects = 20
 // write adds entries to the annotation.
 func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
 	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
-	entries := before
-	for _, s := range more {
-		if !slices.Contains(entries, s) {
-			entries = append(entries, s)
-		}
-	}
+	entries := request.Merge(before, more)
 	if len(entries) == len(before) {
 		fmt.Fprintln(o.Out, "It is so already.")
 		return nil
@@ -280,16 +274,9 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 	return o.settle(ctx, c)
 }
 
-// answeredYield reports whether the operator has answered to an annotation with that value.
+// answeredYield is change.answered for a request to leave fields to others.
 func answeredYield(value string) func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-	about := request.AnswerTo(v1beta1.AnnotationYield, value)
-	return func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		answer := condition(server, v1beta1.ConditionFieldsYielded)
-		if answer == nil || !strings.HasPrefix(answer.Message, about) {
-			return "", false, false
-		}
-		return answer.Reason + ": " + strings.TrimPrefix(answer.Message, about), answer.Status != metav1.ConditionTrue, true
-	}
+	return answered(v1beta1.AnnotationYield, v1beta1.ConditionFieldsYielded, value)
 }
 
 // undoYield takes entries out of the annotation.
