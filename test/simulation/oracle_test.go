@@ -232,7 +232,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestOracleCountsReplacements: what takes pods away counts, whoever is to make them anew.
+// TestOracleCountsReplacements: pods and workloads that an operator deletes count, whichever controller creates them again.
 func TestOracleCountsReplacements(t *testing.T) {
 	const guarded = `{"preconditions":{"uid":"u","resourceVersion":"7"}}`
 	pod := &corev1.Pod{

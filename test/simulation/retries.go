@@ -11,48 +11,65 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
-// mostRetries is how often a process may repeat a refused write of one object in calm: by then its waits are the longest. After a
-// conflict it waits for a change, and repeats nothing.
-const mostRetries = 2
+const (
+	// mostRefused is how often a write is tried in calm that changes nothing: with pauses that double up to ten minutes, about ten times.
+	mostRefused = 15
+	// mostRetries is how often a process may repeat a refused write of one object in the calm after that: by then its waits are the
+	// longest. After a conflict it waits for a change, and repeats nothing.
+	mostRetries = 2
+)
 
-// retries counts the writes that the API server has refused.
+// retries counts the writes that the API server has answered.
 type retries struct {
-	mu      sync.Mutex
-	refused map[refused]int
+	mu     sync.Mutex
+	writes map[answered]int
 }
 
-// refused is a write of one object, and the code of the answer.
-type refused struct {
+// answered is a write of one object, and the code of the answer.
+type answered struct {
 	request string
 	code    int
 }
 
+func (a answered) isRefused() bool { return a.code >= http.StatusBadRequest }
+
 func (r *retries) served(request *apiserver.Request, answer apiserver.Answer) {
-	if !request.Writes() || answer.Code < http.StatusBadRequest {
+	if !request.Writes() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refused == nil {
-		r.refused = map[refused]int{}
+	if r.writes == nil {
+		r.writes = map[answered]int{}
 	}
-	r.refused[refused{request.String(), answer.Code}]++
+	r.writes[answered{request.String(), answer.Code}]++
 }
 
 // forget begins to count anew, and returns what there was.
-func (r *retries) forget() map[refused]int {
+func (r *retries) forget() map[answered]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.refused
-	r.refused = nil
+	before := r.writes
+	r.writes = nil
 	return before
 }
 
-// checkRetries finds a client that sends a refused write again and again, in a cluster that has come to rest: refusals change nothing, so
-// Settle does not see them. It reports whether something has happened instead that may need time to come to rest.
+// checkRetries finds a client that sends a write again and again, in a cluster that has come to rest: a refused write, or one of what there
+// is already, changes nothing, so Settle does not see it. It reports whether something has happened instead that may need time to come to
+// rest.
 func (s *Simulation) checkRetries() (again bool) {
 	s.t.Helper()
-	if len(s.retries.forget()) == 0 {
+	total, refused := map[string]int{}, false
+	for write, n := range s.retries.forget() {
+		total[write.request] += n
+		refused = refused || write.isRefused()
+	}
+	for request, n := range total {
+		if n > mostRefused {
+			s.t.Errorf("%s: %d times in %s, and nothing changes", request, n, calm)
+		}
+	}
+	if !refused {
 		return false
 	}
 	version, processes := s.Server.Version(), len(s.operators)
@@ -68,7 +85,7 @@ func (s *Simulation) checkRetries() (again bool) {
 		if write.code == http.StatusConflict {
 			most = 0
 		}
-		if n > most {
+		if write.isRefused() && n > most {
 			s.t.Errorf("at rest, a write that is refused with %d was sent %d times in %s: %s", write.code, n, calm, write.request)
 		}
 	}

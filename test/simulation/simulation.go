@@ -93,7 +93,7 @@ type Simulation struct {
 	sinceCrash int
 	// killed counts the processes that were killed.
 	killed int
-	// retries has the writes that the API server has refused.
+	// retries has the writes that the API server has answered while nothing changed.
 	retries retries
 	// slow counts the requests that are on their way for minutes.
 	slow int
@@ -263,7 +263,8 @@ func (s *Simulation) Step() bool {
 	return true
 }
 
-// Settle lets things happen until the cluster has come to rest. Then no refused write is sent again more often than back-offs allow.
+// Settle lets things happen until the cluster has come to rest. Then writes that change nothing are few, and no refused write is sent again
+// more often than back-offs allow.
 func (s *Simulation) Settle() {
 	s.t.Helper()
 	s.settle()
@@ -275,7 +276,6 @@ func (s *Simulation) Settle() {
 func (s *Simulation) settle() {
 	s.t.Helper()
 	began := s.Steps
-	s.retries.forget()
 	for quiet := time.Duration(0); quiet < calm; {
 		version, processes := s.Server.Version(), len(s.operators)
 		for s.Step() {
@@ -292,6 +292,9 @@ func (s *Simulation) settle() {
 		}
 		if s.dawdles() {
 			quiet = 0
+		}
+		if quiet == 0 {
+			s.retries.forget()
 		}
 		pause := max(time.Second, quiet/4)
 		if s.prompt {

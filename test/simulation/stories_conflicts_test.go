@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// checkConflicts lets new operators come to rest, and holds the disagreements that the last one tells of against managedFields: who
-// is named holds the field, and what checkTold looks at is told of.
+// checkConflicts lets new operators come to rest, and compares the conflicts that the last one reports with managedFields: each reported
+// manager owns the field, and the operator reports what checkTold looks for.
 func (s *story) checkConflicts() {
 	s.t.Helper()
 	s.Settle()
@@ -52,8 +52,8 @@ func (s *story) checkConflicts() {
 	}
 }
 
-// checkTold looks for values of an MCPServer's workloads that are not as its spec asks for, and that no conflict is told of: their
-// images and their numbers of pods. These are what stories contest.
+// checkTold looks for images and numbers of replicas of an MCPServer's workloads that differ from its spec without a reported conflict.
+// These are the fields that stories contest.
 func (s *story) checkTold(name string, told map[string]bool) {
 	s.t.Helper()
 	found, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, name)
@@ -73,7 +73,7 @@ func (s *story) checkTold(name string, told map[string]bool) {
 		number                 *int32
 	}{
 		{"StatefulSet", "mcp", spec.Image, spec.BackendReplicas},
-		{"Deployment", "toolhive", render.DefaultRunnerImage, spec.Replicas},
+		{"Deployment", render.ProxyContainer, render.DefaultRunnerImage, spec.Replicas},
 	} {
 		live, ok := s.Server.Get(s.Server.KindOf("apps", workload.kind), s.Namespace, name)
 		if !ok || access(live).GetDeletionTimestamp() != nil || workload.kind == "Deployment" && waits(name, told) {
@@ -99,7 +99,7 @@ func (s *story) checkTold(name string, told map[string]bool) {
 	}
 }
 
-// waits reports whether a conflict is told of what the Deployment of an MCPServer is not written without.
+// waits reports whether an object on which the Deployment of an MCPServer depends has a reported conflict.
 func waits(name string, told map[string]bool) bool {
 	for _, child := range inventory.Proxy.DependsOn {
 		for key := range told {
