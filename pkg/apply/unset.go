@@ -32,7 +32,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	conflict := &ConflictError{Refusal: Refusal{
 		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
 	}}
-	// An entry of a list would stay, without content, with whoever owns it as such, and the API server cannot store that.
+	// Another manager that owns an entry of a list keeps the entry. Without content, the API server cannot store it.
 	entries := ownership.Select(unwanted, func(path fieldpath.Path) bool { return path[len(path)-1].FieldName == nil })
 	unwanted.Leaves().Union(entries).Iterate(func(path fieldpath.Path) {
 		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {

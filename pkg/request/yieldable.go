@@ -80,7 +80,7 @@ func YieldableBy(object apply.ObjectRef, path string, removed bool) bool {
 	whole, name := settling(path, removed)
 	switch {
 	case name == ports:
-		return false // Beside it, the API server refuses the one that the writer sets, whoever owns it.
+		return false // As long as the other port exists, the API server refuses the writer's port of the same name.
 	case whole != "":
 		path = whole + ".value"
 	}

@@ -196,23 +196,13 @@ func TestLostPort(t *testing.T) {
 	ns.AwaitSettled(t, name)
 	ns.AwaitNoConflict(t, name)
 	objects := ns.MustObjectsOf(t, name)
-	for component, path := range map[harness.Component][]string{
-		harness.Proxy: {"spec", "template", "spec", "containers"}, harness.ProxyService: {"spec", "ports"},
+	for component, list := range map[harness.Component]struct{ path, number string }{
+		harness.Proxy:        {`.spec.template.spec.containers[name="toolhive"].ports`, "containerPort"},
+		harness.ProxyService: {".spec.ports", "port"},
 	} {
-		list, _, err := unstructured.NestedSlice(objects[component].Object, path...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if component == harness.Proxy {
-			list, _, _ = unstructured.NestedSlice(list[0].(map[string]any), "ports")
-		}
-		var numbers []any
-		for _, entry := range list {
-			port := entry.(map[string]any)
-			numbers = append(numbers, port["containerPort"], port["port"])
-		}
-		if numbers = slices.DeleteFunc(numbers, func(n any) bool { return n == nil }); !cmp.Equal(numbers, []any{int64(9090)}) {
-			t.Errorf("%s has the ports %v", component, numbers)
+		ports, _ := harness.ValueAt(objects[component].Object, list.path).([]any)
+		if len(ports) != 1 || harness.ValueAt(ports[0], "."+list.number) != int64(9090) {
+			t.Errorf("%s has the ports %v", component, ports)
 		}
 	}
 }
