@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -67,7 +68,7 @@ func (in *scaling) decide() scaled {
 	if in.wait > 0 {
 		return scaled{wait: in.wait, told: told}
 	}
-	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
+	if owner.ours && len(owner.others) == 0 && toldCapping(in.server, notices(in.result.Notices)) != nil {
 		told = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
@@ -119,20 +120,23 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 	}
 }
 
-// cappings returns the findings about numbers of replicas that other field managers set. One that was reported before
-// stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
-func cappings(server *v1beta1.MCPServer, capped []status.Finding) []status.Finding {
-	before := toldCapping(server)
+// withCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
+// reported before stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
+func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
+	before := toldCapping(server, spec)
 	if len(capped) > 0 || before == nil {
-		return capped
+		return append(spec, capped...)
 	}
-	return []status.Finding{{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message}}
+	// It says what the spec asks for, too.
+	others := slices.DeleteFunc(spec, func(f status.Finding) bool { return f.Condition == before.Type })
+	return append(others, status.Finding{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message})
 }
 
-// toldCapping returns what was reported about the MCPServer as it is now; nil for nothing.
-func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
+// toldCapping returns the condition that reports who set a number of replicas of the MCPServer as it is now; nil for none.
+func toldCapping(server *v1beta1.MCPServer, spec []status.Finding) *metav1.Condition {
 	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
-	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation {
+	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation ||
+		before.Message == status.NoticesMessage(before.Type, spec) {
 		return nil
 	}
 	return before

@@ -310,3 +310,41 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 		})
 	}
 }
+
+// What the spec asks for beyond one pod is reported once, with who scales it beyond that, and the report does not grow.
+func TestStdioThatIsToHaveMorePods(t *testing.T) {
+	for name, w := range workloads {
+		t.Run(name, func(t *testing.T) {
+			server := newServer("web")
+			server.Spec.Transport = v1beta1.TransportStdio
+			w.ask(server, new(int32(5)))
+			operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				expect := func(when, want string) {
+					t.Helper()
+					for range 2 {
+						if _, _, got := o.condition("web", v1beta1.ConditionStdioReplicaCapped); got != want {
+							t.Errorf("%s, StdioReplicaCapped says\n%s\nwant\n%s", when, got, want)
+						}
+						o.took()
+						o.queue.Add(key("web"))
+						o.rest()
+						o.expect(nil, when+", after another pass")
+					}
+				}
+				_, _, asked := o.condition("web", v1beta1.ConditionStdioReplicaCapped)
+				if n := strings.Count(asked, "is 5 and rendered as 1"); n != 1 {
+					t.Fatalf("StdioReplicaCapped names the spec %d times: %s", n, asked)
+				}
+				expect("at first", asked)
+				w.scale(o.apiServer, 3)
+				o.rest()
+				_, _, scaled := o.condition("web", v1beta1.ConditionStdioReplicaCapped)
+				if !strings.HasPrefix(scaled, strings.TrimSuffix(asked, ".")+"; ") || !strings.Contains(scaled, `"somebody" set .spec.replicas`) {
+					t.Fatalf("StdioReplicaCapped does not name the spec and who scales: %s", scaled)
+				}
+				expect("scaled", scaled)
+			})
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 const holdsReplicas = `{"f:spec":{"f:replicas":{}}}`
@@ -52,7 +53,7 @@ func TestNumberOfPodsIsDecided(t *testing.T) {
 			server := newServer("web")
 			if c.told {
 				server.Status.Conditions = []metav1.Condition{{
-					Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: server.Generation,
+					Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: server.Generation, Message: "before",
 				}}
 			}
 			v := sees(server, webProxy(server, func(d *appsv1.Deployment) {
@@ -107,21 +108,30 @@ func numberIn(t *testing.T, config any) string {
 // What was told once is told until the MCPServer changes.
 func TestCappingsStand(t *testing.T) {
 	server := newServer("web")
-	if found := cappings(server, nil); found != nil {
+	if found := withCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of nothing", found)
 	}
 	server.Status.Conditions = []metav1.Condition{{
 		Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: 1, Message: "before",
 	}}
 	now := capping(webDeployment, 3, 1, nil)
-	if found := cappings(server, nil); len(found) != 1 || found[0].Message != "before" {
+	if found := withCappings(server, nil, nil); len(found) != 1 || found[0].Message != "before" {
 		t.Errorf("told %v, want what was told before", found)
 	}
-	if found := cappings(server, append(cappings(newServer("web"), nil), now)); len(found) != 1 || found[0].Message != now.Message {
+	if found := withCappings(server, nil, []status.Finding{now}); len(found) != 1 || found[0].Message != now.Message {
 		t.Errorf("told %v, want what is new", found)
 	}
+	asked := status.Finding{Condition: now.Condition, Status: now.Status, Reason: now.Reason, Message: "before"}
+	if found := withCappings(server, []status.Finding{asked}, nil); len(found) != 1 || found[0].Message != "before" {
+		t.Errorf("told %v, want what the spec asks for, once", found)
+	}
+	other := status.Finding{Condition: v1beta1.ConditionSpecValid, Message: "other"}
+	asked.Message = "bef"
+	if found := withCappings(server, []status.Finding{asked, other}, nil); len(found) != 2 || found[0] != other || found[1].Message != "before" {
+		t.Errorf("told %v, want what was told before in place of what the spec asks for", found)
+	}
 	server.Generation++
-	if found := cappings(server, nil); found != nil {
+	if found := withCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of another generation", found)
 	}
 }

@@ -228,8 +228,9 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 
 // observed returns what to report about what was rendered.
 func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
+	spec := slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse))
 	return status.Observation{
-		Notices: slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse), cappings(server, capped)),
+		Notices: withCappings(server, spec, capped),
 		Held:    findings(result.Held, metav1.ConditionFalse),
 		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, Unshared: result.Unshared, URL: render.URL(server),
 	}

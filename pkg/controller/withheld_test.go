@@ -192,6 +192,40 @@ func TestConflictFromBeforeARestart(t *testing.T) {
 	})
 }
 
+// Neither does it know how many there are when it finds another one.
+func TestConflictsFromBeforeARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
+		o := start(t, s, nil)
+		o.rest()
+		o.becomeReady("web")
+		changeAs(s, "", "helm", "web", func(w *appsv1.StatefulSet) { w.Labels["app"] = "theirs" })
+		o.rest()
+		giveBack := o.seizeLabel("web")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		if _, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); !strings.HasSuffix(message, " (+1 more)") {
+			t.Fatalf("FieldsOwned does not count two conflicts: %s", message)
+		}
+		o.end()
+
+		o = start(t, s, nil)
+		defer o.end()
+		o.took()
+		o.rest()
+		if took := o.took(); slices.ContainsFunc(took, func(w string) bool { return strings.Contains(w, managers.Status) }) {
+			t.Errorf("after a restart: %q", took)
+		}
+		giveBack()
+		o.rest()
+		o.add(issuer("https://idp.example.com"))
+		o.rest()
+		if _, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); strings.Contains(message, " more)") {
+			t.Errorf("FieldsOwned counts a conflict that is over: %s", message)
+		}
+	})
+}
+
 // What goes on while the proxy waits for its turn to be replaced is no different.
 func TestConflictOfAProxyThatWaitsForItsTurn(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {

@@ -145,6 +145,10 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	for _, f := range specFindings(o) {
 		set.add(f)
 	}
+	contested := meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+	if contested != nil && contested.Status != metav1.ConditionFalse {
+		contested = nil
+	}
 	if len(o.Invalid) > 0 {
 		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
@@ -156,14 +160,18 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict,
 			"Freehold owns every field that it sets",
 		}
-		contested := meta.IsStatusConditionFalse(o.Server.Status.Conditions, owned.Condition)
-		set.clear(o.Unsettled || (o.Forbidden || o.Unattempted) && contested, owned)
+		set.clear(o.Unsettled || (o.Forbidden || o.Unattempted) && contested != nil, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
 	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
 	set.override(o.Notices, joined)
 	set.override(o.Requests, counted)
-	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), counted)
+	refusals := counted
+	if contested != nil && (o.Unsettled || o.Forbidden || o.Unattempted) {
+		// Of the conflicts that were reported, those that are not known now may stand.
+		refusals = func(messages []string) string { return countedAsIn(contested.Message, messages) }
+	}
+	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), refusals)
 	set.override(o.wrong(), joined)
 	return set.sorted()
 }
@@ -219,14 +227,43 @@ func (s *conditionSet) override(findings []Finding, join func(messages []string)
 	}
 }
 
+// others is how a message ends that counts others.
+const others = " (+%d more)"
+
 // counted returns the first message, and counts the others.
-func counted(messages []string) string {
-	n := len(messages) - 1
+func counted(messages []string) string { return withMore(messages[0], len(messages)-1) }
+
+func withMore(message string, n int) string {
 	if n == 0 {
-		return messages[0]
+		return message
 	}
-	more := fmt.Sprintf(" (+%d more)", n)
-	return Bound(messages[0], MaxMessage-len(more)) + more
+	more := fmt.Sprintf(others, n)
+	return Bound(message, MaxMessage-len(more)) + more
+}
+
+// countedAsIn returns a message as counted does, or the one before if the first message is the same and it counts more others.
+func countedAsIn(before string, messages []string) string {
+	var n int
+	if i := strings.LastIndex(before, " (+"); i >= 0 {
+		if _, err := fmt.Sscanf(before[i:], others, &n); err == nil && n >= len(messages) && readable(withMore(messages[0], n)) == before {
+			return before
+		}
+	}
+	return counted(messages)
+}
+
+// NoticesMessage returns the message of a condition that several notices make, among those of others; "" for none.
+func NoticesMessage(condition string, notices []Finding) string {
+	var messages []string
+	for _, f := range notices {
+		if f.Condition == condition {
+			messages = append(messages, f.Message)
+		}
+	}
+	if len(messages) == 0 {
+		return ""
+	}
+	return readable(joined(messages))
 }
 
 // joined returns the messages for which there is room, at least one, and counts the others.
@@ -234,9 +271,9 @@ func joined(messages []string) string {
 	const separator = "; "
 	text := messages[0]
 	for i, message := range messages[1:] {
-		more := fmt.Sprintf(" (+%d more)", len(messages)-1-i)
-		if len(text)+len(separator)+len(message)+len(more) > MaxMessage {
-			return Bound(text, MaxMessage-len(more)) + more
+		left := len(messages) - 1 - i
+		if len(text)+len(separator)+len(message)+len(fmt.Sprintf(others, left)) > MaxMessage {
+			return withMore(text, left)
 		}
 		text = strings.TrimSuffix(text, ".") + separator + message
 	}
