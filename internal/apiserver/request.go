@@ -171,6 +171,11 @@ type selection struct {
 	fields    fields.Selector
 }
 
+// Selects returns the selectors of a list or watch, such as "toolhive=true"; "" for none.
+func (r *Request) Selects() string {
+	return strings.TrimSpace(r.Query.Get("labelSelector") + " " + r.Query.Get("fieldSelector"))
+}
+
 func (r *Request) selection() (selection, error) {
 	byLabels, err := labels.Parse(r.Query.Get("labelSelector"))
 	if err != nil {

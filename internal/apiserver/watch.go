@@ -23,6 +23,8 @@ type Watch struct {
 	Client string
 	// Kind is what it watches.
 	Kind *Kind
+	// Selects are its selectors, see Request.Selects.
+	Selects string
 
 	selection selection
 	ctx       context.Context //nolint:containedctx // it is that of the HTTP request
@@ -53,7 +55,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{Client: r.Client, Kind: r.Kind, selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
+	w := &Watch{Client: r.Client, Kind: r.Kind, Selects: r.Selects(), selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
 	from := r.Query.Get("resourceVersion")
 	initial := r.Query.Get("sendInitialEvents") == "true"
 	switch {

@@ -106,14 +106,27 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// TestRepeated: a seed repeats a history.
+// TestRepeated: a seed repeats a history, whatever goes wrong in it.
 func TestRepeated(t *testing.T) {
+	repeats := func(t *testing.T, history func() (trace []string)) {
+		t.Helper()
+		if diff := cmp.Diff(history(), history()); diff != "" {
+			t.Errorf("another history (-first +second):\n%s", diff)
+		}
+	}
 	for _, sc := range append(scenarios(), takeovers()...) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(play(t, sc, *seed).trace, play(t, sc, *seed).trace); diff != "" {
-				t.Errorf("another history (-first +second):\n%s", diff)
-			}
+			repeats(t, func() []string { return play(t, sc, *seed).trace })
+			repeats(t, func() []string {
+				return playWith(t, sc, *seed, func(s *Simulation) { s.Trouble(faultsPerHistory, Faults()...) }).trace
+			})
+		})
+	}
+	for n := range uint64(inShort(5, 50)) {
+		t.Run(fmt.Sprint("story ", *seed+n), func(t *testing.T) {
+			t.Parallel()
+			repeats(t, func() []string { return tell(t, *seed+n).trace })
 		})
 	}
 }

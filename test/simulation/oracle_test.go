@@ -273,6 +273,32 @@ func TestOracleCountsReplacements(t *testing.T) {
 	}
 }
 
+// TestOracleFindsRetries: writes that change nothing are few in calm, whatever the answer, and a refused one hardly happens after that.
+func TestOracleFindsRetries(t *testing.T) {
+	const write = "operator-0: apply apps/deployments shop/web freehold-proxy"
+	tests := map[string]struct {
+		served             map[answered]int
+		repeated, insisted bool
+	}{
+		"a write that pauses longer and longer": {map[answered]int{{write, 503}: mostRefused}, false, true},
+		"a loop of refused writes":              {map[answered]int{{write, 422}: mostRefused + 1}, true, true},
+		"a loop of accepted writes":             {map[answered]int{{write, 200}: mostRefused + 1}, true, false},
+		"a loop of both":                        {map[answered]int{{write, 200}: mostRefused, {write, 503}: 1}, true, false},
+		"two of the longest pauses":             {map[answered]int{{write, 503}: mostRetries}, false, false},
+		"a conflict that is tried again":        {map[answered]int{{write, 409}: 1}, false, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if found := repeated(test.served); (len(found) > 0) != test.repeated {
+				t.Errorf("repeated: %q", found)
+			}
+			if found := insisted(test.served, 1); (len(found) > 0) != test.insisted {
+				t.Errorf("insisted on: %q", found)
+			}
+		})
+	}
+}
+
 // TestOracleFindsConfigs: a proxy needs each ConfigMap of Freehold's that it names, when it is written and as long as it or an earlier
 // revision names it.
 func TestOracleFindsConfigs(t *testing.T) {

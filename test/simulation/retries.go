@@ -4,7 +4,10 @@
 package simulation
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,17 +62,9 @@ func (r *retries) forget() map[answered]int {
 // rest.
 func (s *Simulation) checkRetries() (again bool) {
 	s.t.Helper()
-	total, refused := map[string]int{}, false
-	for write, n := range s.retries.forget() {
-		total[write.request] += n
-		refused = refused || write.isRefused()
-	}
-	for request, n := range total {
-		if n > mostRefused {
-			s.t.Errorf("%s: %d times in %s, and nothing changes", request, n, calm)
-		}
-	}
-	if !refused {
+	served := s.retries.forget()
+	s.report(repeated(served))
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(served)), answered.isRefused) {
 		return false
 	}
 	version, processes := s.Server.Version(), len(s.operators)
@@ -80,14 +75,42 @@ func (s *Simulation) checkRetries() (again bool) {
 			return true
 		}
 	}
-	for write, n := range s.retries.forget() {
-		most := mostRetries * s.alive()
+	s.report(insisted(s.retries.forget(), s.alive()))
+	return false
+}
+
+func (s *Simulation) report(violations []string) {
+	s.t.Helper()
+	for _, v := range violations {
+		s.t.Error(v)
+	}
+}
+
+// repeated names the writes that were sent too often in calm, however they were answered.
+func repeated(served map[answered]int) (violations []string) {
+	total := map[string]int{}
+	for write, n := range served {
+		total[write.request] += n
+	}
+	for request, n := range total {
+		if n > mostRefused {
+			violations = append(violations, fmt.Sprintf("%s: %d times in %s, and nothing changes", request, n, calm))
+		}
+	}
+	return violations
+}
+
+// insisted names the refused writes that were sent too often in a calm that followed another one, by so many processes.
+func insisted(served map[answered]int, processes int) (violations []string) {
+	for write, n := range served {
+		most := mostRetries * processes
 		if write.code == http.StatusConflict {
 			most = 0
 		}
 		if write.isRefused() && n > most {
-			s.t.Errorf("at rest, a write that is refused with %d was sent %d times in %s: %s", write.code, n, calm, write.request)
+			violations = append(violations, fmt.Sprintf("at rest, a write that is refused with %d was sent %d times in %s: %s",
+				write.code, n, calm, write.request))
 		}
 	}
-	return false
+	return violations
 }

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -144,7 +145,9 @@ var allKinds = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 // choice is what may happen next.
 type choice struct {
 	name string
-	do   func()
+	// selects tells watches of one resource apart.
+	selects string
+	do      func()
 	// call and watch are what the choice is about; nil for something else.
 	call  *call
 	watch *apiserver.Watch
@@ -158,14 +161,19 @@ func (s *Simulation) choices() []choice {
 	s.mu.Unlock()
 	var all []choice
 	for _, c := range calls {
-		all = append(all, choice{name: c.String(), do: func() { s.carryOut(c) }, call: c})
+		all = append(all, choice{name: c.String(), selects: c.request.Selects(), do: func() { s.carryOut(c) }, call: c})
 	}
 	for _, w := range s.Server.Watches() {
 		if event, namespace, name := w.Next(); event != "" {
-			all = append(all, choice{name: fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name), do: func() { s.deliver(w) }, watch: w})
+			all = append(all, choice{
+				name:    fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name),
+				selects: w.Selects, do: func() { s.deliver(w) }, watch: w,
+			})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b choice) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(all, func(a, b choice) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.selects, b.selects))
+	})
 	for _, task := range s.workloads.waiting() {
 		all = append(all, choice{name: task.name, do: func() {
 			if err := task.do(); err != nil {

@@ -6,6 +6,7 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,12 +21,12 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// checkConflicts lets new operators come to rest, and compares the conflicts that the last one reports with managedFields: each reported
+// checkConflicts lets new operators come to rest, and compares the conflicts that the one alive reports with managedFields: each reported
 // manager owns the field, and the operator reports what checkTold looks for.
 func (s *story) checkConflicts() {
 	s.t.Helper()
 	s.Settle()
-	o := s.operators[len(s.operators)-1] // The first one may have been killed.
+	o := s.operators[slices.IndexFunc(s.operators, func(o *Operator) bool { return !o.dead })] // Others have been killed.
 	told := map[string]bool{}
 	for _, conflict := range o.Conflicts() {
 		ref := conflict.Object

@@ -284,6 +284,7 @@ type telling struct {
 	// killed counts the processes that were killed before the end.
 	killed int
 	faults map[Fault]int
+	trace  []string
 	// remains is what can be compared with a cluster that is made anew; nil for nothing.
 	remains *remains
 }
@@ -326,7 +327,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		if s.Server.Version() != version {
 			sim.t.Errorf("seed %d: an operator that starts anew writes (-before +after):\n%s", seed, differs(before, s.state()))
 		}
-		end.steps, end.faults, end.remains = s.Steps, s.Tally(), s.remains()
+		end.steps, end.faults, end.trace, end.remains = s.Steps, s.Tally(), s.Trace, s.remains()
 	})
 	if end.remains != nil && !t.Failed() {
 		end.remains.compareWithFresh(t, seed)
