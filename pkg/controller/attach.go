@@ -36,6 +36,11 @@ func (p *pass) stranded() []*corev1.Pod {
 // reattach has the stranded proxies replaced.
 func (p *pass) reattach(ctx context.Context) {
 	stranded := p.stranded()
+	// Times are in whole seconds. An operator that starts later could not tell a pod that follows in this one from the stranded.
+	if wait := p.processBegan().Add(time.Second).Sub(p.now); len(stranded) > 0 && wait > 0 && wait <= time.Second {
+		p.wake = sooner(p.wake, wait)
+		return
+	}
 	for _, pod := range stranded {
 		if out := p.delete(ctx, podRef(pod), pod); out.Err != nil {
 			return

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,4 +151,46 @@ func TestHeldProxyFollowsItsProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The pod that follows a deleted one is younger than the process, in seconds, so that an operator that starts later leaves it alone.
+func TestStrandedProxyIsReplacedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := stdioServer("web")
+		server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "corp", Audience: "tools"}
+		s := newAPIServer(t, server, issuer("https://idp.example.com"))
+		o := start(t, s, nil)
+		o.rest()
+		o.becomeReady("web")
+		remove[*v1beta1.MCPOIDCConfig](s, "corp")
+		o.rest()
+		if deleted := o.deleted(); len(deleted) > 0 {
+			t.Fatalf("%v deleted, and the process has not ended", deleted)
+		}
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1100 * time.Millisecond)))
+		began := metav1.NewTime(time.Now().Truncate(time.Second))
+		o.changePod(func(c *corev1.ContainerStatus) {
+			c.RestartCount, c.State.Running = 1, &corev1.ContainerStateRunning{StartedAt: began}
+		})
+		synctest.Wait()
+		if deleted := o.deleted(); len(deleted) > 0 {
+			t.Errorf("%v deleted in the second in which the process began", deleted)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if deleted := o.deleted(); len(deleted) != 1 {
+			t.Errorf("%v deleted, want the stranded pod", deleted)
+		}
+		next := proxyPod("web", render.ProxySelector("web"))
+		next.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+		o.addProxyPod("web", next)
+		o.rest()
+		o.end()
+		o = start(t, s, nil)
+		defer o.end()
+		o.rest()
+		if deleted := o.deleted(); len(deleted) > 0 {
+			t.Errorf("%v deleted after a restart of the operator", deleted)
+		}
+	})
 }
