@@ -167,7 +167,7 @@ func TestStrandedProxyIsReplacedOnce(t *testing.T) {
 		if deleted := o.deleted(); len(deleted) > 0 {
 			t.Fatalf("%v deleted, and the process has not ended", deleted)
 		}
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1100 * time.Millisecond)))
+		<-time.After(time.Until(time.Now().Truncate(time.Second).Add(1100 * time.Millisecond)))
 		began := metav1.NewTime(time.Now().Truncate(time.Second))
 		o.changePod(func(c *corev1.ContainerStatus) {
 			c.RestartCount, c.State.Running = 1, &corev1.ContainerStateRunning{StartedAt: began}
@@ -176,7 +176,7 @@ func TestStrandedProxyIsReplacedOnce(t *testing.T) {
 		if deleted := o.deleted(); len(deleted) > 0 {
 			t.Errorf("%v deleted in the second in which the process began", deleted)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if deleted := o.deleted(); len(deleted) != 1 {
 			t.Errorf("%v deleted, want the stranded pod", deleted)
