@@ -36,8 +36,11 @@ func (p *pass) stranded() []*corev1.Pod {
 // reattach has the stranded proxies replaced.
 func (p *pass) reattach(ctx context.Context) {
 	stranded := p.stranded()
+	if len(stranded) == 0 {
+		return
+	}
 	// Times are in whole seconds. An operator that starts later could not tell a pod that follows in this one from the stranded.
-	if wait := p.processBegan().Add(time.Second).Sub(p.now); len(stranded) > 0 && wait > 0 && wait <= time.Second {
+	if wait := p.processBegan().Add(time.Second).Sub(p.now); wait > 0 && wait <= time.Second {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
@@ -46,9 +49,7 @@ func (p *pass) reattach(ctx context.Context) {
 			return
 		}
 	}
-	if len(stranded) > 0 {
-		p.reattached.note(p.key, p.backendProcess())
-	}
+	p.reattached.note(p.key, p.backendProcess())
 }
 
 // processBegan returns since when the present process of the backend can be attached to; zero if that is not known.

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
@@ -145,10 +146,9 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	for _, f := range specFindings(o) {
 		set.add(f)
 	}
-	contested := meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned)
-	if contested != nil && contested.Status != metav1.ConditionFalse {
-		contested = nil
-	}
+	before := ptr.Deref(meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned), metav1.Condition{})
+	// unknown means that conflicts which were reported may stand without being known now.
+	unknown := o.Unsettled || (o.Forbidden || o.Unattempted) && before.Status == metav1.ConditionFalse
 	if len(o.Invalid) > 0 {
 		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
@@ -160,16 +160,15 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict,
 			"Freehold owns every field that it sets",
 		}
-		set.clear(o.Unsettled || (o.Forbidden || o.Unattempted) && contested != nil, owned)
+		set.clear(unknown, owned)
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
 	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
 	set.override(o.Notices, joined)
 	set.override(o.Requests, counted)
 	refusals := counted
-	if contested != nil && (o.Unsettled || o.Forbidden || o.Unattempted) {
-		// Of the conflicts that were reported, those that are not known now may stand.
-		refusals = func(messages []string) string { return countedAsIn(contested.Message, messages) }
+	if unknown {
+		refusals = func(messages []string) string { return countedAsIn(before.Message, messages) }
 	}
 	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), refusals)
 	set.override(o.wrong(), joined)
@@ -254,16 +253,9 @@ func countedAsIn(before string, messages []string) string {
 
 // NoticesMessage returns the message of a condition that several notices make, among those of others; "" for none.
 func NoticesMessage(condition string, notices []Finding) string {
-	var messages []string
-	for _, f := range notices {
-		if f.Condition == condition {
-			messages = append(messages, f.Message)
-		}
-	}
-	if len(messages) == 0 {
-		return ""
-	}
-	return readable(joined(messages))
+	var set conditionSet
+	set.override(notices, joined)
+	return ptr.Deref(meta.FindStatusCondition(set.collected, condition), metav1.Condition{}).Message
 }
 
 // joined returns the messages for which there is room, at least one, and counts the others.

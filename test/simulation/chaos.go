@@ -119,7 +119,7 @@ const oneIn = 12
 // fault makes something go wrong, if it can now.
 func (s *Simulation) fault(kind Fault, all []choice) {
 	c := s.chaos
-	alive := slices.DeleteFunc(slices.Clone(s.operators), func(o *Operator) bool { return o.dead })
+	alive := s.alive()
 	var calls []choice
 	for _, next := range all {
 		if next.call != nil && next.call.answer == nil {

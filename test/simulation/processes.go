@@ -6,6 +6,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -127,14 +128,9 @@ func (s *Simulation) Kill(o *Operator) {
 	<-o.ended //nolint:errcheck // it was killed
 }
 
-// alive counts the processes that have not been killed.
-func (s *Simulation) alive() (n int) {
-	for _, o := range s.operators {
-		if !o.dead {
-			n++
-		}
-	}
-	return n
+// alive returns the processes that have not been killed, in the order of their starts.
+func (s *Simulation) alive() []*Operator {
+	return slices.DeleteFunc(slices.Clone(s.operators), func(o *Operator) bool { return o.dead })
 }
 
 // between is between a process and the API server.

@@ -75,7 +75,7 @@ func (s *Simulation) checkRetries() (again bool) {
 			return true
 		}
 	}
-	s.report(insisted(s.retries.forget(), s.alive()))
+	s.report(insisted(s.retries.forget(), len(s.alive())))
 	return false
 }
 

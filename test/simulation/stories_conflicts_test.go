@@ -6,7 +6,6 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ import (
 func (s *story) checkConflicts() {
 	s.t.Helper()
 	s.Settle()
-	o := s.operators[slices.IndexFunc(s.operators, func(o *Operator) bool { return !o.dead })] // Others have been killed.
+	o := s.alive()[0] // An earlier one has been killed.
 	told := map[string]bool{}
 	for _, conflict := range o.Conflicts() {
 		ref := conflict.Object

@@ -130,7 +130,7 @@ var acts = []act{
 		})
 	}},
 	{"second operator", func(s *story) {
-		if s.alive() < 2 {
+		if len(s.alive()) < 2 {
 			s.Start()
 		}
 	}},
