@@ -36,6 +36,9 @@ func churnPart(i int) string { return fmt.Sprintf("%s %d", phaseChurn, i+1) }
 // calmEdits is how many edits measure the time in calm, or twice as many as there are MCPServers if those are fewer.
 const calmEdits = 200
 
+// progressEvery is how often a long part tells how far it is.
+const progressEvery = time.Minute
+
 // patienceForEach is how much longer each MCPServer may make what concerns all.
 const patienceForEach = 500 * time.Millisecond
 
@@ -179,6 +182,7 @@ func (k *soak) run(ctx context.Context) (err error) {
 func (k *soak) within(ctx context.Context, name string, part func(ctx context.Context) error) error {
 	k.say("%s", name)
 	k.sampler.begin(name)
+	defer k.sayProgress(name)()
 	if err := part(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -190,6 +194,32 @@ func (k *soak) within(ctx context.Context, name string, part func(ctx context.Co
 	}
 	k.say("%s: done; the queue had up to %d keys, which waited up to %v", name, done.deepest, rounded(done.oldestWait))
 	return k.inspect(ctx)
+}
+
+// sayProgress tells the user from time to time how far a part is, until the function that it returns is called.
+func (k *soak) sayProgress(name string) (end func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			state := fmt.Sprintf("%d keys are queued", k.sampler.latest().depth)
+			if k.churn != nil {
+				state += fmt.Sprintf(", %d operations have had no effect yet, %d MCPServers are Ready", k.churn.waits.busy(), k.churn.observer.ready())
+			}
+			k.say("%s: %s", name, state)
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // rest waits until the operator has nothing to do, but not for ever.

@@ -4,7 +4,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +15,9 @@ import (
 )
 
 const (
-	// Memory may grow from the first third of the churn to the last one by a part of what it was, and by some MiB on top, which is
-	// what the garbage collector's timing moves the numbers by. The resident set moves more: the runtime gives memory back late.
+	// Memory may grow from the first third of the churn to the last one as the number of cached objects does, by a part of that, and by
+	// some MiB on top, which is what the garbage collector's timing moves the numbers by. The resident set moves more: the runtime gives
+	// memory back late.
 	heapGrowth, heapSlack         = 0.05, 4.0
 	residentGrowth, residentSlack = 0.10, 12.0
 	// goroutineSlack is how many more goroutines there may be at the end: connections and timers come and go.
@@ -29,6 +33,16 @@ type window struct {
 	// residentMiB is the resident set at rest.
 	residentMiB float64
 	goroutines  float64
+	// cached is how many objects the operator has to keep in memory, by resource.
+	cached map[string]int
+}
+
+// objects is how many objects the operator has to keep in memory.
+func (w window) objects() (sum float64) {
+	for _, n := range w.cached {
+		sum += float64(n)
+	}
+	return sum
 }
 
 // phase is what was sampled of the operator in one part of the run.
@@ -143,26 +157,42 @@ func latency(when string, times []time.Duration, most time.Duration) check {
 	}
 }
 
-// memory compares the first third of the windows with the last one. The number of MCPServers is the same in all.
+// memory compares the first third of the windows with the last one. The number of MCPServers is the same in all, but that of their
+// objects is not: each rollout leaves a ReplicaSet and a ConfigMap behind, up to the Deployment's revisionHistoryLimit.
 func (r *soakResult) memory() []check {
 	third := len(r.windows) / 3
 	if third == 0 {
 		return []check{{"memory", fmt.Sprintf("%d windows are too few to compare", len(r.windows)), true}}
 	}
 	first, last := r.windows[:third], r.windows[len(r.windows)-third:]
-	compare := func(what string, of func(window) float64, growth, slack float64) check {
+	compare := func(what string, of func(window) float64, scale, growth, slack float64) check {
 		before, after := medianOf(first, of), medianOf(last, of)
-		most := before*(1+growth) + slack
+		most := before*scale*(1+growth) + slack
 		return check{
 			what, fmt.Sprintf("%.1f in the first third of the churn, %.1f in the last; at most %.1f", before, after, most),
 			!(after <= most) || before == 0, // What is not a number is never good.
 		}
 	}
+	before, after := medianOf(first, window.objects), medianOf(last, window.objects)
+	cached := fmt.Sprintf("%.0f in the first third of the churn, %.0f in the last, and then %s", before, after, byNumber(last[len(last)-1].cached))
 	return []check{
-		compare("live heap, MiB", func(w window) float64 { return w.heapMiB }, heapGrowth, heapSlack),
-		compare("resident memory, MiB", func(w window) float64 { return w.residentMiB }, residentGrowth, residentSlack),
-		compare("goroutines", func(w window) float64 { return w.goroutines }, 0, goroutineSlack),
+		{"cached objects", cached, before == 0},
+		compare("live heap, MiB", func(w window) float64 { return w.heapMiB }, after/before, heapGrowth, heapSlack),
+		compare("resident memory, MiB", func(w window) float64 { return w.residentMiB }, after/before, residentGrowth, residentSlack),
+		compare("goroutines", func(w window) float64 { return w.goroutines }, 1, 0, goroutineSlack),
 	}
+}
+
+// byNumber lists what there is most of first.
+func byNumber[K ~string](numbers map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(numbers), func(a, b K) int {
+		return cmp.Or(cmp.Compare(numbers[b], numbers[a]), cmp.Compare(a, b))
+	})
+	var list []string
+	for _, key := range keys {
+		list = append(list, fmt.Sprintf("%d %s", numbers[key], key))
+	}
+	return strings.Join(list, ", ")
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

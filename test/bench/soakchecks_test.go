@@ -28,7 +28,7 @@ func well() *soakResult {
 		calm: []time.Duration{100 * time.Millisecond}, remade: []time.Duration{300 * time.Millisecond}, churn: []time.Duration{200 * time.Millisecond},
 	}
 	for range 6 {
-		r.windows = append(r.windows, window{heapMiB: 60, residentMiB: 100, goroutines: 80})
+		r.windows = append(r.windows, window{heapMiB: 60, residentMiB: 100, goroutines: 80, cached: map[string]int{"pods": 200, "replicasets": 800}})
 	}
 	return r
 }
@@ -131,6 +131,42 @@ func TestOneOddWindowIsNoLeak(t *testing.T) {
 	r.windows[8].residentMiB = 1000
 	if names := failed(r); len(names) > 0 {
 		t.Errorf("failed: %v", names)
+	}
+}
+
+// TestMemoryMayGrowWithTheObjects: rollouts leave ReplicaSets behind, and the operator keeps those in memory.
+func TestMemoryMayGrowWithTheObjects(t *testing.T) {
+	r := well()
+	for i := 4; i < 6; i++ {
+		r.windows[i].cached = map[string]int{"pods": 200, "replicasets": 900}
+		r.windows[i].heapMiB, r.windows[i].residentMiB = 72, 132 // 60·1.1·1.05+4 and 100·1.1·1.1+12 are allowed.
+	}
+	if names := failed(r); len(names) > 0 {
+		t.Errorf("failed: %v", names)
+	}
+	for i := 4; i < 6; i++ {
+		r.windows[i].heapMiB, r.windows[i].residentMiB = 74, 134
+	}
+	if diff := cmp.Diff([]string{"live heap, MiB", "resident memory, MiB"}, failed(r)); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
+	}
+}
+
+// TestMemoryOfNothing: without a number of objects there is nothing to compare memory with.
+func TestMemoryOfNothing(t *testing.T) {
+	r := well()
+	for i := range r.windows {
+		r.windows[i].cached = nil
+	}
+	if names := failed(r); !slices.Contains(names, "cached objects") {
+		t.Errorf("failed: %v", names)
+	}
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	got := byNumber(map[operation]int{labelChild: 2, editImage: 7, scaleProxy: 2})
+	if want := "7 image by hand, 2 foreign label, 2 scale by hand"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -10,11 +10,14 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
@@ -96,6 +99,25 @@ func childGVRs() (resources []schema.GroupVersionResource) {
 	return resources
 }
 
+// cachedGVRs are the resources whose objects the operator keeps in memory, for each MCPServer.
+func cachedGVRs() []schema.GroupVersionResource {
+	return append(childGVRs(), v1beta1.SchemeGroupVersion.WithResource(serversResource), corev1.SchemeGroupVersion.WithResource("pods"),
+		appsv1.SchemeGroupVersion.WithResource("replicasets"))
+}
+
+// countCached counts the objects of a namespace that the operator keeps in memory, by resource.
+func (s *site) countCached(ctx context.Context, namespace string) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, resource := range cachedGVRs() {
+		first, err := s.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return nil, fmt.Errorf("cannot count %s: %w", resource.Resource, err)
+		}
+		counts[resource.Resource] = len(first.Items) + int(ptr.Deref(first.RemainingItemCount, 0))
+	}
+	return counts, nil
+}
+
 func indexByServer(obj any) ([]string, error) {
 	child, ok := obj.(metav1.Object)
 	if !ok {
@@ -147,6 +169,16 @@ func (o *observer) onGone(show func(name string)) (end func(), err error) {
 		return nil, err
 	}
 	return func() { _ = o.servers.RemoveEventHandler(handle) }, nil
+}
+
+// ready is how many MCPServers are Ready.
+func (o *observer) ready() (count int) {
+	for _, obj := range o.servers.GetStore().List() {
+		if server, ok := obj.(*v1beta1.MCPServer); ok && server.Status.Phase == v1beta1.PhaseReady {
+			count++
+		}
+	}
+	return count
 }
 
 // unready describes MCPServers that are not Ready, that name a conflict, or that are not the ones with these UIDs, or whose children

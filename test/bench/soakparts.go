@@ -234,10 +234,15 @@ func (k *soak) stirAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w := window{heapMiB: k.sampler.lowest(), residentMiB: used.ResidentMiB, goroutines: k.sampler.last.goroutines}
+		w := window{heapMiB: k.sampler.lowest(), residentMiB: used.ResidentMiB, goroutines: k.sampler.latest().goroutines}
+		if w.cached, err = k.churn.site.countCached(ctx, measured); err != nil {
+			return err
+		}
 		k.result.windows = append(k.result.windows, w)
-		k.say("part %d of %d: %.1f MiB live, %.1f MiB resident, %.0f goroutines; %v operations, %d skipped; p99 of edits %v", i+1, k.settings.windows,
-			w.heapMiB, w.residentMiB, w.goroutines, k.churn.made, k.churn.skipped, rounded(recording.Percentile(k.result.churn, 99)))
+		k.say("part %d of %d: %.1f MiB live, %.1f MiB resident, %.0f goroutines; p99 of edits %v", i+1, k.settings.windows, w.heapMiB,
+			w.residentMiB, w.goroutines, rounded(recording.Percentile(k.result.churn, 99)))
+		k.say("objects: %s", byNumber(w.cached))
+		k.say("operations, %d skipped: %s", k.churn.skipped, byNumber(k.churn.made))
 	}
 	return nil
 }

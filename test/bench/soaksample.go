@@ -132,6 +132,13 @@ func (s *sampler) end(unrest error) (phase, error) {
 	return ended, s.err
 }
 
+// latest returns the latest sample.
+func (s *sampler) latest() reading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 // lowest returns the lowest live heap since it was last asked.
 func (s *sampler) lowest() float64 {
 	s.mu.Lock()
