@@ -161,7 +161,8 @@ func TestAnnotationOfSomebodyElse(t *testing.T) {
 		{"yield", "web", "--yes"}, {"take", "web", "--yes"}, {"yield", "web", "--undo", "--yes"}, {"release", "web", "backend-replicas", "--yes"},
 	} {
 		got := must(t, s.Namespace, cmd.ExitFailed, append(args, known)...)
-		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) || !strings.Contains(got.errOut, " mcpserver/web freehold.dev/") {
+		if !strings.Contains(got.errOut, `held by field manager "kubectl-annotate"`) ||
+			!strings.Contains(got.errOut, " mcpserver.toolhive.stacklok.dev/web freehold.dev/") {
 			t.Errorf("%v: %s", args, got.errOut)
 		}
 	}

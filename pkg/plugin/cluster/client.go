@@ -141,11 +141,14 @@ func ServerRef(namespace, name string) apply.ObjectRef {
 	return apply.NewObjectRef(managers.MCPServer, namespace, name)
 }
 
-// NamesServer reports whether the user means an MCPServer by an argument: NAME, or KIND/NAME with its kind.
+// NamesServer reports whether the user means an MCPServer by an argument: NAME, or KIND/NAME with its kind, as kubectl takes it, but for
+// ToolHive's kind also where another product has one of that name.
 func NamesServer(argument string) bool {
 	kind, _, found := strings.Cut(strings.ToLower(argument), "/")
-	kind, _, _ = strings.Cut(kind, ".")
-	return !found || kind == "mcpserver" || kind == "mcpservers"
+	kind, group, qualified := strings.Cut(kind, ".")
+	_, behindVersion, _ := strings.Cut(group, ".")
+	ours := !qualified || group == managers.MCPServer.Group || behindVersion == managers.MCPServer.Group
+	return !found || ours && (kind == "mcpserver" || kind == "mcpservers")
 }
 
 func asServer(object *unstructured.Unstructured) (*v1beta1.MCPServer, error) {

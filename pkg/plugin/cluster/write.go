@@ -127,7 +127,7 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.
 func (c Caller) Unannotate(namespace, server, annotation string) string {
-	return c.Kubectl("annotate", "-n", namespace, "mcpserver/"+server, annotation+"-")
+	return c.Kubectl("annotate", "-n", namespace, ServerRef(namespace, server).String(), annotation+"-")
 }
 
 // requests returns the annotations that the plugin writes.

@@ -36,7 +36,7 @@ func TestPrintedCommandsHaveTheOptionsOfTheUser(t *testing.T) {
 			{s.client.Freehold("status", "-A"), slices.Concat([]string{"freehold", "status", "-A"}, target, operator[:1])},
 			{s.client.Freehold("owners", "-n", "shop", "deployment/web"), slices.Concat([]string{"freehold", "owners", "-n", "shop", "deployment/web"}, target)},
 			{s.client.Kubectl("get", "pods"), slices.Concat([]string{"get", "pods"}, target)},
-			{s.client.Unannotate("shop", "web", "a/b"), slices.Concat([]string{"annotate", "-n", "shop", "mcpserver/web", "a/b-"}, target)},
+			{s.client.Unannotate("shop", "web", "a/b"), slices.Concat([]string{"annotate", "-n", "shop", "mcpserver.toolhive.stacklok.dev/web", "a/b-"}, target)},
 		} {
 			if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.command, diff)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
@@ -63,19 +64,33 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	}
 	held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: v1beta1.AnnotationTake, Value: text}
 	_, unannotate, _ := strings.Cut(held.Error(), "remove it first: ")
-	mcpserver := "mcpserver/" + name
+	// Verbs that take MCPServers alone know which kind is meant. kubectl does not: another product may have a kind of that name.
+	mcpserver, qualified := "mcpserver/"+name, "mcpserver.toolhive.stacklok.dev/"+name
+	_, owners, _ := strings.Cut(givenUpOf(t, s, server).Error(), "; see ")
 	for _, test := range []struct {
 		command string
 		want    []string
 	}{
-		{preview.Take, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationTake)}},
-		{preview.Yield, []string{"annotate", "-n", namespace, mcpserver, "--overwrite", wanted(v1beta1.AnnotationYield)}},
+		{preview.Take, []string{"annotate", "-n", namespace, qualified, "--overwrite", wanted(v1beta1.AnnotationTake)}},
+		{preview.Yield, []string{"annotate", "-n", namespace, qualified, "--overwrite", wanted(v1beta1.AnnotationYield)}},
 		{s.settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
 		{s.settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
-		{unannotate, []string{"annotate", "-n", namespace, mcpserver, v1beta1.AnnotationTake + "-"}},
+		{owners, []string{"freehold", "owners", "-n", namespace, qualified}},
+		{unannotate, []string{"annotate", "-n", namespace, qualified, v1beta1.AnnotationTake + "-"}},
 	} {
 		if diff := cmp.Diff([][]string{test.want}, shelltest.Calls(t, test.command)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.command, diff)
 		}
 	}
+}
+
+// givenUpOf returns the error about a field that the operator does not own.
+func givenUpOf(t *testing.T, s surveyor, server *v1beta1.MCPServer) error {
+	t.Helper()
+	o := &yielding{settler: settler{surveyor: s}}
+	effects, err := o.givenUp(server, &desired.Plan{}, request.Selector{Object: "deployment.apps/web", Path: ".spec.x"})
+	if err == nil {
+		t.Fatalf("it gives up %q", effects)
+	}
+	return err
 }

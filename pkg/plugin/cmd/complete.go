@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
 // complete sets how a flag's value is completed.
@@ -39,6 +41,19 @@ func (p *plugin) names(kind, prefix, toComplete string) (names []string) {
 	return beginningWith(names, toComplete)
 }
 
+// servers are MCPServers as kubectl takes them, also where another product has a kind of that name.
+var servers = schema.GroupResource{Group: managers.MCPServer.Group, Resource: "mcpservers"}.String()
+
+// namesOfKind completes KIND/NAME for a verb that means ToolHive's kind by mcpserver.
+func (p *plugin) namesOfKind(toComplete string) []string {
+	kind, _, _ := strings.Cut(toComplete, "/")
+	resource := kind
+	if cluster.NamesServer(toComplete) {
+		resource = servers
+	}
+	return p.names(resource, kind+"/", toComplete)
+}
+
 // completeNamespaces completes the name of a namespace.
 func (p *plugin) completeNamespaces(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	return p.names("namespaces", "", toComplete), nothing
@@ -54,15 +69,15 @@ func (p *plugin) completeServers(cmd *cobra.Command, args []string, toComplete s
 
 // completeConfigs completes the one argument of a verb for MCPServers and the objects that they refer to.
 func (p *plugin) completeConfigs(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if kind, _, slash := strings.Cut(toComplete, "/"); slash && len(args) == 0 {
-		return p.names(kind, kind+"/", toComplete), nothing
+	if len(args) == 0 && strings.Contains(toComplete, "/") {
+		return p.namesOfKind(toComplete), nothing
 	}
 	return p.completeServers(cmd, args, toComplete)
 }
 
 // completeMoreServers completes an argument of a verb for several MCPServers.
 func (p *plugin) completeMoreServers(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	all := p.names("mcpservers."+v1beta1.SchemeGroupVersion.Group, "mcpserver/", toComplete)
+	all := p.names(servers, "mcpserver/", toComplete)
 	return slices.DeleteFunc(all, func(s string) bool { return slices.Contains(args, s) }), nothing
 }
 

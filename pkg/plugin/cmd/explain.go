@@ -51,8 +51,8 @@ kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-
 			if len(args) > 0 {
 				return nil, nothing
 			}
-			if kind, _, slash := strings.Cut(toComplete, "/"); slash {
-				return p.names(kind, kind+"/", toComplete), nothing
+			if strings.Contains(toComplete, "/") {
+				return p.namesOfKind(toComplete), nothing
 			}
 			return beginningWith(explainedKinds(), toComplete), nothing
 		},

@@ -89,13 +89,28 @@ func TestHandbackOnDelete(t *testing.T) {
 			t.Errorf("with %v it says\n%s", test.annotations, errOut)
 		}
 		for _, annotation := range test.stay {
-			if !strings.Contains(errOut, "kubectl annotate -n shop mcpserver/web "+annotation+"-") {
+			if !strings.Contains(errOut, "kubectl annotate -n shop mcpserver.toolhive.stacklok.dev/web "+annotation+"-") {
 				t.Errorf("of %s it says %s", annotation, errOut)
 			}
 		}
 		w.must(ExitDone, "handback", "web", "--yes")
 		if got := len(w.server().Annotations); got != len(test.stay) {
 			t.Errorf("these stay: %v", w.server().Annotations)
+		}
+	}
+}
+
+// TestHandbackOfWhatToolHiveCannotRead: the command to mend an object names it by its whole kind, since another product may have a kind of
+// that name.
+func TestHandbackOfWhatToolHiveCannotRead(t *testing.T) {
+	w := newWorld(t, nil)
+	hooks := apply.NewObjectRef(v1beta1.Kind(v1beta1.MCPWebhookConfigKind), "shop", "hooks")
+	w.apply("helm", serverRef, content{"spec": content{"proxyReadTimeout": "2d"}})
+	w.apply("helm", hooks, content{"spec": content{"mutating": []any{content{"name": "audit", "timeout": "3d"}}}})
+	out, _ := w.must(ExitFound, "handback", "web", "--yes")
+	for _, object := range []string{"mcpserver.toolhive.stacklok.dev/web", "mcpwebhookconfig.toolhive.stacklok.dev/hooks"} {
+		if !strings.Contains(out, "kubectl edit -n shop "+object) {
+			t.Errorf("it names no command that edits %s:\n%s", object, out)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -109,23 +109,23 @@ func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.
 		o.warn("you may not list %s in all namespaces; whether ToolHive's operator can read them is not known", strings.Join(unseen, ", "))
 	}
 	readable := true
-	report := func(kind string, object metav1.Object, field, value string) {
+	report := func(ref apply.ObjectRef, field, value string) {
 		if field == "" {
 			return
 		}
 		readable = false
 		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of %s %s in namespace %s, and would reconcile no MCPServer any more.",
-			field, value, kind, object.GetName(), object.GetNamespace())))
+			field, value, ref.Kind.Kind, ref.Name, ref.Namespace)))
 		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:",
-			o.client.Kubectl("edit", "-n", object.GetNamespace(), strings.ToLower(kind)+"/"+object.GetName()))
+			o.client.Kubectl("edit", "-n", ref.Namespace, ref.String()))
 	}
 	for _, server := range all {
 		field, value := takeover.Unreadable(server)
-		report(v1beta1.MCPServerKind, server, field, value)
+		report(cluster.ServerRef(server.Namespace, server.Name), field, value)
 	}
 	for _, config := range configs {
 		field, value := takeover.UnreadableConfig(config)
-		report(config.GetKind(), config, field, value)
+		report(takeover.RefOf(config), field, value)
 	}
 	return readable, nil
 }

@@ -38,6 +38,17 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 // runOn runs the plugin on a server.
 func runOn(t *testing.T, server http.RoundTripper, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return runExactly(t, server, append(args, optionsFor(t)...))
+}
+
+// optionsFor are the options by which a run of the plugin reaches the API server of a test.
+func optionsFor(t *testing.T) []string {
+	t.Helper()
+	return []string{"--kubeconfig=" + os.DevNull, "--server=http://apiserver.invalid", "--cache-dir=" + t.TempDir()}
+}
+
+func runExactly(t *testing.T, server http.RoundTripper, args []string) (code int, out, errOut string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := OfProcess()
 	env.Out, env.ErrOut = &stdout, &stderr
@@ -46,7 +57,7 @@ func runOn(t *testing.T, server http.RoundTripper, args ...string) (code int, ou
 		config.Transport = server
 		return config
 	}
-	code = Run(t.Context(), env, append(args, "--kubeconfig="+os.DevNull, "--server=http://apiserver.invalid", "--cache-dir="+t.TempDir()))
+	code = Run(t.Context(), env, args)
 	return code, stdout.String(), stderr.String()
 }
 

@@ -333,8 +333,8 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 			return ""
 		}
 		entries := append(request.Read(server.Annotations[annotation]), request.Fit(fields)...)
-		return o.client.Kubectl("annotate", "-n", server.Namespace, "mcpserver/"+server.Name, "--overwrite",
-			annotation+"="+request.Write(entries))
+		return o.client.Kubectl("annotate", "-n", server.Namespace, cluster.ServerRef(server.Namespace, server.Name).String(),
+			"--overwrite", annotation+"="+request.Write(entries))
 	}
 	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")

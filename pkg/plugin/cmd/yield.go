@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -251,7 +252,9 @@ func (o *yielding) givenUp(server *v1beta1.MCPServer, plan *desired.Plan, s requ
 	case len(plan.Held) > 0:
 		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see %s", s, o.settling("diff", server))
 	default:
-		return nil, fmt.Errorf("%s: the operator owns no such field; see %s", s, o.settling("owners", server))
+		// owners takes any kind, as kubectl does: in full, since another product may have one of that name.
+		see := o.client.Freehold("owners", "-n", server.Namespace, cluster.ServerRef(server.Namespace, server.Name).String())
+		return nil, fmt.Errorf("%s: the operator owns no such field; see %s", s, see)
 	}
 }
 
