@@ -20,10 +20,6 @@ import (
 // Rendering does not know them: they may be created in the same pass. uid returns that of a ConfigMap, and an empty one
 // for a ConfigMap that does not exist; then nothing is pinned. Other intents stay as they are.
 func PinConfigs(intent Intent, uid func(configMap string) types.UID) {
-	deployment, ok := intent.Config.(*appsv1ac.DeploymentApplyConfiguration)
-	if !ok || deployment.Spec == nil || deployment.Spec.Template == nil {
-		return
-	}
 	var uids []string
 	for _, dependency := range intent.DependsOn {
 		if dependency.Kind != kindConfigMap {
@@ -35,10 +31,21 @@ func PinConfigs(intent Intent, uid func(configMap string) types.UID) {
 		}
 		uids = append(uids, string(found))
 	}
-	if len(uids) == 0 {
+	pin(intent, strings.Join(uids, " "))
+}
+
+// KeepPins completes the intent for the proxy's Deployment by the UIDs that are among the annotations of its pod template as it is. It is
+// for those who cannot know the present ones.
+func KeepPins(intent Intent, annotations map[string]string) {
+	pin(intent, annotations[v1beta1.AnnotationConfigUIDs])
+}
+
+func pin(intent Intent, uids string) {
+	deployment, ok := intent.Config.(*appsv1ac.DeploymentApplyConfiguration)
+	if !ok || deployment.Spec == nil || deployment.Spec.Template == nil || uids == "" {
 		return
 	}
-	deployment.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationConfigUIDs: strings.Join(uids, " ")})
+	deployment.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationConfigUIDs: uids})
 }
 
 // HoldsWhatItsNameTells reports whether a ConfigMap that exists has the content of the intent for its name. One that does

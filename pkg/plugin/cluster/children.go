@@ -48,6 +48,9 @@ type Children struct {
 	Why map[apply.ObjectRef]string
 	// Unreadable are those that the user may not read. Whether they are there is not known.
 	Unreadable []apply.ObjectRef
+
+	// unlisted is set when the user may not list ConfigMaps. Then only their names without a digest are Unreadable.
+	unlisted bool
 }
 
 // Child returns a child, or nil when there is none.
@@ -58,6 +61,11 @@ func (c *Children) Child(ref apply.ObjectRef) *unstructured.Unstructured {
 		}
 	}
 	return nil
+}
+
+// Hides reports whether a child may exist that was not found, because the user may not read it.
+func (c *Children) Hides(ref apply.ObjectRef) bool {
+	return c.unlisted && ref.Kind == managers.ConfigMap || slices.Contains(c.Unreadable, ref)
 }
 
 // withConfigs adds the ConfigMaps with the names of an MCPServer's to its other children. mayRead is false when the user
@@ -117,7 +125,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	children := &Children{Why: map[apply.ObjectRef]string{}}
+	children := &Children{Why: map[apply.ObjectRef]string{}, unlisted: !mayList}
 	backend := found[slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.StatefulSet })]
 	owner := c.owner(server, backend)
 	for i, object := range found {
@@ -172,7 +180,7 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 	if err != nil {
 		return desired.Input{}, nil, err
 	}
-	in := desired.Input{Server: server, Child: children.Child, Options: options}
+	in := desired.Input{Server: server, Child: children.Child, Hides: children.Hides, Options: options}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err

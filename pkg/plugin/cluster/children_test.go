@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 const digest = "0123456789abcdef"
@@ -90,7 +91,7 @@ func TestConfigMapsAreListedOnce(t *testing.T) {
 	}
 }
 
-// A user who may not list ConfigMaps is refused once.
+// A user who may not list ConfigMaps is refused once, and does not know which there are.
 func TestConfigMapsAreRefusedOnce(t *testing.T) {
 	l := &library{refuses: true}
 	client := clientOf(t, l.serve)
@@ -98,6 +99,10 @@ func TestConfigMapsAreRefusedOnce(t *testing.T) {
 		children, err := client.Children(mcpServer("shop", "a"))
 		if err != nil || len(children.Unreadable) == 0 || children.Unreadable[0].Kind != managers.ConfigMap {
 			t.Errorf("it finds %+v, error %v", children, err)
+		}
+		config, account := apply.NewObjectRef(managers.ConfigMap, "shop", "a-runconfig-"+digest), inventory.RunnerAccount.Ref("shop", "a")
+		if !children.Hides(config) || children.Hides(account) {
+			t.Errorf("it hides %s: %v, and %s: %v", config, children.Hides(config), account, children.Hides(account))
 		}
 	}
 	if len(l.lists) != 1 {

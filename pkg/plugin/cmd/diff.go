@@ -85,7 +85,7 @@ func (o *diffOptions) run(argument string) error {
 	o.found = len(plan.Held) > 0 && !plan.Unread
 	for i := range plan.Intents {
 		intent := &plan.Intents[i]
-		if intent.Live == nil && slices.Contains(children.Unreadable, intent.Object) {
+		if intent.Live == nil && children.Hides(intent.Object) {
 			continue
 		}
 		if intent.Live == nil && slices.Contains(children.Foreign, intent.Object) {

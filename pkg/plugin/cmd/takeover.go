@@ -196,9 +196,9 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	for _, notice := range plan.Notices {
 		found.Notices = append(found.Notices, notice.Reason+": "+notice.Message)
 	}
-	// What is refused or belongs to another owner is not written.
+	// What is refused or belongs to another owner is not written; what may not be read is not known.
 	plan.Objects = slices.DeleteFunc(plan.Objects, func(object takeover.Object) bool {
-		return slices.Contains(children.Unreadable, object.Ref) || slices.Contains(children.Foreign, object.Ref)
+		return children.Hides(object.Ref) || slices.Contains(children.Foreign, object.Ref)
 	})
 	return found, o.objects(found, server, plan)
 }

@@ -32,6 +32,8 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// Child returns a child as it is; nil when it does not exist, or is not known.
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
+	// Hides reports whether a child may exist that is not known; nil when all are known.
+	Hides func(ref apply.ObjectRef) bool
 	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
 	AuthzConfigMap *corev1.ConfigMap
 	// References are the objects that the MCPServer refers to, and the ConfigMaps that these name.
@@ -114,9 +116,9 @@ func New(in Input) (*Plan, error) {
 		if managers.CountsReplicas(rendered.Writer) {
 			continue
 		}
-		render.PinConfigs(*rendered, p.configUID)
 		intent := Intent{Writer: rendered.Writer, Object: p.Ref(rendered.Kind, rendered.Name)}
 		intent.Live = in.Child(intent.Object)
+		p.pinConfigs(rendered)
 		if intent.Foreign = isForeign(rendered.Config, intent.Live); !intent.Foreign {
 			if intent.Planned, err = p.Plan(rendered, intent.Live, nil); err != nil {
 				return nil, err
@@ -290,6 +292,21 @@ func (p *Planner) backendReady() bool {
 	}
 	ready, _, _ := unstructured.NestedInt64(backend.Object, "status", "readyReplicas")
 	return ready > 0
+}
+
+// pinConfigs completes the intent for the proxy's Deployment by the UIDs of the ConfigMaps that it depends on. Where one is hidden, the
+// Deployment keeps those that it has.
+func (p *Planner) pinConfigs(intent *render.Intent) {
+	hidden := func(dependency render.ObjectRef) bool {
+		return dependency.Kind == managers.ConfigMap && p.Hides != nil && p.Hides(p.Ref(dependency.Kind, dependency.Name))
+	}
+	if !slices.ContainsFunc(intent.DependsOn, hidden) {
+		render.PinConfigs(*intent, p.configUID)
+		return
+	}
+	if live := p.template(inventory.Proxy); live != nil {
+		render.KeepPins(*intent, live.Annotations)
+	}
 }
 
 // configUID returns the UID of a ConfigMap of the MCPServer's as it is; empty when there is none.
