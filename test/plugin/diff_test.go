@@ -153,8 +153,9 @@ func TestRights(t *testing.T) {
 		return nil
 	})
 	must(t, s.Namespace, cmd.ExitDone, "owners", "mcpserver/web", "--as=viewer")
-	says(t, "conflicts", must(t, s.Namespace, cmd.ExitDone, "conflicts", "--as=viewer", known).errOut,
-		"note: you may not list mcpoidcconfigs, mcpauthzconfigs, mcpexternalauthconfigs, mcptoolconfigs, mcptelemetryconfigs, mcpwebhookconfigs, mcpgroups; these are left out\n")
+	says(t, "conflicts", must(t, s.Namespace, cmd.ExitFailed, "conflicts", "--as=viewer", known).errOut,
+		"note: you may not list mcpoidcconfigs, mcpauthzconfigs, mcpexternalauthconfigs, mcptoolconfigs, mcptelemetryconfigs, mcpwebhookconfigs, mcpgroups; these are left out\n",
+		"error: not everything could be looked at\n")
 	if got := must(t, s.Namespace, cmd.ExitFailed, "diff", "web", "--as=viewer", known); !strings.Contains(got.errOut, "--try-as=system:serviceaccount:freehold-system:freehold") {
 		t.Errorf("diff says %s", got.errOut)
 	}

@@ -40,7 +40,7 @@ So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which th
 status: what others hold of these, and how to settle it. KIND/NAME names one of them.
 
 What the operator wants is rendered here, from the MCPServer and the settings of the operator's Deployment. Nothing is
-written. The exit code is 1 when there are conflicts.`,
+written. The exit code is 1 when there are conflicts, and otherwise 2 when you may not read everything.`,
 		Example: examples(`
 kubectl freehold conflicts
 kubectl freehold conflicts mcpserver/web -o wide
@@ -95,10 +95,17 @@ func (o *conflictsOptions) run(args []string) error {
 		}
 		answer.Configs = append(answer.Configs, o.conflictsOfConfig(config, fields))
 	}
-	if err = o.print(o.output, palette, answer); err == nil && len(answer.Servers)+len(answer.Configs) > 0 {
+	answer.NotChecked = o.notChecked
+	err = o.print(o.output, palette, answer)
+	switch {
+	case err != nil:
+		return err
+	case len(answer.Servers)+len(answer.Configs) > 0:
 		return errFound
+	case len(answer.NotChecked) > 0:
+		return errNotChecked
 	}
-	return err
+	return nil
 }
 
 // asked returns the MCPServers and the objects that MCPServers refer to that the user asks for.

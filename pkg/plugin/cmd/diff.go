@@ -37,7 +37,8 @@ func (p *plugin) diff() *cobra.Command {
 rendered here, from the MCPServer and the settings of the operator's Deployment; what would become of it is what the API
 server answers to a dry run, in the name of the operator's field manager and without force. Nothing is written.
 
-While the operator runs and nothing is contested there is no difference. The exit code is 1 when there is one.
+While the operator runs and nothing is contested there is no difference. The exit code is 1 when there is one, and otherwise 2
+when you may not read everything.
 
 What the MCPServer refers to is read in your name. While a reference cannot be used, the operator writes neither the proxy's
 Deployment nor what that reads; it is said which reference, and why, and everything else is shown.
@@ -112,8 +113,7 @@ func (o *diffOptions) run(argument string) error {
 	if o.found {
 		return errFound
 	}
-	fmt.Fprintln(o.Out, "No differences.")
-	return nil
+	return o.foundNothing("differences")
 }
 
 // show shows what one intent would change.

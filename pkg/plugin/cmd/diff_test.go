@@ -4,23 +4,26 @@
 package cmd
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// deny refuses requests of the plugin about a kind, by their verbs.
-func (w *world) deny(kind schema.GroupKind, verbs ...string) {
-	refused := apiserver.Refuse(apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, "", nil))
+// deny refuses requests of the plugin about some kinds, by their verbs.
+func (w *world) deny(kinds []schema.GroupKind, verbs ...string) {
+	refused := apiserver.Refuse(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("simulated")))
 	w.before = func(r *apiserver.Request) *apiserver.Answer {
-		if r.Kind != nil && r.Kind.Group == kind.Group && r.Kind.Kind == kind.Kind && slices.Contains(verbs, r.Verb) {
+		if r.Kind != nil && slices.Contains(kinds, r.Kind.GroupKind()) && slices.Contains(verbs, r.Verb) {
 			return &refused
 		}
 		return nil
@@ -38,9 +41,9 @@ func TestDiffWithoutConfigMaps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.deny(managers.ConfigMap, verbs...)
-			out, errOut := w.must(ExitDone, "diff", "web", known)
-			if out != "No differences.\n" || !strings.Contains(errOut, "you may not read configmap/web-runconfig") {
+			w.deny([]schema.GroupKind{managers.ConfigMap}, verbs...)
+			out, errOut := w.must(ExitFailed, "diff", "web", known)
+			if out != "No differences in what could be looked at.\n" || !strings.Contains(errOut, "you may not read configmap/web-runconfig") {
 				t.Errorf("it says\n%s%s", out, errOut)
 			}
 			if !slices.Contains(verbs, "list") {
@@ -54,4 +57,57 @@ func TestDiffWithoutConfigMaps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNothingFoundInPart: to find nothing in what the user may read is no all-clear, and the exit code says so. What is found there is
+// found.
+func TestNothingFoundInPart(t *testing.T) {
+	workloads := []schema.GroupKind{managers.Deployment, managers.StatefulSet}
+	var configs []schema.GroupKind
+	for _, config := range managers.Configs() {
+		configs = append(configs, config.GroupKind())
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		refers bool
+		hidden []schema.GroupKind
+		says   string
+	}{
+		"diff":              {args: []string{"diff", "web"}, hidden: workloads, says: "you may not read deployment.apps/web"},
+		"conflicts":         {args: []string{"conflicts", "web"}, hidden: workloads, says: "you may not read deployment.apps/web"},
+		"take":              {args: []string{"take", "web", "--yes"}, hidden: workloads, says: "you may not read deployment.apps/web"},
+		"yield":             {args: []string{"yield", "web", "--yes"}, hidden: workloads, says: "you may not read deployment.apps/web"},
+		"what others name":  {args: []string{"conflicts"}, hidden: configs, says: "you may not list mcpoidcconfigs"},
+		"what it refers to": {args: []string{"diff", "web"}, refers: true, hidden: configs, says: "and of what it reads, is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			if test.refers {
+				w.apply("helm", serverRef, content{"spec": content{"oidcConfigRef": content{"name": "corp", "audience": "web"}}})
+			}
+			w.deny(test.hidden, "get", "list")
+			out, errOut := w.must(ExitFailed, append(test.args, known)...)
+			if !strings.Contains(out, "in what could be looked at.") || !strings.Contains(errOut, test.says) || !strings.Contains(errOut, "not everything could be looked at") {
+				t.Errorf("it says\n%s%s", out, errOut)
+			}
+		})
+	}
+}
+
+// TestConflictsFoundInPart: for programs it is in the answer what could not be looked at. What is found decides on the exit code.
+func TestConflictsFoundInPart(t *testing.T) {
+	w := newWorld(t, nil)
+	w.deny([]schema.GroupKind{managers.StatefulSet}, "get")
+	expect := func(code, servers int) {
+		t.Helper()
+		out, _ := w.must(code, "conflicts", "-o", "json", known)
+		found := decode[printers.Conflicts](t, out)
+		want := []string{"statefulset.apps/web in namespace shop: you may not read it"}
+		if diff := cmp.Diff(want, found.NotChecked); diff != "" || len(found.Servers) != servers {
+			t.Errorf("it finds %v (-want +got):\n%s", found.Servers, diff)
+		}
+	}
+	expect(ExitFailed, 0)
+	w.contest(otherImage)
+	expect(ExitFound, 1)
 }

@@ -26,6 +26,8 @@ type surveyor struct {
 	operators
 
 	client *cluster.Client
+	// notChecked says what could not be looked at, and why. The user has seen notes about it.
+	notChecked []string
 }
 
 // addFlags adds the flags that say where the operator is.
@@ -60,6 +62,9 @@ func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Ch
 		return nil, nil, err
 	}
 	s.warnUnreadable(children)
+	for _, ref := range children.Unreadable {
+		s.miss("%s in namespace %s: you may not read it", ref, ref.Namespace)
+	}
 	plan, err := desired.New(in)
 	if err == nil {
 		s.noteHeld(server, plan)
@@ -67,12 +72,29 @@ func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Ch
 	return plan, children, err
 }
 
+// miss records what could not be looked at.
+func (s *surveyor) miss(format string, args ...any) {
+	s.notChecked = append(s.notChecked, fmt.Sprintf(format, args...))
+}
+
+// foundNothing says so. It returns errNotChecked if not everything could be looked at.
+func (s *surveyor) foundNothing(what string) error {
+	err := printers.Nothing(s.Out, what, len(s.notChecked) == 0)
+	if err == nil && len(s.notChecked) > 0 {
+		err = errNotChecked
+	}
+	return err
+}
+
 // noteHeld reports references that keep the proxy from being written, so that a plan has nothing about it.
 func (s *surveyor) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
 	if len(plan.Held) == 0 {
 		return
 	}
-	s.warn("%s", heldProxy(server, plan.Unread))
+	proxy := heldProxy(server, plan.Unread)
+	if s.warn("%s", proxy); plan.Unread {
+		s.miss("namespace %s: %s", server.Namespace, proxy)
+	}
 	for _, problem := range plan.Held {
 		s.warn("%s: %s", problem.Reason, problem.Message)
 	}
@@ -128,6 +150,7 @@ func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
 	found, forbidden, err := s.client.Configs(namespace)
 	if len(forbidden) > 0 {
 		s.warn("you may not list %s; these are left out", strings.Join(forbidden, ", "))
+		s.miss("conflicts about what MCPServers refer to: you may not list %s", strings.Join(forbidden, ", "))
 	}
 	return found, err
 }

@@ -103,7 +103,7 @@ func (s *settler) pick(
 	server *v1beta1.MCPServer, all []desired.Contested, intruders []desired.Intruder, arguments []string,
 ) (chosen []desired.Contested, entries []request.Selector, err error) {
 	if chosen, entries, err = choose(all, intruders, arguments, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
-		fmt.Fprintln(s.Out, "No conflicts.")
+		err = s.foundNothing("conflicts")
 	}
 	return chosen, entries, err
 }

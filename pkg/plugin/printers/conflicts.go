@@ -21,6 +21,8 @@ type Conflicts struct {
 	Servers []ServerConflicts `json:"servers"`
 	// Configs are the objects with conflicts that MCPServers refer to.
 	Configs []ConfigConflicts `json:"configs,omitempty"`
+	// NotChecked says what could not be looked at, and why.
+	NotChecked []string `json:"notChecked,omitempty"`
 }
 
 // ConfigConflicts are the conflicts about one object that MCPServers refer to.
@@ -109,11 +111,20 @@ func (m Manager) label() string {
 	return fmt.Sprintf("%s (%s)", m.Manager, operation)
 }
 
+// Nothing says that nothing was found, where all could be looked at, or only a part.
+func Nothing(to io.Writer, what string, all bool) error {
+	where := ""
+	if !all {
+		where = " in what could be looked at"
+	}
+	_, err := fmt.Fprintf(to, "No %s%s.\n", what, where)
+	return err
+}
+
 // Print shows the conflicts for humans. Wide shows whole values and the operator's writers.
 func (c Conflicts) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
 	if len(c.Servers)+len(c.Configs) == 0 {
-		_, err := fmt.Fprintln(to, "No conflicts.")
-		return err
+		return Nothing(to, "conflicts", len(c.NotChecked) == 0)
 	}
 	separator := ""
 	head := func(object, namespace string, told *Told, untold string) {
