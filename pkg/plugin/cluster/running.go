@@ -196,10 +196,13 @@ func (p Product) runs(labels map[string]string, pod *corev1.PodSpec) string {
 
 // shownBy returns why a container is taken for one of the operator's; empty if it is not.
 func (p Product) shownBy(container *corev1.Container) string {
-	for _, word := range slices.Concat(container.Command, container.Args) {
-		if path.Base(word) == p.program && !strings.HasPrefix(word, "-") {
-			return fmt.Sprintf("its container %s runs %s", container.Name, word)
-		}
+	words := container.Command
+	if len(words) == 0 {
+		words = container.Args
+	}
+	// Words behind the program are its arguments, such as the name of a Deployment whose logs it reads.
+	if len(words) > 0 && path.Base(words[0]) == p.program && !strings.HasPrefix(words[0], "-") {
+		return fmt.Sprintf("its container %s runs %s", container.Name, words[0])
 	}
 	image, _, _ := strings.Cut(container.Image, "@")
 	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {

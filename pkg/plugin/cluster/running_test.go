@@ -164,6 +164,33 @@ func TestRunningBesideAnotherDeployment(t *testing.T) {
 	}
 }
 
+// A container is an operator's by the program that it runs, or by its image. A word among the arguments of another program is none.
+func TestContainersOfOperators(t *testing.T) {
+	for name, test := range map[string]struct {
+		product       Product
+		image         string
+		command, args []string
+		want          bool
+	}{
+		"a command":                       {product: Freehold, command: []string{"/usr/bin/freehold", "--v=2"}, want: true},
+		"a command, and arguments":        {product: ToolHive, command: []string{"/thv-operator"}, args: []string{"--leader-elect"}, want: true},
+		"arguments alone":                 {product: ToolHive, args: []string{"/ko-app/thv-operator"}, want: true},
+		"an image":                        {product: Freehold, image: "example.com/freehold@sha256:0", args: []string{"--v=2"}, want: true},
+		"a namespace of another program":  {product: Freehold, args: []string{"logs", "-f", "-n", "freehold-system", "deployment/freehold"}},
+		"an argument of another program":  {product: ToolHive, command: []string{"/bin/ship"}, args: []string{"/var/log/thv-operator"}},
+		"a later word of another command": {product: Freehold, command: []string{"/bin/ship", "freehold"}},
+		"first of a command's arguments":  {product: Freehold, command: []string{"/bin/ship"}, args: []string{"freehold"}},
+		"a flag":                          {product: Freehold, args: []string{"--name=/freehold"}},
+		"another image":                   {product: Freehold, image: "example.com/freehold/shipper:v1"},
+		"nothing":                         {product: Freehold},
+	} {
+		container := &corev1.Container{Name: "main", Image: test.image, Command: test.command, Args: test.args}
+		if why := test.product.shownBy(container); (why != "") != test.want {
+			t.Errorf("%s: it is %s's operator since %q, want %v", name, test.product.Name, why, test.want)
+		}
+	}
+}
+
 // ToolHive's Deployment accounts for the Lease of ToolHive's operator.
 func TestRunningToolHiveWithItsLease(t *testing.T) {
 	i := &installation{}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func (d deployments) RoundTrip(request *http.Request) (*http.Response, error) {
 func (d deployments) deployment(name string) appsv1.Deployment {
 	found := appsv1.Deployment{TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "freehold-system", Name: name}}
 	found.Spec.Template.Spec.Containers = []corev1.Container{{
-		Name: "freehold", Image: "example.com/freehold:v1", Args: append([]string{"--openshift=false", "--runner-image=" + name}, d[name]...),
+		Name: "freehold", Image: "example.com/freehold:v1", Args: append(slices.Clone(d[name]), "--openshift=false", "--runner-image="+name),
 	}}
 	return found
 }
