@@ -76,10 +76,14 @@ func TestCommandIsPlainWhereItCanBe(t *testing.T) {
 	}
 }
 
-// formatted are calls of kubectl with something put in between.
-var formatted = regexp.MustCompile(`\bkubectl [^\n]*%[a-z]`)
+var (
+	// formatted are calls of kubectl with something put in between.
+	formatted = regexp.MustCompile(`\bkubectl [^\n]*%[a-z]`)
+	// commented is a comment on the line of a command, which an interactive zsh takes for arguments.
+	commented = regexp.MustCompile(`(^|\S)[ \t]+#(\s|$)`)
+)
 
-// No command is put together in any other way.
+// No command is put together in any other way, and none has a comment behind it.
 func TestEveryCommandIsMadeHere(t *testing.T) {
 	for _, dir := range []string{"../../pkg", "../../cmd"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -95,8 +99,9 @@ func TestEveryCommandIsMadeHere(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-					if text, err := strconv.Unquote(literal.Value); err == nil && formatted.MatchString(text) {
-						t.Errorf("%s puts a command together: %s", path, literal.Value)
+					text, err := strconv.Unquote(literal.Value)
+					if err == nil && (formatted.MatchString(text) || commented.MatchString(text)) {
+						t.Errorf("%s puts a command together, or a comment behind it: %s", path, literal.Value)
 					}
 				}
 				return true

@@ -4,14 +4,21 @@
 package cmd
 
 import (
+	"encoding/json"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 // operate starts an operator, by its image, in the namespace of the MCPServer.
@@ -112,5 +119,34 @@ func TestHandbackOfWhatToolHiveCannotRead(t *testing.T) {
 		if !strings.Contains(out, "kubectl edit -n shop "+object) {
 			t.Errorf("it names no command that edits %s:\n%s", object, out)
 		}
+	}
+}
+
+// TestHandbackBehindAFence: the command that removes a fence is all that is on its line behind the colon, so that it can be pasted: not every
+// shell knows comments there.
+func TestHandbackBehindAFence(t *testing.T) {
+	w := newWorld(t, nil)
+	name := cluster.RunnersFence.Name
+	w.before = func(r *apiserver.Request) *apiserver.Answer {
+		kind, spec := "ValidatingAdmissionPolicy", content{}
+		switch r.Path {
+		case "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/" + name:
+		case "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/" + name:
+			kind, spec = "ValidatingAdmissionPolicyBinding", content{"policyName": name, "validationActions": []any{"Deny"}}
+		default:
+			return nil
+		}
+		body, err := json.Marshal(content{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": content{"name": name}, "spec": spec})
+		if err != nil {
+			t.Error(err)
+		}
+		return &apiserver.Answer{Code: http.StatusOK, Body: body}
+	}
+	out, _ := w.must(ExitFound, "handback", "web", "--yes")
+	_, behind, _ := strings.Cut(out, "To remove it: ")
+	command, _, _ := strings.Cut(behind, "\n")
+	want := []string{"delete", "validatingadmissionpolicybinding", name, "--kubeconfig=" + os.DevNull, "--server=http://apiserver.invalid"}
+	if diff := cmp.Diff([][]string{want}, shelltest.Calls(t, command)); diff != "" || strings.Contains(command, "#") {
+		t.Errorf("it says\n%s\n(-want +got):\n%s", out, diff)
 	}
 }

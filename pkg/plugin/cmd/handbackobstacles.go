@@ -55,8 +55,8 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 		for _, namespace := range fenced {
 			free = false
 			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
-			fmt.Fprintf(o.Out, "To remove it: %s    # or leave the namespace out of it\n",
-				o.client.Kubectl("delete", "validatingadmissionpolicybinding", fence.Name))
+			fmt.Fprintln(o.Out, "To remove it:", o.client.Kubectl("delete", "validatingadmissionpolicybinding", fence.Name))
+			fmt.Fprintln(o.Out, "Or let the namespaceSelector of its binding leave this namespace out.")
 		}
 	}
 	readable, err := o.readable(palette, servers)
