@@ -62,11 +62,13 @@ var versions = func() map[schema.GroupKind]schema.GroupVersionResource {
 // Named returns the objects that the arguments name, as they do for kubectl get: KIND/NAME, KIND NAME..., or KIND for
 // all, or those with the labels of a selector.
 func (c *Client) Named(selector string, args ...string) ([]*unstructured.Unstructured, error) {
-	infos, err := resource.NewBuilder(c.getter).Unstructured().
-		NamespaceParam(c.Namespace).DefaultNamespace().
-		LabelSelectorParam(selector).
-		ResourceTypeOrNameArgs(true, args...).
-		Latest().Flatten().Do().Infos()
+	find := func(page int64) ([]*resource.Info, error) {
+		return c.builder(args...).LabelSelectorParam(selector).RequestChunksOf(page).Latest().Flatten().Do().Infos()
+	}
+	infos, err := find(page)
+	if apierrors.IsResourceExpired(err) {
+		infos, err = find(0) // As in listed: the API server knows the next page no more.
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,31 @@ func (c *Client) Named(selector string, args ...string) ([]*unstructured.Unstruc
 		found = append(found, object)
 	}
 	return found, nil
+}
+
+// Names returns the names of the objects of a kind, which is named as for kubectl get. It reads no more than their metadata.
+func (c *Client) Names(kind string) (names []string, err error) {
+	mapping, err := c.builder(kind).Do().ResourceMapping()
+	if err != nil {
+		return nil, err
+	}
+	namespace := c.Namespace
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	list, err := c.listed(mapping.Resource, namespace, metav1.ListOptions{}, onlyMetadata)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+// builder resolves arguments as kubectl get does.
+func (c *Client) builder(args ...string) *resource.Builder {
+	return resource.NewBuilder(c.getter).Unstructured().NamespaceParam(c.Namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, args...)
 }
 
 // Get returns an object of one of Freehold's kinds, in the version in which Freehold writes it.

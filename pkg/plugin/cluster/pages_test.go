@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,8 @@ func (a server) RoundTrip(r *http.Request) (*http.Response, error) {
 func clientOf(t *testing.T, api server) *Client {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)
-	config, url := os.DevNull, "http://apiserver.invalid"
-	flags.KubeConfig, flags.APIServer = &config, &url
+	config, url, cache := os.DevNull, "http://apiserver.invalid", t.TempDir()
+	flags.KubeConfig, flags.APIServer, flags.CacheDir = &config, &url, &cache
 	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.Transport = api
 		return config
@@ -78,8 +79,46 @@ func many(t *testing.T, count int, expires bool, pages *[]int) server {
 	}
 }
 
+// discovered answers what the kind of an API server with MCPServers is, and passes other requests on.
+func discovered(to server) server {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: "toolhive.stacklok.dev/v1beta1", Version: "v1beta1"}
+	return func(r *http.Request) (int, any) {
+		switch r.URL.Path {
+		case "/api":
+			return http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}
+		case "/apis":
+			return http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{{
+				Name: "toolhive.stacklok.dev", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+			}}}
+		case "/apis/" + version.GroupVersion:
+			return http.StatusOK, metav1.APIResourceList{
+				TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version.GroupVersion,
+				APIResources: []metav1.APIResource{{Name: "mcpservers", SingularName: "mcpserver", Kind: "MCPServer", Namespaced: true, Verbs: metav1.Verbs{"list"}}},
+			}
+		}
+		return to(r)
+	}
+}
+
 // A list is read in pages, and each object once; also where the API server has forgotten where a page begins.
 func TestPages(t *testing.T) {
+	lists := map[string]func(c *Client) (names []string, err error){
+		"MCPServers": func(c *Client) (names []string, err error) {
+			servers, err := c.Servers("")
+			for _, server := range servers {
+				names = append(names, server.Name)
+			}
+			return names, err
+		},
+		"a kind": func(c *Client) (names []string, err error) {
+			objects, err := c.Named("", "mcpserver")
+			for _, object := range objects {
+				names = append(names, object.GetName())
+			}
+			return names, err
+		},
+		"names": func(c *Client) ([]string, error) { return c.Names("mcpserver") },
+	}
 	for name, test := range map[string]struct {
 		count   int
 		expires bool
@@ -90,17 +129,39 @@ func TestPages(t *testing.T) {
 		"three pages": {2*page + 1, false, []int{page, page, 1}},
 		"expired":     {2*page + 1, true, []int{page, 2*page + 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var pages []int
-			servers, err := clientOf(t, many(t, test.count, test.expires, &pages)).Servers("")
-			if err != nil || len(servers) != test.count || fmt.Sprint(pages) != fmt.Sprint(test.pages) {
-				t.Fatalf("%d MCPServers in pages %v, error %v", len(servers), pages, err)
-			}
-			for i, found := range servers {
-				if found.Name != fmt.Sprintf("server-%04d", i) {
-					t.Fatalf("the MCPServer %d is %s", i, found.Name)
+		for what, list := range lists {
+			t.Run(name+" of "+what, func(t *testing.T) {
+				var pages []int
+				names, err := list(clientOf(t, discovered(many(t, test.count, test.expires, &pages))))
+				if err != nil || len(names) != test.count || fmt.Sprint(pages) != fmt.Sprint(test.pages) {
+					t.Fatalf("%d objects in pages %v, error %v", len(names), pages, err)
 				}
-			}
-		})
+				for i, found := range names {
+					if found != fmt.Sprintf("server-%04d", i) {
+						t.Fatalf("the object %d is %s", i, found)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Names are read where the user's namespace has them, and without the rest of the objects.
+func TestNames(t *testing.T) {
+	client := clientOf(t, discovered(func(r *http.Request) (int, any) {
+		const want = "/apis/toolhive.stacklok.dev/v1beta1/namespaces/shop/mcpservers"
+		if accept := r.Header.Get("Accept"); r.URL.Path != want || !strings.Contains(accept, "as=PartialObjectMetadataList") {
+			t.Errorf("it asks for %s as %s", r.URL, accept)
+		}
+		return http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": []any{map[string]any{
+			"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{"name": "web", "namespace": "shop"},
+		}}}
+	}))
+	client.Namespace = "shop"
+	if names, err := client.Names("mcpservers.toolhive.stacklok.dev"); err != nil || len(names) != 1 || names[0] != "web" {
+		t.Errorf("it finds %v, error %v", names, err)
+	}
+	if names, err := client.Names("things"); err == nil {
+		t.Errorf("of no kind it finds %v", names)
 	}
 }

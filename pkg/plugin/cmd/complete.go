@@ -31,25 +31,25 @@ func (p *plugin) names(kind, prefix, toComplete string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	found, err := client.Named("", kind)
+	found, err := client.Names(kind)
 	if err != nil {
 		return nil
 	}
-	for _, object := range found {
-		names = append(names, prefix+object.GetName())
+	for _, name := range found {
+		names = append(names, prefix+name)
 	}
 	return beginningWith(names, toComplete)
 }
 
-// servers are MCPServers as kubectl takes them, also where another product has a kind of that name.
-var servers = schema.GroupResource{Group: managers.MCPServer.Group, Resource: "mcpservers"}.String()
+// ourServers are MCPServers as kubectl takes them, also where another product has a kind of that name.
+var ourServers = schema.GroupResource{Group: managers.MCPServer.Group, Resource: "mcpservers"}.String()
 
 // namesOfKind completes KIND/NAME for a verb that means ToolHive's kind by mcpserver.
 func (p *plugin) namesOfKind(toComplete string) []string {
 	kind, _, _ := strings.Cut(toComplete, "/")
 	resource := kind
 	if cluster.NamesServer(toComplete) {
-		resource = servers
+		resource = ourServers
 	}
 	return p.names(resource, kind+"/", toComplete)
 }
@@ -77,7 +77,7 @@ func (p *plugin) completeConfigs(cmd *cobra.Command, args []string, toComplete s
 
 // completeMoreServers completes an argument of a verb for several MCPServers.
 func (p *plugin) completeMoreServers(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	all := p.names(servers, "mcpserver/", toComplete)
+	all := p.names(ourServers, "mcpserver/", toComplete)
 	return slices.DeleteFunc(all, func(s string) bool { return slices.Contains(args, s) }), nothing
 }
 
