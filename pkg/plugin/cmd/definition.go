@@ -20,15 +20,15 @@ func (p *plugin) crd() *cobra.Command {
 	applier := crd.Kubectl
 	cmd := &cobra.Command{
 		Use:   "crd",
-		Short: "Print Freehold's definitions of ToolHive's kinds, if they take nothing from those in the cluster",
-		Long: `Print Freehold's CustomResourceDefinitions, for kubectl apply, if they take nothing from those in the cluster: that of
-MCPServers and those of the kinds that an MCPServer refers to.
+		Short: "Print Freehold's CRDs, if they remove no field from those in the cluster",
+		Long: `Print Freehold's CRDs, for kubectl apply, if they remove no field from those in the cluster: that of MCPServers and those of
+the kinds that an MCPServer refers to.
 
 Where one in the cluster has fields that Freehold's lacks, as that of a newer ToolHive may, nothing is printed, these
 fields are named, and the exit code is 1: the API server would drop them from every object of that kind. So it is where
-another field manager, such as helm, owns what Freehold's would change: the API server would refuse that, and whoever
-installed the definitions would write their own again. Leave the definitions as they are then, and install Freehold
-without its own: it works with those of ToolHive v0.44.0 and later. Fields that they lack are named.
+another field manager, such as helm, owns what Freehold's would change: the API server would refuse that, and the installer
+of these CRDs would write its own again. Leave the CRDs as they are then, and install Freehold without its own: it works with
+those of ToolHive v0.44.0 and later. Fields that they lack are named.
 
 Nothing is written.`,
 		Example: examples(`
@@ -37,7 +37,7 @@ kubectl freehold crd --field-manager=platform | kubectl apply --server-side --fi
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return p.runCRD(applier) },
 	}
-	cmd.Flags().StringVar(&applier, "field-manager", applier, "The field manager under which the definitions are to be applied.")
+	cmd.Flags().StringVar(&applier, "field-manager", applier, "The field manager under which the CRDs are to be applied.")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func (p *plugin) runCRD(applier string) error {
 func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) {
 	definitions, err := s.client.Definitions(crd.Kubectl)
 	if err != nil {
-		s.warn("whether Freehold's definitions have all that those in the cluster have is not known: %v", err)
+		s.warn("whether Freehold's CRDs have all that those in the cluster have is not known: %v", err)
 	}
 	for _, found := range append(whatOursLack(definitions), whatOthersHold(definitions)...) {
 		s.warn("%s. Install Freehold with deploy/install-without-crd.yaml", found)
@@ -139,7 +139,7 @@ func whatOthersHold(definitions []cluster.Definition) (found []string) {
 		names[by] = append(names[by], d.Name)
 		if len(d.Missing) > 0 {
 			missing = append(missing, fmt.Sprintf("the CustomResourceDefinition %s in the cluster lacks what Freehold's has: %s. "+
-				"No %s can have these fields before its installer upgrades the definition", d.Name, strings.Join(d.Missing, ", "), d.Kind))
+				"No %s can have these fields before its installer upgrades the CRD", d.Name, strings.Join(d.Missing, ", "), d.Kind))
 		}
 	}
 	for _, by := range order {
@@ -169,7 +169,7 @@ func unlisted(d cluster.Definition, err error) error {
 func (p *plugin) noteOrphans(d cluster.Definition, objects []metav1.Object) {
 	for _, object := range objects {
 		if managers := d.Orphans(object); len(managers) > 0 {
-			p.warn("%s of the %s %s/%s is applied by %s. Freehold's definition tells the items of the list apart by other keys. "+
+			p.warn("%s of the %s %s/%s is applied by %s. Freehold's CRD tells the items of the list apart by other keys. "+
 				"After it is installed, have the same %s applied once more, unchanged: otherwise an item that is removed later stays",
 				strings.Join(d.Rekeyed, ", "), d.Kind, object.GetNamespace(), object.GetName(), strings.Join(managers, ", "), d.Kind)
 		}

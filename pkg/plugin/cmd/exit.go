@@ -13,7 +13,7 @@ const (
 	// ExitDone means that the command is done, and that diff, conflicts, takeover, status and doctor have found nothing.
 	ExitDone = 0
 	// ExitFound means that diff or conflicts have found something, that something blocks a takeover, a handback
-	// or the definitions, that status or doctor have found something wrong, or that the operator has refused what was asked.
+	// or the CRDs, that status or doctor have found something wrong, or that the operator has refused what was asked.
 	ExitFound = 1
 	// ExitFailed means that it could not be done, or not all of it: wrong usage, no access, an answer with an error.
 	ExitFailed = 2
@@ -25,7 +25,7 @@ const (
 
 const exitCodesHelp = `Exit codes:
   0  done; diff, conflicts, takeover, status and doctor have found nothing, or no more than warnings
-  1  diff or conflicts have found something, something blocks a takeover, a handback or the definitions, status or
+  1  diff or conflicts have found something, something blocks a takeover, a handback or the CRDs, status or
      doctor have found something wrong, or the operator has refused what was asked
   2  it could not be done, or not all of it: wrong usage, no access, an error of the API server
   3  you answered no, or there was no terminal to ask on; nothing was changed

@@ -26,12 +26,12 @@ func (p *plugin) status() *cobra.Command {
 	o := &healthOptions{surveyor: surveyor{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "status [-A]",
-		Short: "Sum up an installation on one screen",
-		Long: `Sum up an installation on one screen: the operator's version and its leader, the MCPServers by state, and the first few with
+		Short: "Summarize an installation on one screen",
+		Long: `Summarize an installation on one screen: the operator's version and its leader, the MCPServers by state, and the first few with
 conflicts, with stuck rollouts, with a spec or writes that are refused, and with takeovers from ToolHive that are held up.
 It looks at the MCPServers of the namespace, and with -A at all.
 
-It goes by what the operator tells in conditions. doctor looks for what is wrong with the installation itself.
+It reads the conditions that the operator reports. doctor checks the installation itself for faults.
 
 Nothing is written. The exit code is 1 when there is something of that, or no replica of the operator works.`,
 		Example: examples(`
@@ -52,10 +52,10 @@ func (p *plugin) doctor() *cobra.Command {
 	o := &healthOptions{surveyor: surveyor{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with an installation",
-		Long: `Look for what is wrong with an installation: its CustomResourceDefinitions, the operator's Deployment, its leader, restarts
-and version, other operators that work on the same MCPServers, the operator's rights, the admission policies, images without a
-version, and names of children that other objects have taken. For each finding it says what to do.
+		Short: "Check an installation for faults",
+		Long: `Check an installation for faults: its CRDs, the operator's Deployment, its leader, restarts and version, other operators
+that work on the same MCPServers, the operator's rights, the admission policies, images without a version, and names of
+children that other objects have taken. For each finding it says what to do.
 
 All checks are made. Where your rights do not suffice for one, it is not taken for healthy: the right that it needs is named.
 

@@ -40,7 +40,7 @@ func (p *plugin) owners() *cobra.Command {
 		Short: "Show an object with the owners of its fields in the margin",
 		Long: `Show an object as YAML, and beside each line its owner: the field manager, how it writes (Apply or Update, and through
 which subresource), and how long ago its claim last changed. A line that several own has a row for each. A field that a
-manager could own but none does is marked "nobody": the API server filled it in, or its owner gave it up.
+manager could own but none does is marked "(no owner)": the API server filled it in, or its owner gave it up.
 
 On a terminal the writers of Freehold are green, those of users and their tools yellow, and Kubernetes' own blue.
 

@@ -67,11 +67,11 @@ func build(env Environment) (*plugin, *cobra.Command) {
 	}
 	root := &cobra.Command{
 		Use:   "kubectl-freehold",
-		Short: "Show who owns the fields of objects, and settle conflicts about those of MCPServers",
-		Long: `Show who owns the fields of objects, and settle conflicts about those of MCPServers.
+		Short: "Show which field manager owns each field, and settle conflicts about those of MCPServers",
+		Long: `Show which field manager owns each field, and settle conflicts about those of MCPServers.
 
 owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
-look after. status sums an installation up, and doctor looks for what is wrong with it.
+look after. status summarizes an installation, and doctor checks it for faults.
 
 ` + exitCodesHelp,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},

@@ -27,8 +27,8 @@ type Margin struct {
 	Wide bool
 }
 
-// nobody is what the margin says of a field that could have an owner, but has none.
-const nobody = "nobody"
+// noOwner is what the margin says of a field that could have an owner, but has none. No field manager's name reads like that.
+const noOwner = "(no owner)"
 
 // row is the margin of one owner of a line.
 type row struct {
@@ -126,7 +126,7 @@ func (m Margin) rows(report *fieldowners.Report, line fieldowners.Line) []row {
 	}
 	who := ""
 	if report.Fields[line.Fields[len(line.Fields)-1]].State == fieldowners.Unowned {
-		who = nobody
+		who = noOwner
 	}
 	return []row{{cells: []string{who}, colour: m.Palette.Dim}}
 }

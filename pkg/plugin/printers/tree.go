@@ -55,7 +55,7 @@ func (t Tree) object(out io.Writer, report *fieldowners.Report) {
 		t.below(out, grow(entry.Set, shared), indent, paint)
 	}
 	if !free.Empty() {
-		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim("└─ "), t.Palette.Dim(nobody+": "+count(free)))
+		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim("└─ "), t.Palette.Dim(noOwner+": "+count(free)))
 		t.below(out, grow(free, nil), "   ", t.Palette.Dim)
 	}
 	if len(report.Entries) == 0 && free.Empty() {
