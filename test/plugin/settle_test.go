@@ -290,17 +290,21 @@ func TestOperatorSettings(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want string
+		says string
 	}{
-		"of the Deployment": {[]string{"--operator=" + s.Name + "/freehold"}, "example.com/runner:2"},
-		"of the user":       {[]string{"--operator=" + s.Name + "/freehold", "--operator-arg=--runner-image=example.com/runner:3"}, "example.com/runner:3"},
-		"by default":        {[]string{known}, "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"},
+		"of the Deployment": {[]string{"--operator=" + s.Name + "/freehold"}, "example.com/runner:2", ""},
+		"of the user":       {[]string{"--operator=" + s.Name + "/freehold", "--operator-arg=--runner-image=example.com/runner:3"}, "example.com/runner:3", ""},
+		"of the only one":   {[]string{known}, "example.com/runner:2", "the settings of the operator " + s.Name + "/freehold count for all MCPServers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must(t, s.Namespace, cmd.ExitFound, append([]string{"conflicts", "-o", "wide"}, test.args...)...)
-			if !strings.Contains(got.out, test.want+"   freehold-proxy") || got.errOut != "" {
+			if !strings.Contains(got.out, test.want+"   freehold-proxy") || !strings.Contains(got.errOut, test.says) || test.says == "" && got.errOut != "" {
 				t.Errorf("want %s\n%s%s", test.want, got.out, got.errOut)
 			}
 		})
+	}
+	if err := s.Core.AppsV1().Deployments(s.Name).Delete(t.Context(), deployment.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	if got := must(t, s.Namespace, cmd.ExitFound, "conflicts"); !strings.Contains(got.errOut, "what deploy/install.yaml sets is assumed, such as the proxyrunner "+render.DefaultRunnerImage+" (see") {
 		t.Errorf("it does not say that it assumes something: %s", got.errOut)

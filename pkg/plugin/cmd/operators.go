@@ -17,7 +17,7 @@ import (
 )
 
 // operators are those whose settings count. Several may share the MCPServers of a cluster, see docs/shards.md: the one that the plugin
-// is to ask says which it looks after, and the others are looked for only when an MCPServer is none of these.
+// is to ask says which it looks after, and the others are looked for only when an MCPServer is none of these, or that one is missing.
 type operators struct {
 	// operator is the Deployment of the one to ask, as NAMESPACE/NAME, and flag the one by which the user names it.
 	operator string
@@ -26,11 +26,17 @@ type operators struct {
 	args []string
 
 	// settings of operators, by their Deployments.
-	settings map[string]*cluster.Settings
+	settings map[string]operatorSettings
 	// running are the operators of Freehold's with a Deployment; nil when these have not been looked for.
 	running []cluster.Running
 	// noted are the notes that the user has seen.
 	noted sets.Set[string]
+}
+
+// operatorSettings are the settings of an operator, or of install.yaml where its Deployment is missing.
+type operatorSettings struct {
+	*cluster.Settings
+	missing error
 }
 
 // isNamed reports whether the user has named the operator.
@@ -48,31 +54,29 @@ func (s *surveyor) noteOnce(format string, args ...any) {
 	}
 }
 
-// settingsOf reads the settings of an operator, once.
+// settingsOf reads the settings of an operator, once. With cluster.ErrNoOperator they are those of install.yaml.
 func (s *surveyor) settingsOf(operator string) (*cluster.Settings, error) {
-	if found := s.settings[operator]; found != nil {
-		return found, nil
+	if found, ok := s.settings[operator]; ok {
+		return found.Settings, found.missing
 	}
 	settings, err := s.client.OperatorSettings(operator, s.args)
-	switch {
-	case errors.Is(err, cluster.ErrNoOperator):
-		if len(s.args) == 0 {
-			s.warn("%v; what deploy/install.yaml sets is assumed, such as the proxyrunner %s (see --operator and --operator-arg)", err, settings.RunnerImage)
-		}
-	case err != nil:
+	if err != nil && !errors.Is(err, cluster.ErrNoOperator) {
 		return nil, err
 	}
 	if s.settings == nil {
-		s.settings = map[string]*cluster.Settings{}
+		s.settings = map[string]operatorSettings{}
 	}
-	s.settings[operator] = &settings
-	return &settings, nil
+	s.settings[operator] = operatorSettings{&settings, err}
+	return &settings, err
 }
 
 // settingsFor returns the settings of the operator that looks after an MCPServer: of the one that the plugin is to ask, if that does or
 // the user has named it, and otherwise of the one that does. The user learns which, where it is not the first, and where none does.
 func (s *surveyor) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, error) {
 	asked, err := s.settingsOf(s.operator)
+	if errors.Is(err, cluster.ErrNoOperator) {
+		return s.settingsWithout(err, asked, server)
+	}
 	if err != nil || asked.Scope.Covers(server) {
 		return asked, err
 	}
@@ -82,31 +86,59 @@ func (s *surveyor) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, er
 		s.noteOnce("%s, and not after %s; its settings count nevertheless, since you have named it", scope, about)
 		return asked, nil
 	}
-	other, err := s.otherOperator(func(r cluster.Running) bool { return !r.ScopeUnknown && r.Covers(server) })
+	others, err := s.otherOperators(func(r cluster.Running) bool { return !r.ScopeUnknown && r.Covers(server) })
 	switch {
 	case err != nil:
 		return nil, err
-	case other == nil:
+	case len(others) == 0:
 		s.noteOnce("no operator was found that looks after %s: %s. The settings of that one are assumed (see --operator)", about, scope)
 		return asked, nil
 	}
-	s.noteOnce("the settings of the operator %s count for %s, which it looks after", other.Deployment(), other.Description())
-	return s.settingsOf(other.Deployment())
+	s.noteOnce("the settings of the operator %s count for %s, which it looks after", others[0].Deployment(), others[0].Description())
+	return s.settingsOf(others[0].Deployment())
+}
+
+// settingsWithout returns the settings for an MCPServer where the Deployment of the operator that the plugin is to ask is missing: of the
+// only other operator that looks after the MCPServer. Without one, or if the user has named the missing one, install.yaml's are assumed.
+func (s *surveyor) settingsWithout(missing error, assumed *cluster.Settings, server *v1beta1.MCPServer) (*cluster.Settings, error) {
+	if !s.isNamed() {
+		others, err := s.otherOperators(func(r cluster.Running) bool {
+			return r.Deployment() != s.operator && !r.ScopeUnknown && r.Covers(server)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(others) == 1 {
+			only := others[0].Deployment()
+			s.noteOnce("%v; the settings of the operator %s count for %s, which it looks after", missing, only, others[0].Description())
+			return s.settingsOf(only)
+		}
+	}
+	if len(s.args) == 0 {
+		s.noteOnce("%v; what deploy/install.yaml sets is assumed, such as the proxyrunner %s (see --operator and --operator-arg)",
+			missing, assumed.RunnerImage)
+	}
+	return assumed, nil
 }
 
 // keepsConfigs reports whether the operator that the plugin is to ask, or another one with which it shares the MCPServers, writes the
 // objects of a namespace that MCPServers refer to.
 func (s *surveyor) keepsConfigs(namespace string) (bool, error) {
 	asked, err := s.settingsOf(s.operator)
-	if err != nil || !asked.LeavesConfigs || asked.Scope.IsAll() || s.isNamed() {
-		return asked != nil && !asked.LeavesConfigs, err
+	missing := errors.Is(err, cluster.ErrNoOperator)
+	if err != nil && !missing {
+		return false, err
 	}
-	other, err := s.otherOperator(func(r cluster.Running) bool { return !r.ScopeUnknown && !r.LeavesConfigs && r.Watches(namespace) })
-	return other != nil, err
+	if s.isNamed() || !missing && (!asked.LeavesConfigs || asked.Scope.IsAll()) {
+		return !asked.LeavesConfigs, nil
+	}
+	others, err := s.otherOperators(func(r cluster.Running) bool { return !r.ScopeUnknown && r.Watches(namespace) })
+	keeps := slices.ContainsFunc(others, func(r cluster.Running) bool { return !r.LeavesConfigs })
+	return keeps || missing && len(others) == 0 && !asked.LeavesConfigs, err
 }
 
-// otherOperator returns the first operator of Freehold's with a Deployment that fits; nil for none.
-func (s *surveyor) otherOperator(fits func(cluster.Running) bool) (*cluster.Running, error) {
+// otherOperators returns the operators of Freehold's with a Deployment that fit.
+func (s *surveyor) otherOperators(fits func(cluster.Running) bool) (fitting []cluster.Running, err error) {
 	if s.running == nil {
 		found, unseen, err := s.client.Running(cluster.Freehold, s.Clock.Now())
 		if err != nil {
@@ -117,10 +149,12 @@ func (s *surveyor) otherOperator(fits func(cluster.Running) bool) (*cluster.Runn
 		}
 		s.running = slices.DeleteFunc(append([]cluster.Running{}, found...), func(r cluster.Running) bool { return r.Deployment() == "" })
 	}
-	if i := slices.IndexFunc(s.running, fits); i >= 0 {
-		return &s.running[i], nil
+	for _, r := range s.running {
+		if fits(r) {
+			fitting = append(fitting, r)
+		}
 	}
-	return nil, nil
+	return fitting, nil
 }
 
 // inTheWay returns the operators of a product that look after one of the MCPServers, or after one of the objects that these refer to.

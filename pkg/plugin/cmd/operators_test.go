@@ -21,6 +21,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // deployments is an API server with these Deployments of operators in the namespace freehold-system, by their names, each with its
@@ -100,19 +101,27 @@ func serverWith(labels map[string]string) *v1beta1.MCPServer {
 func TestSettingsOfTheOperatorOfAnMCPServer(t *testing.T) {
 	inA := map[string]string{"shard": "a"}
 	alone := deployments{"freehold": {"--mcpserver-selector=shard=b"}}
+	elsewhere := deployments{"mcp": {}}
+	const assumed = "what deploy/install.yaml sets is assumed, such as the proxyrunner " + render.DefaultRunnerImage
 	for name, test := range map[string]struct {
 		deployments deployments
 		args        []string
 		labels      map[string]string
 		want, says  string
 	}{
-		"one operator":               {deployments{"freehold": {}}, nil, inA, "freehold", ""},
-		"the usual one of several":   {shards, nil, nil, "freehold", ""},
-		"another one of several":     {shards, nil, inA, "freehold-a", "freehold-system/freehold-a"},
-		"the one that is named":      {shards, []string{"--operator=freehold-system/freehold-a"}, inA, "freehold-a", ""},
-		"one that is named, and not": {shards, []string{"--operator=freehold-system/freehold"}, inA, "freehold", `freehold-system/freehold looks after the MCPServers with "shard notin (a)"`},
-		"an argument that is given":  {shards, []string{"--operator-arg=--runner-image=mine"}, inA, "mine", "freehold-system/freehold-a"},
-		"none":                       {alone, nil, inA, "freehold", "no operator was found that looks after MCPServer web in namespace shop"},
+		"one operator":                {deployments{"freehold": {}}, nil, inA, "freehold", ""},
+		"the usual one of several":    {shards, nil, nil, "freehold", ""},
+		"another one of several":      {shards, nil, inA, "freehold-a", "freehold-system/freehold-a"},
+		"the one that is named":       {shards, []string{"--operator=freehold-system/freehold-a"}, inA, "freehold-a", ""},
+		"one that is named, and not":  {shards, []string{"--operator=freehold-system/freehold"}, inA, "freehold", `freehold-system/freehold looks after the MCPServers with "shard notin (a)"`},
+		"an argument that is given":   {shards, []string{"--operator-arg=--runner-image=mine"}, inA, "mine", "freehold-system/freehold-a"},
+		"none":                        {alone, nil, inA, "freehold", "no operator was found that looks after MCPServer web in namespace shop"},
+		"one of another name":         {elsewhere, nil, inA, "mcp", "the settings of the operator freehold-system/mcp count for all MCPServers"},
+		"its name, and an argument":   {elsewhere, []string{"--operator-arg=--openshift=false"}, inA, "mcp", "freehold-system/mcp"},
+		"shards of other names":       {deployments{"mcp": shards["freehold"], "mcp-a": shards["freehold-a"]}, nil, inA, "mcp-a", "freehold-system/mcp-a"},
+		"two that may be meant":       {deployments{"mcp": {}, "mcp-a": {}}, nil, inA, render.DefaultRunnerImage, assumed},
+		"one that is named, and gone": {elsewhere, []string{"--operator=freehold-system/gone"}, inA, render.DefaultRunnerImage, assumed},
+		"nowhere":                     {deployments{}, nil, inA, render.DefaultRunnerImage, assumed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, errOut := surveyorOf(t, test.deployments, test.args...)
@@ -137,6 +146,11 @@ func TestOperatorThatKeepsConfigs(t *testing.T) {
 		want        bool
 	}{
 		"one operator":             {deployments{"freehold": {}}, nil, true},
+		"one of another name":      {deployments{"mcp": {}}, nil, true},
+		"it leaves them":           {deployments{"mcp": {"--configs=toolhive"}}, nil, false},
+		"nowhere":                  {deployments{}, nil, true},
+		"shards of other names":    {deployments{"mcp": shards["freehold"], "mcp-a": shards["freehold-a"]}, nil, true},
+		"a shard of another name":  {deployments{"mcp": shards["freehold"]}, nil, false},
 		"one that leaves them":     {deployments{"freehold": {"--configs=toolhive"}}, nil, false},
 		"another one of several":   {shards, nil, true},
 		"one that is named":        {shards, []string{"--operator=freehold-system/freehold"}, false},

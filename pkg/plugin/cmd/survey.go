@@ -33,7 +33,7 @@ type surveyor struct {
 // addFlags adds the flags that say where the operator is.
 func (s *surveyor) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.operator, "operator", cluster.DefaultOperator,
-		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes. For an MCPServer that it does not look after, "+
+		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes. If it is missing, or does not look after an MCPServer, "+
 			"the one that does is looked for, unless you name one.")
 	s.flag = cmd.Flags().Lookup("operator")
 	cmd.Flags().StringArrayVar(&s.args, "operator-arg", nil,

@@ -78,7 +78,7 @@ func (o *takeoverOptions) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.settingsOf(o.operator); err != nil {
+	if _, err := o.settingsOf(o.operator); err != nil && !errors.Is(err, cluster.ErrNoOperator) {
 		return err
 	}
 	o.noteDefinitions(servers)
