@@ -11,7 +11,7 @@ import (
 )
 
 // named are places where the documentation has the version.
-var named = regexp.MustCompile(`(?:ghcr\.io/freehold-dev/freehold:|kubectl-freehold_)(v[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)`)
+var named = regexp.MustCompile(`(?:ghcr\.io/freehold-dev/freehold:|kubectl-freehold_|\?ref=)(v[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)`)
 
 // TestDocumentsNameTheVersion shows that what a reader copies from the documentation names files and images that are made.
 func TestDocumentsNameTheVersion(t *testing.T) {
