@@ -102,20 +102,21 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Work for the MCPServers with these labels alone, such as shard=a or 'shard notin (a,b)'; empty means all. Other operators work "+
 			"for the rest, each with a lease of its own.")
 	o.rendering.AddFlags(flags)
-	flags.IntVar(&o.workers, "workers", o.workers, "How many MCPServers are worked on at a time.")
+	flags.IntVar(&o.workers, "workers", o.workers, "Number of concurrent workers; each reconciles one MCPServer at a time.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
-		"What becomes of MCPServers that ToolHive has made: auto takes them over, manual those with the annotation "+
+		"Whether to take over MCPServers that ToolHive created: auto takes over all, manual those with the annotation "+
 			v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved+", off none.")
 	flags.IntVar(&o.configRollouts, "config-rollouts-at-once", o.configRollouts,
-		"How many MCPServers of a namespace are rolled out at a time for a change of a configuration that they refer to.")
+		"How many MCPServers of a namespace are rolled out at a time for a change of a configuration that they refer to; each operator "+
+			"counts its own.")
 	flags.IntVar(&o.takeovers, "takeovers-at-once", o.takeovers,
-		"How many MCPServers of a namespace are taken over at a time.")
+		"How many MCPServers of a namespace are taken over at a time; each operator counts its own.")
 	flags.StringVar(&o.configs, "configs", o.configs,
-		"Who writes the status and the finalizer of MCPOIDCConfigs, the other kinds of configuration, and MCPGroups: freehold takes over "+
-			"what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds. Of several operators with --mcpserver-selector one "+
-			"is to have freehold; auto is toolhive there.")
+		"Which operator writes the status and the finalizer of MCPOIDCConfigs, the other kinds of configuration, and MCPGroups: freehold "+
+			"takes over what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds. Of several "+
+			"operators with --mcpserver-selector one is to have freehold; auto is toolhive there.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
-		"How often every MCPServer is looked at without a cause; 0 for never. It costs no requests.")
+		"How often every MCPServer is reconciled without a cause; 0 for never. It costs no requests.")
 	flags.Float32Var(&o.qps, "kube-api-qps", o.qps,
 		"How many requests a second to send to the API server at most; negative for any number, which its priority and fairness limits.")
 	flags.IntVar(&o.burst, "kube-api-burst", o.burst, "How many requests to send at a time where fewer were sent before; 0 for as many as --kube-api-qps.")
@@ -124,13 +125,13 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
 		"Address of /metrics; 0 turns it off.")
 	flags.BoolVar(&o.metricsSecure, "metrics-secure", o.metricsSecure,
-		"Serve /metrics by TLS, and only to those whom the API server lets get the path /metrics.")
+		"Serve /metrics by TLS, and only to clients that may get the path /metrics.")
 	flags.StringVar(&o.metricsCertificates, "metrics-certificate-directory", o.metricsCertificates,
 		"Directory of the certificate for secure metrics, in tls.crt and tls.key; changes are noticed. Empty means a self-signed one.")
 	flags.StringVar(&o.tracingEndpoint, "tracing-endpoint", o.tracingEndpoint,
-		"Where traces are sent to, as host:port: a collector that takes OTLP over gRPC, without TLS. Empty makes no traces.")
+		"Collector that receives traces, as host:port, by OTLP over gRPC without TLS; empty makes no traces.")
 	flags.Int32Var(&o.tracingSamplingRate, "tracing-sampling-rate-per-million", o.tracingSamplingRate,
-		"Of how many in a million passes over an MCPServer a trace is made.")
+		"How many of a million reconciliations are traced.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Work only while holding the lease, so that several replicas can run.")
 	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName,

@@ -78,7 +78,7 @@ func otherRights() map[string][]right {
 	return map[string][]right{
 		"Role `freehold-leader-election`, in the operator's namespace": {
 			may("coordination.k8s.io", "leases", "create", "The lease by which one replica works. `create` cannot be limited to a name."),
-			may("coordination.k8s.io", "leases", "get update", "client-go renews it by a PUT: the only `update`.").only("freehold"),
+			may("coordination.k8s.io", "leases", "get update", "client-go renews it by a PUT. Without options this is the only `update`.").only("freehold"),
 		},
 		"ClusterRole `freehold-metrics-reviewer`, with `deploy/options/secure-metrics`": {
 			may("authentication.k8s.io", "tokenreviews", "create", "Asks the API server who reads the metrics. It changes nothing."),

@@ -110,7 +110,7 @@ func Families() []Family {
 		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset.",
+			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset, repaired.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: causes()}},
 		},
 		{
