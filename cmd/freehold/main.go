@@ -38,14 +38,9 @@ func main() {
 // run is main with everything that a process has as arguments. It returns nil when the context has ended and
 // the operator has come to rest.
 func run(ctx context.Context, args []string, env func(string) (string, bool), stdout io.Writer) error {
-	flags := pflag.NewFlagSet("freehold", pflag.ContinueOnError)
+	o, logging := newOptions(env), logsapi.NewLoggingConfiguration()
+	flags, showVersion := newFlags(o, logging)
 	flags.SetOutput(stdout)
-	flags.SortFlags = false
-	o := newOptions(env)
-	o.addFlags(flags)
-	logging := logsapi.NewLoggingConfiguration()
-	logsapi.AddFlags(logging, flags)
-	showVersion := flags.Bool("version", false, "Print the version and exit.")
 	flags.Usage = func() {
 		fmt.Fprintf(stdout, "Freehold is a Kubernetes operator for ToolHive MCPServers.\n\nUsage:\n  freehold [flags]\n\nFlags:\n%s",
 			flags.FlagUsages())
@@ -76,4 +71,13 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	logger := klog.Background()
 	logger.Info("Starting Freehold", "version", version.Get().GitVersion, "runnerImage", o.rendering.RunnerImage)
 	return operate(klog.NewContext(ctx, logger), o)
+}
+
+// newFlags returns all flags of the operator: those of its options, those of logs, and --version, which it also returns by itself.
+func newFlags(o *options, logging *logsapi.LoggingConfiguration) (flags *pflag.FlagSet, showVersion *bool) {
+	flags = pflag.NewFlagSet("freehold", pflag.ContinueOnError)
+	flags.SortFlags = false
+	o.addFlags(flags)
+	logsapi.AddFlags(logging, flags)
+	return flags, flags.Bool("version", false, "Print the version and exit.")
 }

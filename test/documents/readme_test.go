@@ -92,6 +92,19 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestFirstServer creates the MCPServer of the README, and waits for it. The call itself needs pods that answer.
+func TestFirstServer(t *testing.T) {
+	r := newReader(t)
+	r.Operate(t)
+	var out string
+	for _, command := range Of(t) {
+		out = r.types(t, command)
+	}
+	if !strings.Contains(out, "http://mcp-echo-http-proxy."+r.Name) {
+		t.Errorf("the last command shows\n%s", out)
+	}
+}
+
 // TestInstallPlugin builds the plugin as its page says, and calls it through kubectl, in one shell.
 func TestInstallPlugin(t *testing.T) {
 	r := newReader(t)
