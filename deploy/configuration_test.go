@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
 // TestConfigurationIsThatOfThePage shows that the overlay has the patches of docs/configuration.md, word for word.
@@ -64,5 +66,20 @@ func TestConfiguration(t *testing.T) {
 	plain.deployments, patched.deployments, plain.definitions = nil, nil, nil
 	if diff := cmp.Diff(plain, patched, cmp.AllowUnexported(objects{})); diff != "" {
 		t.Errorf("the rest (-without +with the patches):\n%s", diff)
+	}
+}
+
+// TestReadmeShowsTheSample shows that the first MCPServer of the README is the sample that it then applies, but for the limits.
+func TestReadmeShowsTheSample(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, filepath.Join("..", "README.md")), "### A first MCPServer, and a first call\n")
+	_, block, _ := strings.Cut(section, "```yaml\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("the README shows no MCPServer")
+	}
+	sample := strict[v1beta1.MCPServer](t, []byte(read(t, filepath.Join("samples", "streamable-http.yaml"))))
+	sample.Spec.Resources = v1beta1.ResourceRequirements{}
+	if diff := cmp.Diff(sample, strict[v1beta1.MCPServer](t, []byte(block))); diff != "" {
+		t.Errorf("MCPServer (-of the sample +of the README):\n%s", diff)
 	}
 }
