@@ -162,7 +162,7 @@ func conditionOf(live metav1.Object, conditionType string, holds bool, reason, m
 	if holds {
 		c.Status = metav1.ConditionTrue
 	}
-	if was := meta.FindStatusCondition(conditionsOf(live), c.Type); was != nil && was.Status == c.Status {
+	if was := meta.FindStatusCondition(conditionsOf(live), c.Type); was != nil && was.Status == c.Status && !was.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	return c

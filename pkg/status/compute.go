@@ -192,7 +192,8 @@ func (s *conditionSet) add(f Finding) {
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
 	}
 	for _, known := range [][]metav1.Condition{s.previous, s.unreported} {
-		if before := meta.FindStatusCondition(known, f.Condition); before != nil && before.Status == f.Status {
+		// One that another client has given a time that cannot be read has none.
+		if before := meta.FindStatusCondition(known, f.Condition); before != nil && before.Status == f.Status && !before.LastTransitionTime.IsZero() {
 			condition.LastTransitionTime = before.LastTransitionTime
 			break
 		}

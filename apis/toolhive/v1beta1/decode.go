@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -68,6 +69,62 @@ func (s *MCPGroupSpec) UnmarshalJSON(data []byte) error {
 	type plain MCPGroupSpec
 	decode(data, (*plain)(s), &s.UnknownFields, &s.Malformed)
 	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler and leaves out what it cannot read. The API server stores times that no client reads, such as
+// one with the zone +99:00, and anyone who may write the status may send one. An error would make the whole list unreadable.
+func (s *MCPServerStatus) UnmarshalJSON(data []byte) error {
+	type plain MCPServerStatus
+	decodeStatus(data, (*plain)(s))
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler; see MCPServerStatus.
+func (s *ConfigStatus) UnmarshalJSON(data []byte) error {
+	type plain ConfigStatus
+	decodeStatus(data, (*plain)(s))
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler; see MCPServerStatus.
+func (s *MCPGroupStatus) UnmarshalJSON(data []byte) error {
+	type plain MCPGroupStatus
+	decodeStatus(data, (*plain)(s))
+	return nil
+}
+
+// decodeStatus reads a status, given as a type without the method UnmarshalJSON. Conditions whose time cannot be read have none, and other
+// values of the wrong type are zero. JSON null changes nothing, as encoding/json requires.
+func decodeStatus[T any](data []byte, into *T) {
+	if bytes.Equal(data, []byte("null")) {
+		return
+	}
+	*into = *new(T)
+	if kjson.UnmarshalCaseSensitivePreserveInts(data, into) == nil {
+		return
+	}
+	var values map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &values); err != nil {
+		return
+	}
+	conditions, _ := values["conditions"].([]any)
+	for _, each := range conditions {
+		condition, ok := each.(map[string]any)
+		if !ok {
+			continue
+		}
+		text, _ := condition["lastTransitionTime"].(string)
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			delete(condition, "lastTransitionTime")
+		}
+	}
+	readable, err := json.Marshal(values)
+	if err != nil {
+		return // What was decoded can be encoded.
+	}
+	*into = *new(T)
+	// A value of the wrong type is an error, and all others are read.
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(readable, into)
 }
 
 // decode reads a spec, given as a type without the method UnmarshalJSON, and records what it cannot read. JSON null changes

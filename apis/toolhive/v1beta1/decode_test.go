@@ -5,11 +5,16 @@ package v1beta1
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 )
@@ -90,6 +95,56 @@ func TestOneUnreadableSpecLeavesTheListReadable(t *testing.T) {
 	}
 	if list.Items[1].Spec.Image != "i" {
 		t.Errorf("got %+v", list.Items[1].Spec)
+	}
+}
+
+// TestOneUnreadableStatusLeavesTheListReadable: the API server stores such times and, before Kubernetes v1.36, such numbers.
+func TestOneUnreadableStatusLeavesTheListReadable(t *testing.T) {
+	const since = "2026-01-02T03:04:05Z"
+	condition := func(conditionType, since string) string {
+		return fmt.Sprintf(`{"type":%q,"status":"True","reason":"R","message":"m","observedGeneration":2,"lastTransitionTime":%s}`, conditionType, since)
+	}
+	for what, bad := range map[string]string{
+		"lower case": `"2026-01-01t00:00:00z"`, "a zone that is none": `"2026-01-01T00:00:00+99:00"`, "no text": "5",
+	} {
+		t.Run(what, func(t *testing.T) {
+			status := fmt.Sprintf(`{"conditions":[%s,%s],"observedGeneration":3,"readyReplicas":3000000000,"serverCount":3000000000}`,
+				condition("Odd", bad), condition("Ready", strconv.Quote(since)))
+			for kind, list := range map[string]any{
+				"MCPServer": &MCPServerList{}, "MCPGroup": &MCPGroupList{}, "MCPOIDCConfig": &MCPOIDCConfigList{},
+			} {
+				text := fmt.Sprintf(`{"items":[{"metadata":{"name":"a"},"status":%s},{"metadata":{"name":"b"},"status":{"observedGeneration":4}}]}`, status)
+				if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), list); err != nil {
+					t.Fatalf("%s: %v", kind, err)
+				}
+				items := reflect.ValueOf(list).Elem().FieldByName("Items")
+				generation := func(i int) int64 { return items.Index(i).FieldByName("Status").FieldByName("ObservedGeneration").Int() }
+				if generation(0) != 3 || generation(1) != 4 {
+					t.Errorf("%s: observed generations %d and %d", kind, generation(0), generation(1))
+				}
+				conditions := items.Index(0).FieldByName("Status").FieldByName("Conditions").Interface().([]metav1.Condition)
+				odd, ready := meta.FindStatusCondition(conditions, "Odd"), meta.FindStatusCondition(conditions, "Ready")
+				if odd == nil || odd.Reason != "R" || odd.ObservedGeneration != 2 || !odd.LastTransitionTime.IsZero() {
+					t.Errorf("%s: the odd condition is %+v", kind, odd)
+				}
+				if ready == nil || ready.Message != "m" || ready.LastTransitionTime.UTC().Format(time.RFC3339) != since {
+					t.Errorf("%s: the other condition is %+v", kind, ready)
+				}
+			}
+		})
+	}
+}
+
+// TestStatusesThatAreNone: whatever is stored, the object is read.
+func TestStatusesThatAreNone(t *testing.T) {
+	for _, status := range []string{`"x"`, `[]`, `{"conditions":"x"}`, `{"conditions":["x",null]}`, `null`} {
+		server := &MCPServer{}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(`{"metadata":{"name":"a"},"status":`+status+`}`), server); err != nil {
+			t.Errorf("%s: %v", status, err)
+		}
+		if server.Name != "a" {
+			t.Errorf("%s: got %+v", status, server)
+		}
 	}
 }
 
