@@ -18,7 +18,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -245,10 +244,8 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	for i := range o.Held {
 		o.Held[i].Message += " " + enforced(p.view)
 	}
-	o.Withheld = p.unwritten.HasAny(p.deploymentRef(), p.statefulSetRef())
-	if p.deployment() != nil && p.unwritten.Has(p.deploymentRef()) {
-		o.Hashes = configs.Hashes{} // The configuration that the proxy was made from is still in use.
-	}
+	o.Withheld = p.blocked || p.unwritten.HasAny(p.deploymentRef(), p.statefulSetRef())
+	o.HashesUnused = p.deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.deploymentRef()))
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
 	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))

@@ -43,7 +43,11 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	if next.URL == "" {
 		next.URL = previous.URL
 	}
-	setHashes(&next, o)
+	inUse := o.Hashes
+	if o.HashesUnused {
+		inUse = configs.Hashes{}
+	}
+	setHashes(&next, o.Server, inUse)
 	next.Phase, next.Message = phase(o, pods)
 	if next.Message == messageCreating && o.Proxy.Serves() {
 		// The known pods are behind the status of their Deployment. That is over in a moment, and not worth a write.
@@ -69,23 +73,22 @@ func readyReplicas(o Observation, pods tally) int32 {
 	return ready
 }
 
-// setHashes records which state of each referenced object is in use. An object that cannot be used keeps the hash of the last
-// state that could.
-func setHashes(next *v1beta1.MCPServerStatus, o Observation) {
-	spec, previous := &o.Server.Spec, &o.Server.Status
+// setHashes records states of the referenced objects. One that is not given keeps the hash that it had before.
+func setHashes(next *v1beta1.MCPServerStatus, server *v1beta1.MCPServer, hashes configs.Hashes) {
+	spec, previous := &server.Spec, &server.Status
 	in := func(referred bool, now, before string) string {
 		if !referred {
 			return ""
 		}
 		return cmp.Or(now, before)
 	}
-	next.OIDCConfigHash = in(spec.OIDCConfigRef != nil, o.Hashes.OIDC, previous.OIDCConfigHash)
-	next.AuthzConfigHash = in(spec.AuthzConfigRef != nil, o.Hashes.Authz, previous.AuthzConfigHash)
-	next.ExternalAuthConfigHash = in(spec.ExternalAuthConfigRef != nil, o.Hashes.ExternalAuth, previous.ExternalAuthConfigHash)
-	next.AuthServerConfigHash = in(spec.AuthServerRef != nil, o.Hashes.AuthServer, previous.AuthServerConfigHash)
-	next.ToolConfigHash = in(spec.ToolConfigRef != nil, o.Hashes.Tool, previous.ToolConfigHash)
-	next.TelemetryConfigHash = in(spec.TelemetryConfigRef != nil, o.Hashes.Telemetry, previous.TelemetryConfigHash)
-	next.WebhookConfigHash = in(spec.WebhookConfigRef != nil, o.Hashes.Webhook, previous.WebhookConfigHash)
+	next.OIDCConfigHash = in(spec.OIDCConfigRef != nil, hashes.OIDC, previous.OIDCConfigHash)
+	next.AuthzConfigHash = in(spec.AuthzConfigRef != nil, hashes.Authz, previous.AuthzConfigHash)
+	next.ExternalAuthConfigHash = in(spec.ExternalAuthConfigRef != nil, hashes.ExternalAuth, previous.ExternalAuthConfigHash)
+	next.AuthServerConfigHash = in(spec.AuthServerRef != nil, hashes.AuthServer, previous.AuthServerConfigHash)
+	next.ToolConfigHash = in(spec.ToolConfigRef != nil, hashes.Tool, previous.ToolConfigHash)
+	next.TelemetryConfigHash = in(spec.TelemetryConfigRef != nil, hashes.Telemetry, previous.TelemetryConfigHash)
+	next.WebhookConfigHash = in(spec.WebhookConfigRef != nil, hashes.Webhook, previous.WebhookConfigHash)
 }
 
 // hashesOf returns the hashes in a status.

@@ -34,6 +34,8 @@ type Observation struct {
 	Held []Finding
 	// Hashes are those of the objects that the MCPServer refers to and that can be used.
 	Hashes configs.Hashes
+	// HashesUnused is set when the proxy has been made from other states of them, because its Deployment was not written.
+	HashesUnused bool
 	// Notices are conditions that do not keep the MCPServer from being served.
 	Notices []Finding
 	// Requests are conditions that report the outcome of what the MCPServer's author asks for besides its spec.
