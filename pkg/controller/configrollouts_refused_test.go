@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // threeOfOneIssuer runs test with three MCPServers that are Ready and refer to one issuer, and with one turn for them.
@@ -120,6 +121,37 @@ func TestConfigRolloutsThatAreRefused(t *testing.T) {
 			for _, name := range rolling {
 				proxyReady(o.apiServer, name)
 			}
+		}
+	})
+}
+
+// A wait after a refused ConfigMap does not begin anew because another proxy had the turn when it was over.
+func TestConfigMapOfARolloutThatIsRefused(t *testing.T) {
+	threeOfOneIssuer(t, func(t *testing.T, o *operating, _ []string) {
+		var attempts, allowed atomic.Int32
+		o.before.set(func(w write) error {
+			switch {
+			case w.verb != "apply" || w.kind != managers.ConfigMap.Kind:
+			case !strings.HasPrefix(w.name, "a-"):
+				attempts.Add(1)
+				return forbidden("configmaps")
+			case allowed.Load() == 0:
+				return forbidden("configmaps")
+			}
+			return nil
+		})
+		o.changeIssuer(2, "https://new.example.com")
+		<-time.After(30 * time.Minute)
+		allowed.Store(1)
+		<-time.After(11 * time.Minute) // All waits are over, and a has the turn.
+		if !strings.Contains(o.read("a"), "https://new.example.com") {
+			t.Fatal("a is not replaced")
+		}
+		attempts.Store(0)
+		proxyReady(o.apiServer, "a")
+		<-time.After(time.Minute)
+		if got := attempts.Load(); got != 2 {
+			t.Errorf("%d attempts in a minute, want one for each of the others", got)
 		}
 	})
 }

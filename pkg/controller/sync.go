@@ -192,7 +192,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	p.references = writers.References(inventory.Proxy, result.References)
 	p.confirmReferences(ctx)
 	p.pace(result)
-	if len(result.Held) == 0 { // Otherwise the proxy keeps those that it has.
+	if len(result.Held) == 0 && p.queued == nil { // Otherwise the proxy keeps those that it has.
 		for _, ref := range p.configNames.replace(p.key, wantedConfigs(p.key, result.Intents)) {
 			p.applier.Forget(ref)
 			p.hidden.drop(ref)
