@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -155,6 +156,31 @@ func holding(c *apply.ConflictError, bytes int) string {
 		wants = "removes it"
 	}
 	return fmt.Sprintf("%s owns %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
+}
+
+// isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was not
+// answered, or was forbidden, or this operator has not tried it. Of several, the status names one.
+func isDoubtful(server *v1beta1.MCPServer, refused []error, unattempted []apply.ObjectRef) bool {
+	reported := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
+	if reported == nil || reported.Status != metav1.ConditionFalse {
+		return false
+	}
+	unknown := slices.Clone(unattempted)
+	for _, err := range refused {
+		refusal, ok := errors.AsType[*apply.Refusal](err)
+		if ok && (refusal.Class == apply.ClassForbidden || apply.Policies()[refusal.Class].Passes) {
+			unknown = append(unknown, refusal.Object)
+		}
+	}
+	return slices.ContainsFunc(unknown, func(ref apply.ObjectRef) bool {
+		return status.Others(reported.Message) > 0 || isAbout(reported.Message, ref)
+	})
+}
+
+// isAbout reports whether the message of a refusal, see holding and refusals, is about an object.
+func isAbout(message string, ref apply.ObjectRef) bool {
+	object := ref.String()
+	return strings.HasPrefix(message, object+": ") || strings.Contains(message, " of "+object+"; ") || strings.Contains(message, " of "+object+" (+")
 }
 
 func describeWithin(v *view, c *apply.ConflictError, bytes int) string {

@@ -109,26 +109,24 @@ func TestWorthOfAStatusIsDecided(t *testing.T) {
 // What is refused for a moment holds nothing against a generation that was told of.
 func TestRefusalsAreObserved(t *testing.T) {
 	moved, conflict := refusalOf(apply.ClassMoved), refusalOf(apply.ClassConflict)
-	forbidden := refusalOf(apply.ClassForbidden)
 	template := &apply.ConflictError{Refusal: conflict, Fields: []apply.FieldConflict{{Path: ".spec.template.spec"}}}
 	label := &apply.ConflictError{Refusal: conflict, Fields: []apply.FieldConflict{{Path: ".metadata.labels"}}}
 	for name, c := range map[string]struct {
 		refused  error
 		observed int64
-		// want has what is Unapplied, Unwritten, Unsettled and Forbidden.
-		want [4]bool
+		// want has what is Unapplied, Unwritten and Unsettled.
+		want [3]bool
 	}{
-		"a moment":                     {&moved, 1, [4]bool{false, false, true, false}},
-		"a moment of a new generation": {&moved, 0, [4]bool{true, true, true, false}},
-		"a template":                   {template, 1, [4]bool{true, true, false, false}},
-		"something beside it":          {label, 1, [4]bool{false, true, false, false}},
-		"forbidden":                    {&forbidden, 1, [4]bool{true, true, false, true}},
+		"a moment":                     {&moved, 1, [3]bool{false, false, true}},
+		"a moment of a new generation": {&moved, 0, [3]bool{true, true, true}},
+		"a template":                   {template, 1, [3]bool{true, true, false}},
+		"something beside it":          {label, 1, [3]bool{false, true, false}},
 	} {
 		server := newServer("web")
 		server.Status.ObservedGeneration = c.observed
 		var o status.Observation
 		observeRefusals(sees(server), []error{c.refused}, &o)
-		if got := [4]bool{o.Unapplied, o.Unwritten, o.Unsettled, o.Forbidden}; got != c.want {
+		if got := [3]bool{o.Unapplied, o.Unwritten, o.Unsettled}; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -35,8 +35,8 @@ type rest struct {
 	// conflicts stand until the situation changes, and unwritten are the objects that they keep from being written.
 	conflicts []error
 	unwritten sets.Set[apply.ObjectRef]
-	// unattempted is that of the pass.
-	unattempted bool
+	// unattempted are those of the pass.
+	unattempted []apply.ObjectRef
 }
 
 // observation returns what to report about the MCPServer.

@@ -109,9 +109,7 @@ func observeRefusals(v *view, refused []error, observation *status.Observation) 
 	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.server, err) }) ||
 		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.server.Status.Conditions, v1beta1.ConditionReady)
 	for _, err := range refused {
-		class := apply.ClassOf(err)
-		observation.Unsettled = observation.Unsettled || apply.Policies()[class].Passes
-		observation.Forbidden = observation.Forbidden || class == apply.ClassForbidden
+		observation.Unsettled = observation.Unsettled || apply.Policies()[apply.ClassOf(err)].Passes
 	}
 }
 

@@ -57,10 +57,10 @@ type pass struct {
 	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
-	// attempted are the parts of objects that the pass has tried to write. unattempted is set when this operator has not tried to write
-	// one of the others either, so that it is not known whether others own fields of it.
+	// attempted are the parts of objects that the pass has tried to write. unattempted are those objects of the
+	// others that this operator has not tried to write either, so that it is not known whether others own fields of them.
 	attempted   sets.Set[part]
-	unattempted bool
+	unattempted []apply.ObjectRef
 	// queued says what the proxy waits for, if it waits for its turn to be replaced.
 	queued *turnWait
 	// queuedAgain is set when its last turn ended with a refusal.
@@ -273,7 +273,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	backend, proxy := o.Rollouts()
 	p.rollouts.note(p.key, o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
-	o.Contested, o.Unattempted = intrusion(p.view, p.refused), p.unattempted
+	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, p.refused, p.unattempted)
 	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))
 	if !tell {

@@ -199,7 +199,9 @@ func (p *pass) reviewConflicts(result *render.Result) {
 		if conflict != nil {
 			p.refused = append(p.refused, conflict)
 		}
-		p.unattempted = p.unattempted || !known
+		if !known {
+			p.unattempted = append(p.unattempted, w.object)
+		}
 	}
 }
 

@@ -239,6 +239,52 @@ func TestConflictFromBeforeARestart(t *testing.T) {
 	})
 }
 
+// A conflict that is over is reported no more, although this operator cannot know whether there are others: a proxy is held that it has
+// not tried to write, or what it writes is forbidden.
+func TestConflictThatEndsBesideWhatIsUnknown(t *testing.T) {
+	for what, c := range map[string]struct {
+		hide    func(o *operating)
+		restart bool
+	}{
+		"a proxy that is held, after a restart": {func(o *operating) { remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp") }, true},
+		"a write that is forbidden": {func(o *operating) {
+			o.before.set(func(w write) error {
+				if w.kind == managers.Deployment.Kind {
+					return forbidden("deployments")
+				}
+				return nil
+			})
+			change(o.apiServer, "corp", func(c *v1beta1.MCPOIDCConfig) { c.Generation, c.Spec.Inline.Issuer = 2, "https://new.example.com" })
+		}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
+				o := start(t, s, nil)
+				defer func() { o.end() }()
+				o.rest()
+				o.becomeReady("web")
+				var ours string
+				label := func(value string) {
+					changeAs(s, "", "helm", "web", func(w *appsv1.StatefulSet) { ours, w.Labels["app"] = w.Labels["app"], value })
+					o.rest()
+				}
+				label("theirs")
+				c.hide(o)
+				o.rest()
+				if c.restart {
+					o.end()
+					o = start(t, s, nil)
+					o.rest()
+				}
+				o.expectContested("web", true, "a label was taken")
+				label(ours)
+				o.expectContested("web", false, "the label has the wanted value")
+			})
+		})
+	}
+}
+
 // Neither does it know how many there are when it finds another one.
 func TestConflictsFromBeforeARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -151,7 +151,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	}
 	before := ptr.Deref(meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned), metav1.Condition{})
 	// unknown means that conflicts which were reported may stand without being known now.
-	unknown := o.Unsettled || (o.Forbidden || o.Unattempted) && before.Status == metav1.ConditionFalse
+	unknown := o.Doubtful || o.Unsettled && before.Status != metav1.ConditionFalse
 	if len(o.Invalid) > 0 {
 		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
@@ -246,13 +246,20 @@ func withMore(message string, n int) string {
 
 // countedAsIn returns a message as counted does, or the one before if the first message is the same and it counts more others.
 func countedAsIn(before string, messages []string) string {
-	var n int
-	if i := strings.LastIndex(before, " (+"); i >= 0 {
-		if _, err := fmt.Sscanf(before[i:], others, &n); err == nil && n >= len(messages) && readable(withMore(messages[0], n)) == before {
-			return before
-		}
+	if n := Others(before); n >= len(messages) && readable(withMore(messages[0], n)) == before {
+		return before
 	}
 	return counted(messages)
+}
+
+// Others returns how many other messages a condition's message counts without showing them.
+func Others(message string) (n int) {
+	if i := strings.LastIndex(message, " (+"); i >= 0 {
+		if _, err := fmt.Sscanf(message[i:], others, &n); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // NoticesMessage returns the message of a condition that several notices make, among those of others; "" for none.

@@ -255,12 +255,12 @@ func TestNothingTurnsTrueWithoutAnAnswer(t *testing.T) {
 func TestConflictStandsWhileWritesAreForbidden(t *testing.T) {
 	observed := status.Observation{Server: server(), Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")}}
 	observed.Server.Status = status.Compute(observed, noon)
-	observed.Refusals, observed.Forbidden = []status.Finding{invalid(v1beta1.ConditionApplied, "forbidden")}, true
+	observed.Refusals, observed.Doubtful = []status.Finding{invalid(v1beta1.ConditionApplied, "forbidden")}, true
 	forbidden := status.Compute(observed, noon)
 	if got := find(forbidden, v1beta1.ConditionFieldsOwned); got.Status != metav1.ConditionFalse {
 		t.Errorf("FieldsOwned is %+v", got)
 	}
-	observed.Server.Status, observed.Refusals, observed.Forbidden = forbidden, nil, false
+	observed.Server.Status, observed.Refusals, observed.Doubtful = forbidden, nil, false
 	if got := find(status.Compute(observed, noon), v1beta1.ConditionFieldsOwned); got.Status != metav1.ConditionTrue {
 		t.Errorf("FieldsOwned is %+v when all is written", got)
 	}

@@ -51,10 +51,8 @@ type Observation struct {
 	// Unsettled is set when such a thing holds back a write, whether it is reported already or not. So earlier reports may
 	// still hold, and nothing is known to be well.
 	Unsettled bool
-	// Forbidden is set when a write was forbidden, so that the owners of the fields in it are unknown.
-	Forbidden bool
-	// Unattempted is set when the operator has made no attempt at a write since it started, so that they are unknown too.
-	Unattempted bool
+	// Doubtful is set when the conflicts that the status reports may stand, but are not known now.
+	Doubtful bool
 	// Unwritten is set when a write of the present generation was refused, for whatever reason.
 	Unwritten bool
 	// Unreported are conditions that were computed before and have not been written. They record since when they hold.
