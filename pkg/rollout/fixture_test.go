@@ -49,12 +49,17 @@ func waiting(reason string) change {
 	}
 }
 
-// crashed is a container that runs, has been started again a number of times, and ran for a while before.
+// crashed is a container that runs for a minute, has been started again a number of times, and ran for a while before.
 func crashed(restarts int32, ran time.Duration) change {
+	return crashedBefore(restarts, ran, time.Minute)
+}
+
+// crashedBefore is a container that runs for a while, and did before it was started again.
+func crashedBefore(restarts int32, ran, runs time.Duration) change {
 	return func(p *corev1.Pod) {
 		unready(time.Minute)(p)
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "mcp", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			Name: "mcp", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-runs))}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 				ExitCode: 137, Reason: "OOMKilled", StartedAt: metav1.NewTime(before.Add(-ran)), FinishedAt: before,
 			}},

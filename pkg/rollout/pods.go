@@ -69,7 +69,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range containers {
-			reason, detail := hopeless(&containers[i])
+			reason, detail, wake := hopeless(&containers[i], now)
 			if reason == "" {
 				continue
 			}
@@ -77,7 +77,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 			if ready != nil {
 				found.since = ready.LastTransitionTime.Time
 			}
-			return found, 0
+			return found, wake
 		}
 	}
 	since, counts := unreadyFrom(pod)
@@ -130,13 +130,19 @@ func notRunning(pod *corev1.Pod) string {
 	return "no node has reported on it"
 }
 
-// hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope.
-func hopeless(c *corev1.ContainerStatus) (reason, detail string) {
+// hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope. wake is when another
+// answer is due although nothing has happened.
+func hopeless(c *corev1.ContainerStatus, now time.Time) (reason, detail string, wake time.Duration) {
 	detail = "container " + c.Name
 	last := c.LastTerminationState.Terminated
 	if w := c.State.Waiting; w != nil && reasonsOfWaiting[w.Reason] != "" {
 		reason = reasonsOfWaiting[w.Reason]
 	} else if !c.Ready && c.RestartCount > 1 && last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < BackOffReset {
+		if c.State.Running != nil {
+			if wake = c.State.Running.StartedAt.Add(BackOffReset).Sub(now); wake <= 0 {
+				return "", "", 0 // It crashed long ago, and is not ready for another reason.
+			}
+		}
 		// Between two crashes it runs for a moment. That is no news.
 		reason = v1beta1.ReasonCrashLoopBackOff
 	}
@@ -146,7 +152,7 @@ func hopeless(c *corev1.ContainerStatus) (reason, detail string) {
 			detail += ", " + last.Reason
 		}
 	}
-	return reason, detail
+	return reason, detail, wake
 }
 
 // worst returns the trouble to report: of several that of the first pod by name, so that the same pods always give the
@@ -156,7 +162,7 @@ func worst(pods []*corev1.Pod, now time.Time) (found *trouble, wake time.Duratio
 	for _, pod := range pods {
 		of, later := troubleOf(pod, now)
 		if of != nil {
-			return of, 0
+			return of, later
 		}
 		if later > 0 && (wake == 0 || later < wake) {
 			wake = later

@@ -44,6 +44,8 @@ func TestReplace(t *testing.T) {
 		"an old one cannot start":                {set(), pods(old("a-0", waiting("ImagePullBackOff")), old("a-1")), false, "a-0", 0},
 		"two old ones cannot":                    {set(), pods(old("a-1", unschedulable), old("a-0", waiting("CrashLoopBackOff"))), false, "a-1", 0},
 		"an old one has missed a probe":          {set(), pods(old("a-0", unready(10*time.Second)), old("a-1")), false, "", 20 * time.Second},
+		"an old one crashed long ago":            {set(), pods(old("a-0", crashedBefore(2, time.Minute, time.Hour), unready(10*time.Second)), old("a-1")), false, "", 20 * time.Second},
+		"an old one crashes all the time":        {set(), pods(old("a-0", crashed(2, time.Minute), unready(10*time.Second)), old("a-1")), false, "a-0", 0},
 		"an old one has not been ready for long": {set(), pods(old("a-0", unready(30*time.Second)), old("a-1")), false, "a-0", 0},
 		"an old one is on its way out":           {set(), pods(old("a-0", unready(time.Hour), leaving), old("a-1")), false, "", 0},
 		"it is to stay old":                      {set(partition(1)), pods(old("a-0", waiting("ImagePullBackOff")), fresh("a-1")), false, "", 0},

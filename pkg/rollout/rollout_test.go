@@ -58,7 +58,11 @@ func TestStatefulSet(t *testing.T) {
 		"between two crashes": {
 			set(),
 			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(2, time.Minute))},
-			"Stuck: CrashLoopBackOff (pod a-1): container mcp ended with exit code 137, OOMKilled", false, 0,
+			"Stuck: CrashLoopBackOff (pod a-1): container mcp ended with exit code 137, OOMKilled", false, 9 * time.Minute,
+		},
+		"two crashes long ago": {
+			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashedBefore(2, time.Minute, rollout.BackOffReset))},
+			"Progressing: ReplacingPods", false, 9 * time.Minute,
 		},
 		"the first start after a crash": {
 			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashed(1, time.Minute))}, "Progressing: ReplacingPods", false, 9 * time.Minute,

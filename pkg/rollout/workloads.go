@@ -43,7 +43,7 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 		}
 		return state, 0
 	case trouble != nil:
-		return stuck(state, trouble), 0
+		return stuck(state, trouble), wake
 	case d.Spec.Paused && state.Phase != Complete:
 		state.Phase, state.Reason = Waiting, v1beta1.ReasonPaused
 		return state, 0
@@ -144,7 +144,7 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 	starting := ready == present && present < wanted || slices.ContainsFunc(updated, func(p *corev1.Pod) bool { return !isReady(p) })
 	switch {
 	case trouble != nil && (old != "" || !state.Ready || present < wanted):
-		return stuck(state, trouble), 0
+		return stuck(state, trouble), wake
 	case old != "" && onDelete && !by.Driven && !starting:
 		state.Phase, state.Reason, state.Pod = Waiting, v1beta1.ReasonOnDelete, old
 	case old != "" && onDelete && by.Driven && by.Paused:
