@@ -263,7 +263,9 @@ func (c *Controller) begin(logger klog.Logger, s *scope) {
 	s.filled.Store(true)
 	logger.Info("Filled the caches", "namespace", s.namespace)
 	for name := range namesIn(s.serverStore) {
-		c.wake(name)
+		if server := c.caches.server(name); server != nil {
+			c.enqueue(name, laneOfUnseen(server))
+		}
 	}
 	c.keeper.wakeAll(s)
 }
@@ -358,6 +360,7 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		wake(accessor, to)
 	}
 	handler := onEvery(func(obj any) { seen(obj, laneOthers) })
+	handler.AddFunc = func(obj any) { seen(obj, laneOfUnseen(obj)) }
 	handler.UpdateFunc = func(before, now any) { seen(now, laneOf(kind, now, before)) }
 	if kind != managers.MCPServer {
 		handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), laneEdits) }

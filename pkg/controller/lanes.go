@@ -220,6 +220,20 @@ func laneOf(kind schema.GroupKind, now, before any) lane {
 	return laneEdits
 }
 
+// laneOfUnseen returns the lane for an object that a store shows for the first time. An MCPServer may have been edited while no operator
+// was there to see it.
+func laneOfUnseen(obj any) lane {
+	server, ok := obj.(*v1beta1.MCPServer)
+	switch {
+	case !ok:
+	case server.DeletionTimestamp != nil:
+		return laneDeletions
+	case server.Status.ObservedGeneration > 0 && server.Status.ObservedGeneration < server.Generation:
+		return laneEdits
+	}
+	return laneOthers
+}
+
 // isEdited reports whether more than the status of an object has changed. An object without a generation has no status that
 // changes often. An item that is no object is not edited.
 func isEdited(kind schema.GroupKind, now, before any) bool {

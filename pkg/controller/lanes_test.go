@@ -248,6 +248,41 @@ func TestEditOvertakesACrowd(t *testing.T) {
 	}
 }
 
+// Neither is an edit behind all the others that came while no operator was there, such as during an upgrade.
+func TestEditBeforeAStartOvertakesACrowd(t *testing.T) {
+	const crowd = 40
+	synctest.Test(t, func(t *testing.T) {
+		one := func(c *Config) { c.Workers = 1 }
+		servers := []runtime.Object{newServer("web")}
+		for i := range crowd {
+			servers = append(servers, newServer(fmt.Sprintf("other%02d", i)))
+		}
+		s := newAPIServer(t, servers...)
+		o := start(t, s, one)
+		o.rest()
+		o.becomeReady("web")
+		o.end()
+		for i := range crowd {
+			remove[*corev1.Service](s, fmt.Sprintf("mcp-other%02d-headless", i))
+		}
+		change(s, "web", func(server *v1beta1.MCPServer) { server.Generation++; server.Spec.Image = "example.com/mcp:2" })
+
+		var begun []string
+		s.before.set(func(w write) error {
+			if !slices.Contains(begun, serverOf(w)) {
+				begun = append(begun, serverOf(w))
+			}
+			return nil
+		})
+		o = start(t, s, one)
+		defer o.end()
+		o.rest()
+		if at := slices.Index(begun, "web"); at < 0 || at > 1 || len(begun) != crowd+1 {
+			t.Errorf("the edit comes after %d others of %d, want 1 of %d at most: %v", at, len(begun)-1, crowd, begun)
+		}
+	})
+}
+
 // An edit whose write has to be sent again in a moment is not behind all the others then, and one that is refused for good is.
 func TestARepeatedEditKeepsItsLane(t *testing.T) {
 	const crowd = 40
