@@ -174,7 +174,7 @@ func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*ty
 	if err != nil {
 		return nil, err
 	}
-	return w.target.Schema.ObjectToTyped(object)
+	return w.target.Schema.ObjectToTyped(object, typed.AllowDuplicates)
 }
 
 // encodedLive returns a live object as it is encoded. The API server leaves the version and the kind out of its answers to a typed
