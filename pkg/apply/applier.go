@@ -143,10 +143,10 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		log.Info("Fields changed hands", "cause", change.Cause, "fields", some(change.Fields), "count", len(change.Fields))
 	}
 	if out.Replaced != "" {
-		log.Info("Source replaced, which was not of this object or not of a generation that it has had", "was", out.Replaced)
+		log.Info("Source replaced, which was not of this object or not of a generation that it has had", "was", oneLine(out.Replaced))
 	}
 	if out.ReplacedReferences != "" {
-		log.Info("References replaced, which were not of states that the objects have had", "were", out.ReplacedReferences)
+		log.Info("References replaced, which were not of states that the objects have had", "were", oneLine(out.ReplacedReferences))
 	}
 	switch {
 	case out.Err != nil && out.Action == ActionRefused:

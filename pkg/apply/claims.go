@@ -88,7 +88,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 				err = w.canonicalise(a)
 			}
 			if err != nil {
-				return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+				return w.terminal(a, err)
 			}
 		}
 		if err := w.giveUp(ctx, a); err != nil {
@@ -116,7 +116,7 @@ func (w *writer[L, A]) giveUp(ctx context.Context, a *attempt[L, A]) error {
 func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
 	owned, err := w.target.Extract(a.live, w.manager.Name)
 	if err != nil {
-		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+		return w.terminal(a, err)
 	}
 	w.stamp(owned, a.Source)
 	owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
@@ -242,7 +242,7 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 		patch, err = edit.Patch(a.live)
 	}
 	if err != nil {
-		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+		return w.terminal(a, err)
 	}
 	if err := w.mayWrite(ctx, a); err != nil {
 		return err

@@ -21,6 +21,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
@@ -291,5 +293,20 @@ func TestClassOf(t *testing.T) {
 		if got := apply.ClassOf(test.err); got != test.want {
 			t.Errorf("%s: class %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// What other clients have written into an object is not logged at any length.
+func TestForeignTextIsLoggedInPart(t *testing.T) {
+	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	junk := strings.Repeat("x", 200<<10)
+	applier := apply.NewApplier(nil)
+	applier.Note(klog.NewContext(t.Context(), logger), apply.Outcome{Replaced: junk, ReplacedReferences: junk, Action: apply.ActionNone})
+	underlier, ok := logger.GetSink().(ktesting.Underlier)
+	if !ok {
+		t.Fatal("the logger has no buffer")
+	}
+	if text := underlier.GetBuffer().String(); len(text) > 4<<10 || !strings.Contains(text, "xxx...") {
+		t.Errorf("%d bytes are logged", len(text))
 	}
 }

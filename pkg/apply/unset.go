@@ -21,7 +21,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	}
 	all, err := w.ownableOf(a)
 	if err != nil {
-		return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: err.Error(), Cause: err}
+		return w.terminal(a, err)
 	}
 	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
 		return (a.unsets(path) || excluded(path, unions)) && (a.Yield == nil || !a.Yield(path))

@@ -285,9 +285,14 @@ func (w *writer[L, A]) refused(requests *requestCache, a *attempt[L, A], refusal
 	return a.out
 }
 
+// terminal returns the refusal of what cannot be read or built. What an error quotes of the object may be long.
+func (w *writer[L, A]) terminal(a *attempt[L, A], err error) *Refusal {
+	return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(err.Error()), Cause: err}
+}
+
 // refuse ends an attempt without a request.
 func (w *writer[L, A]) refuse(requests *requestCache, a *attempt[L, A], class Class, reason string) Outcome {
-	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: reason}
+	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(reason)}
 	if w.hold(requests, a) {
 		a.out.Action = ActionRefused
 	}
