@@ -154,15 +154,25 @@ func Settled(obj metav1.Object, manager, subresource string) uint64 {
 
 // Standing returns a number that identifies which manager owns which fields of an object, when each last wrote, and the
 // values as in Settled. A refused apply can succeed only after it has changed. It does not change with the object's
-// status or with what is written together with the status, except for managers that apply to the status. Comparable
-// within one process.
+// status, except for managers that apply to the status. Of what is written together with the status, labels and annotations count, as
+// their owners are in the way of an apply like any others; but not the revision that the Deployment controller counts. Comparable within
+// one process.
 func Standing(obj metav1.Object, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.WriteString(string(obj.GetUID()))
-	entries := slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Subresource == statusSubresource && subresource != statusSubresource
-	})
+	var entries []metav1.ManagedFieldsEntry
+	var besides []string // The labels and annotations of the others.
+	for _, e := range obj.GetManagedFields() {
+		if e.Subresource != statusSubresource || subresource == statusSubresource {
+			entries = append(entries, e)
+			continue
+		}
+		for _, key := range labelsAndAnnotations(&e) {
+			maphash.WriteComparable(&h, [2]string{e.Manager, key})
+			besides = append(besides, key)
+		}
+	}
 	for i := range entries {
 		writeEntry(&h, &entries[i])
 		if at := entries[i].Time; at != nil {
@@ -171,12 +181,35 @@ func Standing(obj metav1.Object, subresource string) uint64 {
 	}
 	// The times have a resolution of a second: an owner that writes twice within one leaves the same entry.
 	writeValues(&h, obj, subresource, func(field string) bool {
-		return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return mentions(&e, field) })
+		return slices.Contains(besides, field) || slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return mentions(&e, field) })
 	})
 	return h.Sum64()
 }
 
 const statusSubresource = "status"
+
+// revisionAnnotation is the one with which the Deployment controller counts revisions.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// labelsAndAnnotations returns the keys of the labels and annotations that an entry has, except that of the revision.
+func labelsAndAnnotations(e *metav1.ManagedFieldsEntry) (keys []string) {
+	if !mentions(e, "metadata") {
+		return nil
+	}
+	set, err := Fields(e)
+	if err != nil {
+		return nil // Nobody can own anything by it.
+	}
+	metadata := set.WithPrefix(fieldpath.PathElement{FieldName: new("metadata")})
+	for _, field := range []string{"annotations", "labels"} {
+		metadata.WithPrefix(fieldpath.PathElement{FieldName: &field}).Iterate(func(path fieldpath.Path) {
+			if key := path[0].FieldName; key != nil && *key != revisionAnnotation {
+				keys = append(keys, *key)
+			}
+		})
+	}
+	return keys
+}
 
 // mentions reports whether an entry may have a field of this name, wherever in the object.
 func mentions(e *metav1.ManagedFieldsEntry, field string) bool {

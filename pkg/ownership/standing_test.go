@@ -24,10 +24,10 @@ func standing() *metav1.ObjectMeta {
 	obj := object(
 		at(managed("me", apply, "", `{"f:metadata":{"f:labels":{"f:mine":{}}},"f:spec":{"f:a":{}}}`), noon),
 		at(managed("you", update, "", `{"f:metadata":{"f:annotations":{"f:yours":{}}},"f:spec":{"f:b":{}}}`), noon),
-		at(managed("kube-controller-manager", update, "status", `{"f:metadata":{"f:annotations":{"f:revision":{}}},"f:status":{"f:replicas":{}}}`), noon),
+		at(managed("kube-controller-manager", update, "status", `{"f:metadata":{"f:annotations":{"f:deployment.kubernetes.io/revision":{}}},"f:status":{"f:replicas":{}}}`), noon),
 	)
 	obj.Labels = map[string]string{"mine": "x"}
-	obj.Annotations = map[string]string{"yours": "x", "revision": "1"}
+	obj.Annotations = map[string]string{"yours": "x", "deployment.kubernetes.io/revision": "1"}
 	obj.UID, obj.ResourceVersion, obj.Generation = "one", "10", 1
 	return obj
 }
@@ -58,16 +58,21 @@ func TestStanding(t *testing.T) {
 		"a name shifted by a byte": {func(o *metav1.ObjectMeta) {
 			o.ManagedFields[0].Manager, o.ManagedFields[0].Operation = "meA", "pply"
 		}, false},
-		"a claim shrinks":                               {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
-		"an owner writes again":                         {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
-		"an owner writes in the same second":            {func(o *metav1.ObjectMeta) { o.Generation, o.ResourceVersion = 2, "11" }, false},
-		"a label that is owned":                         {func(o *metav1.ObjectMeta) { o.Labels["mine"] = "changed" }, false},
-		"a label that is owned goes":                    {func(o *metav1.ObjectMeta) { delete(o.Labels, "mine") }, false},
-		"an annotation that is owned":                   {func(o *metav1.ObjectMeta) { o.Annotations["yours"] = "changed" }, false},
-		"an annotation that is written with the status": {func(o *metav1.ObjectMeta) { o.Annotations["revision"] = "2" }, true},
-		"a finalizer":                                   {func(o *metav1.ObjectMeta) { o.Finalizers = []string{"x"} }, false},
-		"an owner":                                      {func(o *metav1.ObjectMeta) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, false},
-		"another object of the name":                    {func(o *metav1.ObjectMeta) { o.UID = "two" }, false},
+		"a claim shrinks":                    {func(o *metav1.ObjectMeta) { o.ManagedFields[1].FieldsV1 = metav1.NewFieldsV1(`{}`) }, false},
+		"an owner writes again":              {func(o *metav1.ObjectMeta) { o.ManagedFields[1].Time = &metav1.Time{Time: noon.Add(time.Second)} }, false},
+		"an owner writes in the same second": {func(o *metav1.ObjectMeta) { o.Generation, o.ResourceVersion = 2, "11" }, false},
+		"a label that is owned":              {func(o *metav1.ObjectMeta) { o.Labels["mine"] = "changed" }, false},
+		"a label that is owned goes":         {func(o *metav1.ObjectMeta) { delete(o.Labels, "mine") }, false},
+		"an annotation that is owned":        {func(o *metav1.ObjectMeta) { o.Annotations["yours"] = "changed" }, false},
+		"a label is written with the status": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:mine":{}}},"f:status":{"f:replicas":{}}}`)
+		}, false},
+		"an annotation of another is written with the status": {func(o *metav1.ObjectMeta) {
+			o.ManagedFields = append(o.ManagedFields, managed("x", apply, "status", `{"f:metadata":{"f:annotations":{"f:theirs":{}}}}`))
+		}, false},
+		"a finalizer":                {func(o *metav1.ObjectMeta) { o.Finalizers = []string{"x"} }, false},
+		"an owner":                   {func(o *metav1.ObjectMeta) { o.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, false},
+		"another object of the name": {func(o *metav1.ObjectMeta) { o.UID = "two" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := standing()
@@ -76,6 +81,36 @@ func TestStanding(t *testing.T) {
 				t.Errorf("the standing is the same: %t", same)
 			}
 		})
+	}
+}
+
+// A label of ours that another manager has written with the status is in conflict, and that is over when it goes or has our value.
+func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
+	contested := func() *metav1.ObjectMeta {
+		obj := standing()
+		obj.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:a":{}}}`)
+		obj.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:mine":{}}},"f:status":{"f:replicas":{}}}`)
+		obj.Labels["mine"] = "theirs"
+		return obj
+	}
+	before := ownership.Standing(contested(), "")
+	for name, change := range map[string]func(*metav1.ObjectMeta){
+		"it goes": func(o *metav1.ObjectMeta) {
+			delete(o.Labels, "mine")
+			o.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1(`{"f:status":{"f:replicas":{}}}`)
+		},
+		"it has another value": func(o *metav1.ObjectMeta) { o.Labels["mine"] = "x" },
+		"another owner":        func(o *metav1.ObjectMeta) { o.ManagedFields[2].Manager = "x" },
+	} {
+		obj := contested()
+		if change(obj); ownership.Standing(obj, "") == before {
+			t.Errorf("%s, and the standing is the same", name)
+		}
+	}
+	obj := contested()
+	obj.ManagedFields[2].Time, obj.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
+	if ownership.Standing(obj, "") != before {
+		t.Error("a write of the status alone changed the standing")
 	}
 }
 
@@ -113,7 +148,7 @@ func TestSettled(t *testing.T) {
 		"nothing": {func(*metav1.ObjectMeta) {}, true},
 		"a write of the status": {func(o *metav1.ObjectMeta) {
 			o.ManagedFields[2].Time, o.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
-			o.Annotations["revision"] = "2"
+			o.Annotations["deployment.kubernetes.io/revision"] = "2"
 		}, true},
 		"an owner of other fields": {func(o *metav1.ObjectMeta) { o.ManagedFields = o.ManagedFields[:1] }, true},
 		"a second owner": {func(o *metav1.ObjectMeta) {
