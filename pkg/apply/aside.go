@@ -48,10 +48,7 @@ func (w *writer[L, A]) setAside(req Request, whole func(path fieldpath.Path) fie
 	}}
 	differing.Iterate(func(path fieldpath.Path) { aside.leave.Insert(whole(path).Copy()) })
 	aside.leave = aside.leave.Union(unwanted)
-	differing.Union(unwanted).Iterate(func(path fieldpath.Path) {
-		aside.Conflict.Fields = append(aside.Conflict.Fields, contestedField(path.String(), w.manager, req.Live))
-	})
-	sortByPath(aside.Conflict.Fields)
+	aside.Conflict.Fields = contestedFields(pathsOf(differing.Union(unwanted)), w.manager, req.Live)
 	return aside, nil
 }
 
@@ -172,9 +169,7 @@ func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
 	if err != nil {
 		return nil, err
 	}
-	var fields []FieldConflict
-	alone.Iterate(func(path fieldpath.Path) { fields = append(fields, contestedField(path.String(), w.manager, req.Live)) })
-	return fields, nil
+	return contestedFields(pathsOf(alone), w.manager, req.Live), nil
 }
 
 // TakeHeld transfers to the writer the fields within its claim that other managers own and req.Take selects, by one edit

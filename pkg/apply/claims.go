@@ -146,7 +146,7 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	}
 	// What cannot stand beside the intent is of an earlier one. The API server would refuse the two, and nobody would remove it.
 	unions := w.unions(a)
-	claim = claim.Union(ownership.Select(all, func(path fieldpath.Path) bool { return excluded(path, unions) }))
+	claim = claim.Union(ownership.Select(all, func(path fieldpath.Path) bool { return unions.exclude(path) }))
 	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.OwnershipMarker, claim, all)
 }
 

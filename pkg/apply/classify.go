@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -162,33 +162,33 @@ func conflictCauses(status metav1.Status) []metav1.StatusCause {
 // contested returns the owners of each path of the causes, in the order of the paths. The causes serve for the paths alone:
 // their texts name one manager each and no time, managedFields name all.
 func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
-	var fields []FieldConflict
+	paths := make([]string, 0, len(causes))
 	for _, c := range causes {
-		if slices.ContainsFunc(fields, func(f FieldConflict) bool { return f.Path == c.Field }) {
-			continue
-		}
-		fields = append(fields, contestedField(c.Field, writer, live))
+		paths = append(paths, c.Field)
 	}
-	sortByPath(fields)
+	return contestedFields(paths, writer, live)
+}
+
+// contestedFields returns fields and their owners other than the writer, sorted by path and each once. An update under the writer's own
+// name counts as another owner's.
+func contestedFields(paths []string, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	var owners map[string][]ownership.Owner
+	if live != nil {
+		owners = ownership.OwnersOf(live, paths)
+	}
+	var fields []FieldConflict
+	for _, path := range paths {
+		others := slices.DeleteFunc(owners[path], func(o ownership.Owner) bool { return o.Applies(writer.Name, writer.Subresource) })
+		fields = append(fields, FieldConflict{Path: path, Owners: others})
+	}
 	return fields
 }
 
-func sortByPath(fields []FieldConflict) {
-	slices.SortFunc(fields, func(a, b FieldConflict) int { return cmp.Compare(a.Path, b.Path) })
-}
-
-// contestedField returns a field and its owners other than the writer. An update under the writer's own name counts as another owner's.
-func contestedField(path string, writer fieldmanager.Writer, live metav1.Object) FieldConflict {
-	field := FieldConflict{Path: path}
-	if live == nil {
-		return field
-	}
-	for _, o := range ownership.Owners(live, path) {
-		if !o.Applies(writer.Name, writer.Subresource) {
-			field.Owners = append(field.Owners, o)
-		}
-	}
-	return field
+// pathsOf returns the members of a set as texts.
+func pathsOf(set *fieldpath.Set) (paths []string) {
+	set.Iterate(func(path fieldpath.Path) { paths = append(paths, path.String()) })
+	return paths
 }
 
 // oneLine makes a text of the API server, which may span lines, fit for a condition.

@@ -41,7 +41,13 @@ func (c *cached) setImage(manager, image string) {
 // contested passes the intent, which is in conflict, and returns the conflict.
 func (c *cached) contested(complete func(*apply.Request)) *apply.ConflictError {
 	c.t.Helper()
-	out := c.pass(web("a:1"), complete)
+	return c.contestedBy(web("a:1"), complete)
+}
+
+// contestedBy passes an intent that is in conflict, and returns the conflict.
+func (c *cached) contestedBy(want *configuration, complete func(*apply.Request)) *apply.ConflictError {
+	c.t.Helper()
+	out := c.pass(want, complete)
 	conflict, ok := errors.AsType[*apply.ConflictError](out.Err)
 	if !ok {
 		c.t.Fatalf("%s with error %v, want a conflict", out.Action, out.Err)

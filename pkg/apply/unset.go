@@ -24,7 +24,7 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 		return w.terminal(a, err)
 	}
 	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
-		return (a.unsets(path) || excluded(path, unions)) && (a.Yield == nil || !a.Yield(path))
+		return (a.unsets(path) || unions.exclude(path)) && (a.Yield == nil || !a.Yield(path))
 	})
 	if unwanted.Empty() {
 		return nil
@@ -34,12 +34,12 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 	}}
 	// Another manager that owns an entry of a list keeps the entry. Without content, the API server cannot store it.
 	entries := ownership.Select(unwanted, func(path fieldpath.Path) bool { return path[len(path)-1].FieldName == nil })
-	unwanted.Leaves().Union(entries).Iterate(func(path fieldpath.Path) {
-		if field := contestedField(path.String(), w.manager, a.live); len(field.Owners) > 0 {
+	for _, field := range contestedFields(pathsOf(unwanted.Leaves().Union(entries)), w.manager, a.live) {
+		if len(field.Owners) > 0 {
 			field.Removed = true
 			conflict.Fields = append(conflict.Fields, field)
 		}
-	})
+	}
 	if len(conflict.Fields) > 0 {
 		return conflict
 	}
@@ -53,18 +53,33 @@ func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
 	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(text, unset) })
 }
 
+// unions are parts of an object that may have only one of several alternatives, by their paths. There may be thousands.
+type unions map[string][]Union
+
 // unions returns those of the live object of which the intent sets an alternative.
-func (w *writer[L, A]) unions(a *attempt[L, A]) []Union {
+func (w *writer[L, A]) unions(a *attempt[L, A]) unions {
 	if w.target.Unions == nil {
 		return nil
 	}
-	return w.target.Unions(a.want, a.live)
+	found := unions{}
+	for _, u := range w.target.Unions(a.want, a.live) {
+		found[u.Path] = append(found[u.Path], u)
+	}
+	return found
 }
 
-// excluded reports whether one of the unions excludes a field.
-func excluded(path fieldpath.Path, unions []Union) bool {
+// exclude reports whether one of the unions excludes a field.
+func (u unions) exclude(path fieldpath.Path) bool {
+	if len(u) == 0 {
+		return false
+	}
 	text := path.String()
-	return slices.ContainsFunc(unions, func(u Union) bool { return u.excludes(text) })
+	for i := range path {
+		if slices.ContainsFunc(u[path[:i+1].String()], func(union Union) bool { return union.excludes(text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // unsetExcluded looks for alternatives that others have set, see Target.Unions, if the intent was refused as invalid and the object has

@@ -90,15 +90,27 @@ func Fields(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 // of structured-merge-diff, which conflict causes use too, for example .spec.template.spec.containers[name="mcp"].image.
 // An atomic field, such as a container's args, has owners only as a whole and under its own path. Managers that own
 // fields below the path do not count. Owners skips unreadable entries.
-func Owners(obj metav1.Object, path string) []Owner {
-	var owners []Owner
+func Owners(obj metav1.Object, path string) []Owner { return OwnersOf(obj, []string{path})[path] }
+
+// OwnersOf returns the Owners of each of some fields, by path. It reads the entries once, however many fields there are.
+func OwnersOf(obj metav1.Object, paths []string) map[string][]Owner {
+	wanted := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		wanted[path] = true
+	}
+	owners := map[string][]Owner{}
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		set, err := Fields(&entries[i])
-		if err != nil || !holds(set, path) {
+		if err != nil {
 			continue
 		}
-		owners = append(owners, OwnerOf(&entries[i]))
+		owner := OwnerOf(&entries[i])
+		set.Iterate(func(member fieldpath.Path) {
+			if path := member.String(); wanted[path] {
+				owners[path] = append(owners[path], owner)
+			}
+		})
 	}
 	return owners
 }
@@ -123,14 +135,6 @@ func Paths(obj metav1.Object, wanted func(path fieldpath.Path) bool) (paths []fi
 	}
 	found.Iterate(func(path fieldpath.Path) { paths = append(paths, path.Copy()) })
 	return paths
-}
-
-func holds(set *fieldpath.Set, path string) bool {
-	// Not Set.All, out of whose loop one must not break: as of structured-merge-diff v6.4.2 it goes on, which
-	// panics.
-	found := false
-	set.Iterate(func(member fieldpath.Path) { found = found || member.String() == path })
-	return found
 }
 
 // seed makes the numbers that Settled and Standing return comparable within one process and no further.

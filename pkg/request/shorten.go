@@ -95,15 +95,15 @@ func Shorten(paths []string, each, bytes int) []string {
 	}
 	for ; ; depth-- {
 		var short []string
-		total := 0
+		known, total := map[string]bool{}, 0
 		for _, elements := range split {
 			kept := depth
 			if elements[0] == ".metadata" {
 				kept = max(kept, 2)
 			}
 			text := strings.Join(elements[:min(kept, len(elements))], "")
-			if !slices.Contains(short, text) {
-				short = append(short, text)
+			if !known[text] {
+				known[text], short = true, append(short, text)
 				total += len(text) + each + len(":,")
 			}
 		}
