@@ -62,7 +62,9 @@ type soakResult struct {
 	// notMeasured until then.
 	idle, restarted, lastIdle int
 	phases                    []phase
-	windows                   []window
+	// calmWindow is read before MCPServers are deleted and made again, and windows after each part of the churn.
+	calmWindow window
+	windows    []window
 	// calm, remade and churn are the times from an edit of an MCPServer until its child shows it: while nothing else happens, while
 	// many MCPServers are deleted and made again, and under churn.
 	calm, remade, churn []time.Duration
@@ -157,29 +159,36 @@ func latency(when string, times []time.Duration, most time.Duration) check {
 	}
 }
 
-// memory compares the first third of the windows with the last one. The number of MCPServers is the same in all, but that of their
-// objects is not: each rollout leaves a ReplicaSet and a ConfigMap behind, up to the Deployment's revisionHistoryLimit.
+// memory compares the first third of the windows with the last one, and the first one with that before MCPServers were made again. The
+// number of MCPServers is the same in all, but that of their objects is not: each rollout leaves a ReplicaSet and a ConfigMap behind, up
+// to the Deployment's revisionHistoryLimit.
 func (r *soakResult) memory() []check {
 	third := len(r.windows) / 3
 	if third == 0 {
 		return []check{{"memory", fmt.Sprintf("%d windows are too few to compare", len(r.windows)), true}}
 	}
 	first, last := r.windows[:third], r.windows[len(r.windows)-third:]
-	compare := func(what string, of func(window) float64, scale, growth, slack float64) check {
-		before, after := medianOf(first, of), medianOf(last, of)
-		most := before*scale*(1+growth) + slack
-		return check{
-			what, fmt.Sprintf("%.1f in the first third of the churn, %.1f in the last; at most %.1f", before, after, most),
-			!(after <= most) || before == 0, // What is not a number is never good.
-		}
-	}
+	heap := func(w window) float64 { return w.heapMiB }
+	resident := func(w window) float64 { return w.residentMiB }
+	goroutines := func(w window) float64 { return w.goroutines }
 	before, after := medianOf(first, window.objects), medianOf(last, window.objects)
 	cached := fmt.Sprintf("%.0f in the first third of the churn, %.0f in the last, and then %s", before, after, byNumber(last[len(last)-1].cached))
 	return []check{
 		{"cached objects", cached, before == 0},
-		compare("live heap, MiB", func(w window) float64 { return w.heapMiB }, after/before, heapGrowth, heapSlack),
-		compare("resident memory, MiB", func(w window) float64 { return w.residentMiB }, after/before, residentGrowth, residentSlack),
-		compare("goroutines", func(w window) float64 { return w.goroutines }, 1, 0, goroutineSlack),
+		grown("live heap after MCPServers were made again, MiB", r.calmWindow.heapMiB, r.windows[0].heapMiB,
+			r.windows[0].objects()/r.calmWindow.objects(), heapGrowth, heapSlack),
+		grown("live heap, MiB", medianOf(first, heap), medianOf(last, heap), after/before, heapGrowth, heapSlack),
+		grown("resident memory, MiB", medianOf(first, resident), medianOf(last, resident), after/before, residentGrowth, residentSlack),
+		grown("goroutines", medianOf(first, goroutines), medianOf(last, goroutines), 1, 0, goroutineSlack),
+	}
+}
+
+// grown judges how something has grown, which may be in proportion to a scale, by a part of that, and by some more.
+func grown(what string, before, after, scale, growth, slack float64) check {
+	most := before*scale*(1+growth) + slack
+	return check{
+		what, fmt.Sprintf("%.1f before, %.1f after; at most %.1f", before, after, most),
+		!(after <= most) || before == 0, // What is not a number is never good.
 	}
 }
 

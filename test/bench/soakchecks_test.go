@@ -27,6 +27,7 @@ func well() *soakResult {
 		},
 		calm: []time.Duration{100 * time.Millisecond}, remade: []time.Duration{300 * time.Millisecond}, churn: []time.Duration{200 * time.Millisecond},
 	}
+	r.calmWindow = window{heapMiB: 58, cached: map[string]int{"pods": 200, "replicasets": 770}}
 	for range 6 {
 		r.windows = append(r.windows, window{heapMiB: 60, residentMiB: 100, goroutines: 80, cached: map[string]int{"pods": 200, "replicasets": 800}})
 	}
@@ -85,6 +86,7 @@ func TestEachCheckCanFail(t *testing.T) {
 		"p99 from an edit until it is applied, under churn":                     func(r *soakResult) { r.churn[0] = 1600 * time.Millisecond },
 		"p99 from an edit until it is applied, in calm":                         func(r *soakResult) { r.calm[0] = 11 * time.Second },
 		"p99 from an edit until it is applied, while MCPServers are made again": func(r *soakResult) { r.remade[0] = 11 * time.Second },
+		"live heap after MCPServers were made again, MiB":                       func(r *soakResult) { r.calmWindow.heapMiB = 51 },
 		"live heap, MiB":                                                        func(r *soakResult) { last(r, func(w *window) { w.heapMiB = 68 }) },
 		"resident memory, MiB":                                                  func(r *soakResult) { last(r, func(w *window) { w.residentMiB = 123 }) },
 		"goroutines":                                                            func(r *soakResult) { last(r, func(w *window) { w.goroutines = 101 }) },

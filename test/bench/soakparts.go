@@ -78,7 +78,8 @@ func (k *soak) calm(ctx context.Context) error {
 	k.churn.measureInto(&k.result.calm)
 	defer k.churn.measureInto(nil)
 	draws := newDraws(k.settings.seed+1, k.settings.servers)
-	return k.within(ctx, phaseCalm, func(ctx context.Context) error {
+	k.sampler.lowest()
+	err := k.within(ctx, phaseCalm, func(ctx context.Context) error {
 		for made := 0; made < min(calmEdits, 2*k.settings.servers); {
 			next := draws.next()
 			if next.operation != editService && next.operation != editBackend {
@@ -92,6 +93,22 @@ func (k *soak) calm(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	k.result.calmWindow, err = k.look(ctx)
+	return err
+}
+
+// look reads what the operator has in memory.
+func (k *soak) look(ctx context.Context) (w window, err error) {
+	used, err := useSinceStart(k.operator.process.PID())
+	if err != nil {
+		return w, err
+	}
+	w = window{heapMiB: k.sampler.lowest(), residentMiB: used.ResidentMiB, goroutines: k.sampler.latest().goroutines}
+	w.cached, err = k.churn.site.countCached(ctx, measured)
+	return w, err
 }
 
 // remake deletes a fifth of the MCPServers at once and creates them again, while others are edited.
@@ -230,12 +247,8 @@ func (k *soak) stirAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		used, err := useSinceStart(k.operator.process.PID())
+		w, err := k.look(ctx)
 		if err != nil {
-			return err
-		}
-		w := window{heapMiB: k.sampler.lowest(), residentMiB: used.ResidentMiB, goroutines: k.sampler.latest().goroutines}
-		if w.cached, err = k.churn.site.countCached(ctx, measured); err != nil {
 			return err
 		}
 		k.result.windows = append(k.result.windows, w)
