@@ -61,7 +61,8 @@ func TestStatefulSet(t *testing.T) {
 			"Stuck: CrashLoopBackOff (pod a-1): container mcp ended with exit code 137, OOMKilled", false, 9 * time.Minute,
 		},
 		"two crashes long ago": {
-			set(), []*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashedBefore(2, time.Minute, rollout.BackOffReset))},
+			set(),
+			[]*corev1.Pod{pod("a-0", "old"), pod("a-1", "new", crashedBefore(2, time.Minute, rollout.BackOffReset))},
 			"Progressing: ReplacingPods", false, 9 * time.Minute,
 		},
 		"the first start after a crash": {
