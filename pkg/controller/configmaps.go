@@ -30,6 +30,8 @@ type configMaps struct {
 
 	mu      sync.Mutex
 	watches map[cache.ObjectName]*configMapWatch
+	// used are the ConfigMaps of each MCPServer that refers to some.
+	used    map[cache.ObjectName]sets.Set[cache.ObjectName]
 	running sync.WaitGroup
 }
 
@@ -42,7 +44,10 @@ type configMapWatch struct {
 }
 
 func newConfigMaps(client kubernetes.Interface, scope func(namespace string) *scope, wake func(cache.ObjectName)) *configMaps {
-	return &configMaps{client: client, scope: scope, wake: wake, watches: map[cache.ObjectName]*configMapWatch{}}
+	return &configMaps{
+		client: client, scope: scope, wake: wake,
+		watches: map[cache.ObjectName]*configMapWatch{}, used: map[cache.ObjectName]sets.Set[cache.ObjectName]{},
+	}
 }
 
 // authzReference returns the ConfigMap that an MCPServer's authorization policy is in; empty for none.
@@ -56,23 +61,24 @@ func authzReference(server *v1beta1.MCPServer) string {
 // use declares which ConfigMaps, all in its namespace, an MCPServer refers to: it starts the watches of new ones and
 // ends those that no MCPServer needs any more. Empty names are passed over.
 func (c *configMaps) use(ctx context.Context, server cache.ObjectName, names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	wanted := sets.New[cache.ObjectName]()
 	for _, name := range names {
 		if name != "" {
 			wanted.Insert(cache.NewObjectName(server.Namespace, name))
 		}
 	}
-	for ref, watch := range c.watches {
-		if wanted.Has(ref) {
-			continue
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref := range c.used[server].Difference(wanted) {
+		watch := c.watches[ref]
 		watch.users.Delete(server)
 		if watch.users.Len() == 0 {
 			watch.stop()
 			delete(c.watches, ref)
 		}
+	}
+	if c.used[server] = wanted; wanted.Len() == 0 {
+		delete(c.used, server)
 	}
 	for ref := range wanted {
 		if c.watches[ref] == nil {
