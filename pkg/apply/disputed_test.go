@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"pgregory.net/rapid"
@@ -260,4 +261,30 @@ func TestWhatIsKnownIsWhatIsAnswered(t *testing.T) {
 			r.Errorf("a conflict that was to be seen cost %q", requests)
 		}
 	})
+}
+
+// What was taken is known to be in place when the writer returns to it from an intent that was refused.
+func TestReturnToWhatWasTaken(t *testing.T) {
+	for name, stands := range map[string]bool{"a conflict that is new": false, "a conflict that stands": true} {
+		t.Run(name, func(t *testing.T) {
+			c := managing(t)
+			c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+			c.setImage("kubectl-edit", "theirs")
+			c.keep()
+			if stands {
+				c.contested(nil)
+			}
+			c.settled(c.pass(web("a:1"), takeAll), apply.ActionApplied)
+			c.keep()
+			c.refuse = func(string) error {
+				return apierrors.NewInvalid(deploymentKind, "web", nil)
+			}
+			if out := c.pass(web("a:2"), nil); apply.ClassOf(out.Err) != apply.ClassInvalid {
+				t.Fatalf("%s with error %v, want a refusal", out.Action, out.Err)
+			}
+			c.refuse, c.requests = nil, nil
+			c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+			c.expect("it is in place")
+		})
+	}
 }
