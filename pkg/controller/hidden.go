@@ -165,9 +165,6 @@ func (c *Controller) discover(ctx context.Context, out apply.Outcome) (discovere
 	}
 	known := c.hidden.get(ref) != nil
 	switch apply.ClassOf(out.Err) {
-	case apply.ClassGone:
-		c.hidden.drop(ref)
-		return false, 0
 	case apply.ClassForbidden, apply.ClassInvalid:
 		if known || c.hidden.hasLooked(ref, out.Err) {
 			return false, 0

@@ -55,6 +55,40 @@ func TestLostLabelComesBack(t *testing.T) {
 	})
 }
 
+// A child without the label that is being deleted, and is kept by another client's finalizer, is reported as one that has the label, and
+// created again when it has gone.
+func TestChildWithoutALabelThatIsKept(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.took()
+		o.reads()
+		change(o.apiServer, "web-sa", func(account *corev1.ServiceAccount) {
+			account.Labels, account.Finalizers, account.DeletionTimestamp = nil, []string{"example.com/keep"}, new(metav1.Now())
+		})
+		<-time.After(time.Hour)
+		o.rest()
+		status, reason, message := o.condition("web", v1beta1.ConditionApplied)
+		if status != metav1.ConditionFalse || reason != v1beta1.ReasonObjectTerminating || !strings.Contains(message, "web-sa") {
+			t.Errorf("Applied is %s because of %s: %s", status, reason, message)
+		}
+		if took := o.took(); len(took) > 4 {
+			t.Errorf("writes in an hour: %v", took)
+		}
+		if reads := o.reads(); len(reads) > 16 {
+			t.Errorf("%d reads in an hour: %v", len(reads), reads)
+		}
+		remove[*corev1.ServiceAccount](o.apiServer, "web-sa")
+		<-time.After(apply.LongestWait)
+		o.rest()
+		if account, there := get[*corev1.ServiceAccount](o.apiServer, "web-sa"); !there || account.DeletionTimestamp != nil {
+			t.Errorf("it is not created again: %v", account)
+		}
+		if status, reason, message := o.condition("web", v1beta1.ConditionApplied); status != metav1.ConditionTrue {
+			t.Errorf("Applied is %s because of %s: %s", status, reason, message)
+		}
+	})
+}
+
 // The API server may refuse a creation for want of a right or of quota before it looks whether the name is free.
 func TestForbiddenCreationFindsWhatIsThere(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
