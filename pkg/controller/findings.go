@@ -158,8 +158,8 @@ func holding(c *apply.ConflictError, bytes int) string {
 	return fmt.Sprintf("%s owns %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
 }
 
-// isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was not
-// answered, or was forbidden, or this operator has not tried it. Of several, the status names one.
+// isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
+// or this operator has not tried it. Of several, the status names one.
 func isDoubtful(server *v1beta1.MCPServer, refused []error, unattempted []apply.ObjectRef) bool {
 	reported := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
 	if reported == nil || reported.Status != metav1.ConditionFalse {
@@ -168,7 +168,7 @@ func isDoubtful(server *v1beta1.MCPServer, refused []error, unattempted []apply.
 	unknown := slices.Clone(unattempted)
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
-		if ok && (refusal.Class == apply.ClassForbidden || apply.Policies()[refusal.Class].Passes) {
+		if ok && refusal.Class == apply.ClassForbidden {
 			unknown = append(unknown, refusal.Object)
 		}
 	}

@@ -151,7 +151,7 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	}
 	before := ptr.Deref(meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned), metav1.Condition{})
 	// unknown means that conflicts which were reported may stand without being known now.
-	unknown := o.Doubtful || o.Unsettled && before.Status != metav1.ConditionFalse
+	unknown := o.Unsettled || o.Doubtful
 	if len(o.Invalid) > 0 {
 		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
