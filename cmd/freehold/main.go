@@ -79,5 +79,6 @@ func newFlags(o *options, logging *logsapi.LoggingConfiguration) (flags *pflag.F
 	flags.SortFlags = false
 	o.addFlags(flags)
 	logsapi.AddFlags(logging, flags)
-	return flags, flags.Bool("version", false, "Print the version and exit.")
+	showVersion = flags.Bool("version", false, "Print the version and exit.")
+	return flags, showVersion
 }

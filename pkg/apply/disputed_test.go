@@ -272,7 +272,7 @@ func TestReturnToWhatWasTaken(t *testing.T) {
 			c.setImage("kubectl-edit", "theirs")
 			c.keep()
 			if stands {
-				c.contested(nil)
+				c.staysContested()
 			}
 			c.settled(c.pass(web("a:1"), takeAll), apply.ActionApplied)
 			c.keep()
