@@ -247,7 +247,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPAuthzConfig(ref common.ReferenceC
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -344,7 +343,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPExternalAuthConfig(ref common.Ref
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -441,7 +439,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPGroup(ref common.ReferenceCallbac
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus"),
 						},
 					},
@@ -538,7 +535,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPOIDCConfig(ref common.ReferenceCa
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -635,7 +631,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPServer(ref common.ReferenceCallba
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerStatus"),
 						},
 					},
@@ -732,7 +727,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPTelemetryConfig(ref common.Refere
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -829,7 +823,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPToolConfig(ref common.ReferenceCa
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -926,7 +919,6 @@ func schema_freehold_apis_toolhive_v1alpha1_MCPWebhookConfig(ref common.Referenc
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -2459,7 +2451,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPAuthzConfig(ref common.ReferenceCa
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -2608,7 +2599,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPExternalAuthConfig(ref common.Refe
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -2777,7 +2767,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPGroup(ref common.ReferenceCallback
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPGroupStatus"),
 						},
 					},
@@ -3044,7 +3033,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPOIDCConfig(ref common.ReferenceCal
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -3233,7 +3221,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServer(ref common.ReferenceCallbac
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.MCPServerStatus"),
 						},
 					},
@@ -3738,7 +3725,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPTelemetryConfig(ref common.Referen
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},
@@ -4004,7 +3990,6 @@ func schema_freehold_apis_toolhive_v1beta1_MCPToolConfig(ref common.ReferenceCal
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator observed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ConfigStatus"),
 						},
 					},

@@ -45,7 +45,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPExternalAuthConfig
   map:
     fields:
@@ -65,7 +64,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPGroup
   map:
     fields:
@@ -85,7 +83,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPOIDCConfig
   map:
     fields:
@@ -105,7 +102,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPServer
   map:
     fields:
@@ -125,7 +121,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPTelemetryConfig
   map:
     fields:
@@ -145,7 +140,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPToolConfig
   map:
     fields:
@@ -165,7 +159,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1alpha1.MCPWebhookConfig
   map:
     fields:
@@ -185,7 +178,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.AWSStsConfig
   map:
     fields:
@@ -710,7 +702,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPAuthzConfigReference
   map:
     fields:
@@ -747,7 +738,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPExternalAuthConfigSpec
   map:
     fields:
@@ -798,7 +788,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPGroupRef
   map:
     fields:
@@ -875,7 +864,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPOIDCConfigReference
   map:
     fields:
@@ -928,7 +916,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPServerSpec
   map:
     fields:
@@ -1118,7 +1105,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPTelemetryConfigReference
   map:
     fields:
@@ -1200,7 +1186,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.ConfigStatus
-      default: {}
 - name: com.github.freehold-dev.freehold.apis.toolhive.v1beta1.MCPToolConfigSpec
   map:
     fields:
