@@ -14,25 +14,31 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
+// expectHashInUse changes the issuer, and fails unless the status of an MCPServer that does not follow shows the hash of the earlier one.
+func (o *operating) expectHashInUse(name, inUse string) {
+	o.t.Helper()
+	change(o.apiServer, "corp", func(c *v1beta1.MCPOIDCConfig) {
+		c.Generation++
+		c.Spec.Inline.ClientSecretRef = &v1beta1.SecretKeyRef{Name: "client", Key: "another"}
+	})
+	o.rest()
+	for range 3 {
+		o.queue.Add(key(name))
+		o.rest()
+		if hash := o.server(name).Status.OIDCConfigHash; hash != inUse {
+			o.t.Fatalf("the hash is %s, and the proxy was made from %s", hash, inUse)
+		}
+	}
+}
+
 // The hash in the status is of the configuration that the proxy has, also in the passes that have nothing to do while the conflict
 // stands that keeps the Deployment from being written.
 func TestHashWhileTheDeploymentIsWithheld(t *testing.T) {
-	threeOfOneIssuer(t, func(t *testing.T, o *operating, _ []string) {
+	threeOfOneIssuer(t, func(_ *testing.T, o *operating, _ []string) {
 		inUse := o.server("a").Status.OIDCConfigHash
 		change(o.apiServer, "a", func(d *appsv1.Deployment) { d.Labels["app"] = "theirs" })
 		o.rest()
-		change(o.apiServer, "corp", func(c *v1beta1.MCPOIDCConfig) {
-			c.Generation++
-			c.Spec.Inline.ClientSecretRef = &v1beta1.SecretKeyRef{Name: "client", Key: "another"}
-		})
-		o.rest()
-		for range 3 {
-			o.queue.Add(key("a"))
-			o.rest()
-			if hash := o.server("a").Status.OIDCConfigHash; hash != inUse {
-				t.Fatalf("the hash is %s, and the proxy was made from %s", hash, inUse)
-			}
-		}
+		o.expectHashInUse("a", inUse)
 	})
 }
 
@@ -63,18 +69,7 @@ func TestHashWhileTheProxyIsHeld(t *testing.T) {
 				}
 				hold(o)
 				o.rest()
-				change(o.apiServer, "corp", func(c *v1beta1.MCPOIDCConfig) {
-					c.Generation++
-					c.Spec.Inline.ClientSecretRef = &v1beta1.SecretKeyRef{Name: "client", Key: "another"}
-				})
-				o.rest()
-				for range 3 {
-					o.queue.Add(key("web"))
-					o.rest()
-					if hash := o.server("web").Status.OIDCConfigHash; hash != inUse {
-						t.Fatalf("the hash is %s, and the proxy was made from %s", hash, inUse)
-					}
-				}
+				o.expectHashInUse("web", inUse)
 				if status, reason, message := o.condition("web", v1beta1.ConditionRolledOut); status != metav1.ConditionFalse {
 					t.Errorf("RolledOut is %s because of %s: %s", status, reason, message)
 				}
