@@ -81,6 +81,17 @@ func (w *writer[L, A]) finish(ctx context.Context, requests *requestCache, a *at
 	return w.replace(ctx, requests, a)
 }
 
+// anew makes an attempt that was refused ready for another request. The preconditions of the first one are no part of what is compared and
+// remembered.
+func (w *writer[L, A]) anew(a *attempt[L, A]) error {
+	a.out.Action, a.out.Err = ActionNone, nil
+	a.want.WithUID("").WithResourceVersion("")
+	if err := w.canonicalise(a); err != nil {
+		return w.terminal(a, err)
+	}
+	return nil
+}
+
 // replace applies the intent to the object that was seen, and to no other: the compare-and-swap.
 func (w *writer[L, A]) replace(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
 	a.want.WithUID(a.out.Live.GetUID()).WithResourceVersion(a.out.Live.GetResourceVersion())

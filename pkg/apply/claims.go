@@ -213,10 +213,8 @@ func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *atte
 			a.untaken = conflict
 			return w.refused(requests, a, err)
 		}
-		a.out.Action, a.out.Err = ActionNone, nil
-		a.want.WithUID("").WithResourceVersion("") // Those of the attempt before are no part of what is compared and remembered.
-		if err := w.canonicalise(a); err != nil {
-			return w.refused(requests, a, w.terminal(a, err))
+		if err := w.anew(a); err != nil {
+			return w.refused(requests, a, err)
 		}
 		if err := w.unset(ctx, a); err != nil {
 			w.refused(requests, a, err)

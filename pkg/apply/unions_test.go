@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -57,21 +58,24 @@ func exclusive(to *target) {
 func withRivals(t *testing.T, value string) *cached {
 	t.Helper()
 	c := &cached{store: created(t, content, exclusive, withVariable(value))}
-	c.validate = func(d *deployment) error {
-		for _, env := range d.Spec.Template.Spec.Containers[0].Env {
-			if from := env.ValueFrom; from != nil && (env.Value != "" || from.SecretKeyRef != nil && from.ConfigMapKeyRef != nil) {
-				return apierrors.NewInvalid(deploymentKind, "web", field.ErrorList{
-					field.Invalid(field.NewPath("spec", "template", "spec").Child("containers").Index(0).Child("env").Index(0).Child("valueFrom"), "",
-						"may not be specified when `value` is not empty"),
-				})
-			}
-		}
-		return nil
-	}
+	c.validate = oneSource
 	c.restart()
 	c.settled(c.pass(withVariable(value), nil), apply.ActionNone)
 	c.requests = nil
 	return c
+}
+
+// oneSource refuses a variable with two sources, as an API server does.
+func oneSource(d *deployment) error {
+	for _, env := range d.Spec.Template.Spec.Containers[0].Env {
+		if from := env.ValueFrom; from != nil && (env.Value != "" || from.SecretKeyRef != nil && from.ConfigMapKeyRef != nil) {
+			return apierrors.NewInvalid(deploymentKind, "web", field.ErrorList{
+				field.Invalid(field.NewPath("spec", "template", "spec").Child("containers").Index(0).Child("env").Index(0).Child("valueFrom"), "",
+					"may not be specified when `value` is not empty"),
+			})
+		}
+	}
+	return nil
 }
 
 // setSource gives the variable another source, as an edit does.
@@ -192,6 +196,30 @@ func TestRivalOfNobody(t *testing.T) {
 	c.keep()
 	c.settled(c.pass(withVariable(""), nil), apply.ActionApplied)
 	c.expect("it is the writer's own", "apply content")
+}
+
+// What was written beside a rival that had to go first is known to be in place when the writer returns to it.
+func TestReturnToWhatARivalGaveWayTo(t *testing.T) {
+	keeping := func(to *target) {
+		exclusive(to)
+		to.Keep = func(*configuration) any { return "what is owned" }
+	}
+	preserve := func(req *apply.Request) { req.Preserve = func(runtime.ApplyConfiguration, any) {} }
+	c := &cached{store: created(t, content, keeping, withVariable("ours"))}
+	c.validate = oneSource
+	c.restart()
+	c.setSource("kubectl-edit")
+	c.stored.ManagedFields = c.stored.ManagedFields[:1]
+	c.restart()
+	c.settled(c.pass(withVariable("ours"), preserve), apply.ActionApplied)
+	c.keep()
+	c.refuse = func(string) error { return apierrors.NewInvalid(deploymentKind, "web", nil) }
+	if out := c.pass(withVariable("another"), preserve); apply.ClassOf(out.Err) != apply.ClassInvalid {
+		t.Fatalf("%s with error %v, want a refusal", out.Action, out.Err)
+	}
+	c.refuse, c.requests = nil, nil
+	c.settled(c.pass(withVariable("ours"), preserve), apply.ActionNone)
+	c.expect("it is in place")
 }
 
 // A rival that is of an earlier intent comes back with the writer's lost claim, and goes.

@@ -93,7 +93,10 @@ func (w *writer[L, A]) unsetExcluded(ctx context.Context, requests *requestCache
 	case err != nil:
 		w.refused(requests, a, err)
 	case len(a.out.Claims) > before:
-		a.out.Action, a.out.Err = ActionNone, nil
+		if err := w.anew(a); err != nil {
+			w.refused(requests, a, err)
+			return
+		}
 		w.finish(ctx, requests, a)
 	}
 }
