@@ -29,9 +29,13 @@ func leading() *options {
 
 // compete starts to lead in the background.
 func compete(ctx context.Context, core kubernetes.Interface, work func(context.Context) error) <-chan error {
+	return competeAs(ctx, leading(), core, work)
+}
+
+func competeAs(ctx context.Context, o *options, core kubernetes.Interface, work func(context.Context) error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		ended <- lead(ctx, leading(), core, leaderelection.NewLeaderHealthzAdaptor(time.Second), &fence{}, work)
+		ended <- lead(ctx, o, core, leaderelection.NewLeaderHealthzAdaptor(time.Second), &fence{}, work)
 	}()
 	return ended
 }
@@ -225,7 +229,11 @@ func TestDeposedLeaderLeavesTheLeaseToItsSuccessor(t *testing.T) {
 
 		acquired := make(chan struct{})
 		ctx, stop := context.WithCancel(t.Context())
-		second := compete(ctx, core, func(working context.Context) error {
+		// The first tries to release the lease until 22 s after it last renewed it. The second looks at random times, and must have
+		// acquired the lease by then: with so short a period it has after 18 s.
+		soon := leading()
+		soon.retryPeriod = 500 * time.Millisecond
+		second := competeAs(ctx, soon, core, func(working context.Context) error {
 			close(acquired)
 			<-working.Done()
 			return nil
