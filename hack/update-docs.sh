@@ -16,7 +16,7 @@ go -C "${ROOT}" run ./docs/derived "${OUT}/README.md" "${OUT}"/docs/{architectur
 go -C "${ROOT}" test -count=1 -run='^TestFlagsAreDocumented$' ./cmd/freehold -write-flags="${OUT}/docs/configuration.md"
 go -C "${ROOT}" run ./docs/metricslist "${OUT}/docs/metrics.md"
 go -C "${ROOT}" run ./docs/screens test/plugin/testdata "${OUT}/docs/screens"
-go -C "${ROOT}/test" run ./bench/render "${ROOT}/docs/performance/recorded.json" "${OUT}/docs/performance.md" "${OUT}/docs/performance"
+go -C "${ROOT}/test" run ./bench/render "${ROOT}"/docs/performance/{recorded,soak}.json "${OUT}/docs/performance.md" "${OUT}/docs/performance"
 
 REFERENCE="${OUT}/docs/api-reference.md"
 TOOL="${ROOT}/hack/tools/apireference"

@@ -15,7 +15,9 @@ import (
 
 	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/internal/checkout"
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // errFailed ends the program with an error when a check fails.
@@ -49,7 +51,7 @@ type soakSettings struct {
 	patience, mostWait, timeout time.Duration
 	seed                        uint64
 	rate                        float64
-	operator                    string
+	operator, record, remark    string
 }
 
 func parseSoak(args []string, stderr io.Writer) (soakSettings, error) {
@@ -67,6 +69,8 @@ func parseSoak(args []string, stderr io.Writer) (soakSettings, error) {
 	flags.Uint64Var(&s.seed, "seed", 1, "What is drawn from it is the same each time; what is under way when it is drawn is not.")
 	flags.DurationVar(&s.timeout, "timeout", 0, "When to give up; 0 for two hours more than the duration.")
 	flags.StringVar(&s.operator, "operator", "", "The operator's executable; built from this checkout when empty.")
+	flags.StringVar(&s.record, "record", "", "File to write what docs/performance.md shows into, at the end of a whole run.")
+	flags.StringVar(&s.remark, "remark", "", "What a reader must know of the run beside what is recorded, in sentences.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -99,12 +103,27 @@ func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done within %v, see -timeout", s.timeout))
 	defer cancel()
 	k := &soak{bench: b, settings: s, result: newSoakResult(s), inspector: newInspector()}
+	// The commit is that before the recording becomes a file that differs from it.
+	commit, began := checkout.Commit(ctx), time.Now()
 	ended := k.run(ctx)
+	checks := k.result.checks()
 	if ended != nil {
 		k.say("it ends here; these are the checks of what was measured so far")
+	} else if s.record != "" {
+		machine, err := describeMachine(false)
+		if err != nil {
+			return err
+		}
+		done := recording.Soak{
+			Machine: machine, Commit: commit, Servers: s.servers, Seed: s.seed, Churn: s.duration.Seconds(), Took: time.Since(began).Seconds(),
+			Remark: s.remark, Results: recordedResults(k.result.facts, checks),
+		}
+		if err := done.Write(s.record); err != nil {
+			return err
+		}
 	}
 	failed := 0
-	for _, c := range k.result.checks() {
+	for _, c := range checks {
 		if c.failed {
 			failed++
 		}
@@ -116,6 +135,17 @@ func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		return fmt.Errorf("%d %w", failed, errFailed)
 	}
 	return ended
+}
+
+// recordedResults are facts and checks, as the documentation shows them.
+func recordedResults(facts []fact, checks []check) (results []recording.Result) {
+	for _, f := range facts {
+		results = append(results, recording.Result{What: f.what, Found: f.found})
+	}
+	for _, c := range checks {
+		results = append(results, recording.Result{What: c.what, Found: c.found, Failed: c.failed})
+	}
+	return results
 }
 
 // soak is one run.
@@ -176,6 +206,13 @@ func (k *soak) run(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// tell tells the user a fact, and keeps it for the recording.
+func (k *soak) tell(what, format string, args ...any) {
+	found := fmt.Sprintf(format, args...)
+	k.say("%s: %s", what, found)
+	k.result.facts = append(k.result.facts, fact{what, found})
 }
 
 // within runs a part of the soak as a phase, after which the operator comes to rest.
@@ -247,7 +284,7 @@ func (k *soak) inspect(ctx context.Context) error {
 func (k *soak) create(ctx context.Context, s *site) error {
 	return k.within(ctx, phaseCreate, func(ctx context.Context) error {
 		times, err := s.converge(ctx, load{namespace: measured, count: k.settings.servers}, childrenExist, proxiesReady, serversReady)
-		k.say("%s", times)
+		k.tell("creation of all at once", "%s", times)
 		return err
 	})
 }
@@ -270,6 +307,6 @@ func (k *soak) restart(ctx context.Context, _ *site) error {
 		return a.looks >= k.settings.servers && a.waiting == 0, err
 	})
 	k.result.restarted = done.Writes.writes()
-	k.say("restart: quiet after %.1f s, %d writes, %.0f MiB at most", done.Took.Seconds(), done.Writes.writes(), done.Use.PeakMiB)
+	k.tell("restart", "quiet after %.1f s, %d writes, %.0f MiB at most", done.Took.Seconds(), done.Writes.writes(), done.Use.PeakMiB)
 	return err
 }

@@ -78,7 +78,12 @@ type soakResult struct {
 	whole bool
 	// violations are writes that should not have been, and beyond are MCPServers with too many.
 	violations, beyond []string
+	// facts are what no check judges.
+	facts []fact
 }
+
+// fact is something that was found, and is neither good nor bad.
+type fact struct{ what, found string }
 
 // notMeasured stands for a number of writes in a run that ended too early.
 const notMeasured = -1

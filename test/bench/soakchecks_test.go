@@ -6,12 +6,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // well is the result of a soak of an operator that does what it should.
@@ -233,5 +236,21 @@ func TestSoakFlags(t *testing.T) {
 		if ok && s.timeout <= s.duration {
 			t.Errorf("%q: it gives up after %v", args, s.timeout)
 		}
+	}
+}
+
+// What the documentation shows of a soak has its facts, and says which checks failed.
+func TestWhatIsRecordedOfASoak(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "soak.json")
+	results := recordedResults([]fact{{"writes", "5"}}, []check{{"memory", "flat", false}, {"the end", "not reached", true}})
+	want := &recording.Soak{Commit: "abc", Servers: 50, Seed: 7, Churn: 60, Took: 180, Results: []recording.Result{
+		{What: "writes", Found: "5"}, {What: "memory", Found: "flat"}, {What: "the end", Found: "not reached", Failed: true},
+	}}
+	if err := (&recording.Soak{Commit: "abc", Servers: 50, Seed: 7, Churn: 60, Took: 180.0001, Results: results}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := recording.ReadSoak(path)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v; (-want +got):\n%s", err, diff)
 	}
 }

@@ -151,7 +151,7 @@ func (k *soak) remakeFifth(ctx context.Context) error {
 	if err := k.churn.observer.awaitReady(ctx, measured, k.churn.uids, k.children); err != nil {
 		return err
 	}
-	k.say("all are Ready after %.1f s", time.Since(began).Seconds())
+	k.tell(phaseRemake, "%d MCPServers, all Ready after %.1f s", len(names), time.Since(began).Seconds())
 	return nil
 }
 
@@ -330,6 +330,7 @@ func (k *soak) end(ctx context.Context) error {
 		return err
 	}
 	k.result.unanswered, k.result.whole = slices.Clone(k.churn.waits.late), true
-	k.say("%d writes by the operator, refused by code: %v", k.inspector.total, k.inspector.refused)
+	k.tell("operations under churn", "%s", byNumber(k.churn.made))
+	k.tell("writes", "%d by the operator, refused by code: %v", k.inspector.total, k.inspector.refused)
 	return nil
 }

@@ -185,23 +185,32 @@ func Percentile(times []time.Duration, p float64) time.Duration {
 
 // Read reads a recording.
 func Read(path string) (*Recording, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
 	r := &Recording{}
-	if err := decoder.Decode(r); err != nil {
-		return nil, fmt.Errorf("cannot read the recording %s: %w", path, err)
+	if err := readFile(path, r); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-// Write writes a recording, with numbers rounded to what the measurement can tell. Who reads the file meanwhile, or ends the program, has
-// either the former recording or this one.
-func (r *Recording) Write(path string) error {
-	text, err := json.MarshalIndent(r.rounded(), "", " ")
+// Write writes a recording, with numbers rounded to what the measurement can tell.
+func (r *Recording) Write(path string) error { return writeFile(path, r.rounded()) }
+
+func readFile(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("cannot read the recording %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeFile writes JSON. Who reads the file meanwhile, or ends the program, has either the former content or this one.
+func writeFile(path string, content any) error {
+	text, err := json.MarshalIndent(content, "", " ")
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@
 //
 // of a Markdown file, and plots, one SVG file each:
 //
-//	go run ./bench/render RECORDING DOCUMENT DIRECTORY
+//	go run ./bench/render RECORDING SOAK DOCUMENT DIRECTORY
 package main
 
 import (
@@ -23,17 +23,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: render RECORDING DOCUMENT DIRECTORY")
+	if len(os.Args) != 5 {
+		fmt.Fprintln(os.Stderr, "usage: render RECORDING SOAK DOCUMENT DIRECTORY")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
 		os.Exit(1)
 	}
 }
 
-func run(recorded, document, dir string) error {
+func run(recorded, soaked, document, dir string) error {
 	r, err := recording.Read(recorded)
 	if err != nil {
 		return err
@@ -41,11 +41,15 @@ func run(recorded, document, dir string) error {
 	if len(r.Runs) == 0 {
 		return fmt.Errorf("%s has no run", recorded)
 	}
+	soak, err := recording.ReadSoak(soaked)
+	if err != nil {
+		return err
+	}
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
 	}
-	renewed, err := replace(string(text), tables(r))
+	renewed, err := replace(string(text), tables(r, soak))
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}

@@ -218,10 +218,10 @@ func number(v float64, digits int) string {
 }
 
 // tables returns all tables, by the names of their places.
-func tables(r *recording.Recording) map[string]string {
+func tables(r *recording.Recording, soak *recording.Soak) map[string]string {
 	operators := []string{freehold, toolHive}
 	return map[string]string{
-		"machine": machine(r),
+		"machine": machine(r.Machine),
 		"runs":    runs(r),
 		"times": table(r,
 			compared("seconds until all children exist", milestone(recording.ChildrenExist), 1, raw, freehold, toolHive),
@@ -252,6 +252,7 @@ func tables(r *recording.Recording) map[string]string {
 			each("the edit of the MCPOIDCConfig, for each MCPServer", stage(recording.Config, perServer), 1, operators...),
 			each("deletion, for each MCPServer", stage(recording.Delete, perServer), 1, operators...)),
 		"kinds": kinds(r.Runs[len(r.Runs)-1]),
+		"soak":  soaked(soak),
 		"requests": table(r,
 			each("CPU seconds of kube-apiserver in an idle minute", stage(recording.Idle, perMinute(recording.APIServer)), 2, raw, freehold, toolHive),
 			each("CPU seconds of etcd in an idle minute", stage(recording.Idle, perMinute(recording.Etcd)), 2, raw, freehold, toolHive),
@@ -275,9 +276,8 @@ func tables(r *recording.Recording) map[string]string {
 	}
 }
 
-// machine describes where the runs took place.
-func machine(r *recording.Recording) string {
-	m := r.Machine
+// machine describes where runs took place.
+func machine(m recording.Machine) string {
 	rows := [][2]string{
 		{"Processors", fmt.Sprintf("%d, %s", m.CPUs, m.CPUModel)},
 		{"Memory", fmt.Sprintf("%.1f GiB", float64(m.MemoryMiB)/1024)},
@@ -329,6 +329,27 @@ func kinds(run recording.Run) string {
 			fmt.Fprintf(&b, " %s |", number(float64(n)/float64(run.Servers), 1))
 		}
 		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// soaked describes a run of the soak, and what it found.
+func soaked(s *recording.Soak) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The recorded run had %d MCPServers and the seed %d, at commit %s, with Kubernetes %s on %d processors (%s) and %.1f GiB. "+
+		"Its churn lasted %.0f min of %.0f.", s.Servers, s.Seed, s.Commit, s.Machine.Kubernetes, s.Machine.CPUs, s.Machine.CPUModel,
+		float64(s.Machine.MemoryMiB)/1024, s.Churn/60, s.Took/60)
+	if s.Remark != "" {
+		b.WriteString(" " + s.Remark)
+	}
+	b.WriteString("\n\n| What | Result |\n|---|---|\n")
+	for _, result := range s.Results {
+		what := result.What
+		if result.Failed {
+			what = "**Failed:** " + what
+		}
+		// A list of findings has a line for each, which a cell has no room for.
+		fmt.Fprintf(&b, "| %s | %s |\n", what, strings.Join(strings.Fields(result.Found), " "))
 	}
 	return b.String()
 }
