@@ -284,7 +284,7 @@ func (k *soak) inspect(ctx context.Context) error {
 func (k *soak) create(ctx context.Context, s *site) error {
 	return k.within(ctx, phaseCreate, func(ctx context.Context) error {
 		times, err := s.converge(ctx, load{namespace: measured, count: k.settings.servers}, childrenExist, proxiesReady, serversReady)
-		k.tell("creation of all at once", "%s", times)
+		k.tell(phaseCreate, "%s", times)
 		return err
 	})
 }
@@ -307,6 +307,6 @@ func (k *soak) restart(ctx context.Context, _ *site) error {
 		return a.looks >= k.settings.servers && a.waiting == 0, err
 	})
 	k.result.restarted = done.Writes.writes()
-	k.tell("restart", "quiet after %.1f s, %d writes, %.0f MiB at most", done.Took.Seconds(), done.Writes.writes(), done.Use.PeakMiB)
+	k.tell(phaseRestart, "quiet after %.1f s, %d writes, %.0f MiB at most", done.Took.Seconds(), done.Writes.writes(), done.Use.PeakMiB)
 	return err
 }

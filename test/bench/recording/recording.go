@@ -184,28 +184,23 @@ func Percentile(times []time.Duration, p float64) time.Duration {
 }
 
 // Read reads a recording.
-func Read(path string) (*Recording, error) {
-	r := &Recording{}
-	if err := readFile(path, r); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
+func Read(path string) (*Recording, error) { return read[Recording](path) }
 
 // Write writes a recording, with numbers rounded to what the measurement can tell.
 func (r *Recording) Write(path string) error { return writeFile(path, r.rounded()) }
 
-func readFile(path string, into any) error {
+func read[T any](path string) (*T, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("cannot read the recording %s: %w", path, err)
+	content := new(T)
+	if err := decoder.Decode(content); err != nil {
+		return nil, fmt.Errorf("cannot read the recording %s: %w", path, err)
 	}
-	return nil
+	return content, nil
 }
 
 // writeFile writes JSON. Who reads the file meanwhile, or ends the program, has either the former content or this one.

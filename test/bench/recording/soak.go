@@ -25,13 +25,7 @@ type Result struct {
 }
 
 // ReadSoak reads what Soak.Write wrote.
-func ReadSoak(path string) (*Soak, error) {
-	s := &Soak{}
-	if err := readFile(path, s); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+func ReadSoak(path string) (*Soak, error) { return read[Soak](path) }
 
 // Write writes a soak in place of the one that the file has.
 func (s *Soak) Write(path string) error {

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-func run(recorded, soaked, document, dir string) error {
+func run(recorded, recordedSoak, document, dir string) error {
 	r, err := recording.Read(recorded)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func run(recorded, soaked, document, dir string) error {
 	if len(r.Runs) == 0 {
 		return fmt.Errorf("%s has no run", recorded)
 	}
-	soak, err := recording.ReadSoak(soaked)
+	soak, err := recording.ReadSoak(recordedSoak)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,9 @@ func run(recorded, soaked, document, dir string) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := replace(string(text), tables(r, soak))
+	texts := tables(r)
+	texts["soak"] = soaked(soak)
+	renewed, err := replace(string(text), texts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}

@@ -218,10 +218,10 @@ func number(v float64, digits int) string {
 }
 
 // tables returns all tables, by the names of their places.
-func tables(r *recording.Recording, soak *recording.Soak) map[string]string {
+func tables(r *recording.Recording) map[string]string {
 	operators := []string{freehold, toolHive}
 	return map[string]string{
-		"machine": machine(r.Machine),
+		"machine": machine(r),
 		"runs":    runs(r),
 		"times": table(r,
 			compared("seconds until all children exist", milestone(recording.ChildrenExist), 1, raw, freehold, toolHive),
@@ -252,7 +252,6 @@ func tables(r *recording.Recording, soak *recording.Soak) map[string]string {
 			each("the edit of the MCPOIDCConfig, for each MCPServer", stage(recording.Config, perServer), 1, operators...),
 			each("deletion, for each MCPServer", stage(recording.Delete, perServer), 1, operators...)),
 		"kinds": kinds(largest(r)),
-		"soak":  soaked(soak),
 		"requests": table(r,
 			each("CPU seconds of kube-apiserver in an idle minute", stage(recording.Idle, perMinute(recording.APIServer)), 2, raw, freehold, toolHive),
 			each("CPU seconds of etcd in an idle minute", stage(recording.Idle, perMinute(recording.Etcd)), 2, raw, freehold, toolHive),
@@ -276,8 +275,9 @@ func tables(r *recording.Recording, soak *recording.Soak) map[string]string {
 	}
 }
 
-// machine describes where runs took place.
-func machine(m recording.Machine) string {
+// machine describes where the runs took place.
+func machine(r *recording.Recording) string {
+	m := r.Machine
 	rows := [][2]string{
 		{"Processors", fmt.Sprintf("%d, %s", m.CPUs, m.CPUModel)},
 		{"Memory", fmt.Sprintf("%.1f GiB", float64(m.MemoryMiB)/1024)},
