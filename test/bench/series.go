@@ -74,19 +74,17 @@ func (b *bench) series(ctx context.Context, limits map[string]threshold, write f
 	return missed, nil
 }
 
-// conclude records what was measured, and only then judges and writes it: it has taken hours. It returns how many thresholds are missed.
+// conclude records what was measured, and then judges and writes it. It has taken hours: one succeeds whatever becomes of the other. It
+// returns how many thresholds are missed.
 func (b *bench) conclude(r *report, whole bool, to *series, limits map[string]threshold, write func(*report) error) (missed int, err error) {
-	recorded, err := to.record(r, whole)
-	if err != nil {
-		return 0, err
-	}
+	recorded, unrecorded := to.record(r, whole)
 	if recorded {
 		b.say("recorded in %s", to.path)
 	}
 	if err := r.judge(limits); err != nil {
-		return 0, err
+		return 0, errors.Join(unrecorded, err)
 	}
-	return r.missed(), write(r)
+	return r.missed(), errors.Join(unrecorded, write(r))
 }
 
 // series is where runs are recorded; nil where they are not.
@@ -103,7 +101,10 @@ func (s *series) record(r *report, whole bool) (recorded bool, err error) {
 	run := r.recorded()
 	run.Commit = s.commit
 	s.recording.Add(run)
-	return true, s.recording.Write(s.path)
+	if err := s.recording.Write(s.path); err != nil {
+		return false, fmt.Errorf("not recorded: %w", err)
+	}
+	return true, nil
 }
 
 // measureWithin measures, and gives up after a time. See measure for a report that comes with an error.

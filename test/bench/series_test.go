@@ -184,8 +184,8 @@ func TestARecordingIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestRecordedBeforeItIsWritten: what took hours is kept, whatever becomes of the terminal.
-func TestRecordedBeforeItIsWritten(t *testing.T) {
+// TestRecordedAndWritten: what took hours is kept, whatever becomes of the terminal, and written, whatever becomes of the file.
+func TestRecordedAndWritten(t *testing.T) {
 	to := &series{path: filepath.Join(t.TempDir(), "recorded.json"), commit: "abc", recording: &recording.Recording{}}
 	b := &bench{progress: io.Discard}
 	closed := errors.New("the terminal is closed")
@@ -195,6 +195,12 @@ func TestRecordedBeforeItIsWritten(t *testing.T) {
 	r, err := recording.Read(to.path)
 	if err != nil || len(r.Runs) != 1 || r.Runs[0].Commit != "abc" {
 		t.Errorf("recorded is %+v, %v", r, err)
+	}
+	written := false
+	to.path = filepath.Join(to.path, "below-a-file")
+	_, err = b.conclude(good(), true, to, thresholdsOf(t), func(*report) error { written = true; return nil })
+	if err == nil || !written {
+		t.Errorf("what cannot be recorded is written: %t, %v", written, err)
 	}
 	missed, err := b.conclude(good(), true, nil, thresholdsOf(t), func(*report) error { return nil })
 	if err != nil || missed != 0 {

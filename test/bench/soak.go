@@ -89,7 +89,7 @@ func parseSoak(args []string, stderr io.Writer) (soakSettings, error) {
 }
 
 // runSoak lets the operator work for long, and checks what it does.
-func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, err := parseSoak(args, stderr)
 	if err != nil {
 		return err
@@ -106,21 +106,18 @@ func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	// The commit is that before the recording becomes a file that differs from it.
 	commit, began := checkout.Commit(ctx), time.Now()
 	ended := k.run(ctx)
+	return k.conclude(ended, commit, time.Since(began), stdout)
+}
+
+// conclude records a run, if it is whole, and writes its checks. It has taken hours: one succeeds whatever becomes of the other. Ended is
+// why the run is not whole.
+func (k *soak) conclude(ended error, commit string, took time.Duration, stdout io.Writer) error {
 	checks := k.result.checks()
+	var unrecorded error
 	if ended != nil {
 		k.say("it ends here; these are the checks of what was measured so far")
-	} else if s.record != "" {
-		machine, err := describeMachine(false)
-		if err != nil {
-			return err
-		}
-		done := recording.Soak{
-			Machine: machine, Commit: commit, Servers: s.servers, Seed: s.seed, Churn: s.duration.Seconds(), Took: time.Since(began).Seconds(),
-			Remark: s.remark, Results: recordedResults(k.result.facts, checks),
-		}
-		if err := done.Write(s.record); err != nil {
-			return err
-		}
+	} else if k.settings.record != "" {
+		unrecorded = k.record(commit, took, checks)
 	}
 	failed := 0
 	for _, c := range checks {
@@ -128,13 +125,29 @@ func runSoak(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 			failed++
 		}
 		if _, err := fmt.Fprintln(stdout, c); err != nil {
-			return err
+			return errors.Join(ended, unrecorded, err)
 		}
 	}
 	if ended == nil && failed > 0 {
-		return fmt.Errorf("%d %w", failed, errFailed)
+		ended = fmt.Errorf("%d %w", failed, errFailed)
 	}
-	return ended
+	return errors.Join(ended, unrecorded)
+}
+
+// record writes what docs/performance.md shows of a run.
+func (k *soak) record(commit string, took time.Duration, checks []check) error {
+	machine, err := describeMachine(false)
+	if err != nil {
+		return fmt.Errorf("not recorded: %w", err)
+	}
+	done := recording.Soak{
+		Machine: machine, Commit: commit, Servers: k.settings.servers, Seed: k.settings.seed, Churn: k.settings.duration.Seconds(),
+		Took: took.Seconds(), Remark: k.settings.remark, Results: recordedResults(k.result.facts, checks),
+	}
+	if err := done.Write(k.settings.record); err != nil {
+		return fmt.Errorf("not recorded: %w", err)
+	}
+	return nil
 }
 
 // recordedResults are facts and checks, as the documentation shows them.

@@ -6,6 +6,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +52,33 @@ func failed(r *soakResult) (names []string) {
 func TestAGoodSoakPassesAllChecks(t *testing.T) {
 	if names := failed(well()); len(names) > 0 {
 		t.Errorf("failed: %v", names)
+	}
+}
+
+// TestASoakIsRecordedAndWritten: what took hours is written, whatever becomes of the file. One that is not whole is not recorded.
+func TestASoakIsRecordedAndWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "soak.json")
+	conclude := func(path string, ended error) (string, error) {
+		k := &soak{bench: &bench{progress: io.Discard}, settings: soakSettings{servers: 100, record: path}, result: *well()}
+		var out strings.Builder
+		err := k.conclude(ended, "abc", time.Hour, &out)
+		return out.String(), err
+	}
+	cut := errors.New("interrupted")
+	if out, err := conclude(path, cut); !errors.Is(err, cut) || !strings.Contains(out, "ok") {
+		t.Errorf("one that is not whole: %v, %q", err, out)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is not whole is recorded, %v", err)
+	}
+	if out, err := conclude(path, nil); err != nil || !strings.Contains(out, "ok") {
+		t.Errorf("a whole one: %v, %q", err, out)
+	}
+	if done, err := recording.ReadSoak(path); err != nil || done.Commit != "abc" || done.Took != 3600 {
+		t.Errorf("recorded is %+v, %v", done, err)
+	}
+	if out, err := conclude(filepath.Join(path, "below-a-file"), nil); err == nil || !strings.Contains(out, "ok") {
+		t.Errorf("one that cannot be recorded: %v, %q", err, out)
 	}
 }
 
