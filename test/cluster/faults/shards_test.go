@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/faultproxy"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -116,13 +117,15 @@ func writerOf(deployment *unstructured.Unstructured) string {
 const proxyImagePath = `.spec.template.spec.containers[name="toolhive"].image`
 
 // TestShards moves MCPServers between two operators whose watches of MCPServers lag behind those of the children. As long as an
-// MCPServer stays where it is, the operator that it has left does not write its Deployment after the other one has written it. In the
-// end each proxy is that of the operator that works for its MCPServer, and the children are the same objects as before.
+// MCPServer stays where it is, the operator that it has left does not write its Deployment after the other one has written it. Neither
+// operator writes an older spec than the other has written. In the end each proxy is that of the operator that works for its MCPServer,
+// and the children are the same objects as before.
 func TestShards(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	s := newShards(t)
 	servers, proxies := s.Record(t, harness.FormOf(harness.ServerItself).Resource), s.Record(t, harness.FormOf(harness.Proxy).Resource)
+	backends := s.Record(t, harness.FormOf(harness.Backend).Resource)
 	var names []string
 	for i := range shardServers {
 		names = append(names, fmt.Sprintf("moved-%d", i))
@@ -147,16 +150,17 @@ func TestShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took, moves := 0, 0
-	ofServers, ofProxies := servers.Complete(t), proxies.Complete(t)
+	took, moves, edits := 0, 0, 0
+	ofServers, ofProxies, ofBackends := servers.Complete(t), proxies.Complete(t), backends.Complete(t)
 	for _, name := range names {
+		edits += checkSources(t, name, ofProxies) + checkSources(t, name, ofBackends)
 		n, m := checkTurns(t, name, ofServers, ofProxies)
 		took, moves = took+n, moves+m
 	}
-	if moves < shardMoves/5 || took == 0 || len(asked) <= len(s.lags) {
-		t.Errorf("%d moves, %d changes of hands, asked %d times: the test is about nothing", moves, took, len(asked))
+	if moves < shardMoves/5 || took == 0 || edits == 0 || len(asked) <= len(s.lags) {
+		t.Errorf("%d moves, %d changes of hands, %d edits, asked %d times: the test is about nothing", moves, took, edits, len(asked))
 	}
-	t.Logf("%d moves, %d changes of hands, %d questions", moves, took, len(asked))
+	t.Logf("%d moves, %d changes of hands, %d edits, %d questions", moves, took, edits, len(asked))
 }
 
 // identities are the UIDs of the children.
@@ -169,6 +173,24 @@ func (s *shards) identities(t *testing.T, names []string) map[string]string {
 		}
 	}
 	return found
+}
+
+// checkSources fails the test if a workload was written from an older generation of its MCPServer than before. It returns how often it was
+// written from a newer one.
+func checkSources(t *testing.T, name string, workloads []harness.Version) (edits int) {
+	t.Helper()
+	var latest int64
+	for _, v := range harness.Named(name, workloads) {
+		source, ok := apply.ParseSource(v.GetAnnotations()[v1beta1.AnnotationSource])
+		if !ok || source.Generation < latest {
+			t.Errorf("%s %s was written from generation %d after %d, as revision %d", v.GetKind(), name, source.Generation, latest, v.Revision)
+		}
+		if latest > 0 && source.Generation > latest {
+			edits++
+		}
+		latest = source.Generation
+	}
+	return edits
 }
 
 // checkTurns fails the test if an operator has written a Deployment after the other one, to which the MCPServer had moved, had
