@@ -19,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/faultproxy"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -38,6 +37,7 @@ type shards struct {
 	*harness.Namespace
 	lags   [2]atomic.Int64
 	random *rand.Rand
+	known  specs
 }
 
 func shardName(i int) string { return string(rune('a' + i)) }
@@ -46,7 +46,7 @@ func newShards(t *testing.T) *shards {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("the seed is %d", seed)
-	s := &shards{Namespace: env.Namespace(t), random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a game, and it is to be played again
+	s := &shards{Namespace: env.Namespace(t), known: specs{}, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a game, and it is to be played again
 	env.Expect(t, harness.Moves, s.Name)
 	for i := range s.lags {
 		proxy := s.Proxy(t, faultproxy.Options{Lags: []faultproxy.Lag{{
@@ -69,14 +69,14 @@ func (s *shards) move(t *testing.T, name string, number int) {
 	for i := range s.lags {
 		s.lags[i].Store(s.random.Int64N(int64(longestLag)))
 	}
-	s.Edit(t, name, func(server *v1beta1.MCPServer) {
+	s.known.add(s.Edit(t, name, func(server *v1beta1.MCPServer) {
 		if s.random.IntN(4) > 0 {
 			of(shardName(s.random.IntN(len(s.lags))))(server)
 		}
 		if s.random.IntN(3) == 0 {
 			server.Spec.Image = fmt.Sprintf("example.com/moved:%d", number)
 		}
-	})
+	}))
 	if s.random.IntN(3) == 0 {
 		s.WritesFor(t, name, s.Mark(t), time.Duration(s.random.Int64N(int64(longestLag))))
 	}
@@ -125,11 +125,11 @@ func TestShards(t *testing.T) {
 	t.Parallel()
 	s := newShards(t)
 	servers, proxies := s.Record(t, harness.FormOf(harness.ServerItself).Resource), s.Record(t, harness.FormOf(harness.Proxy).Resource)
-	backends := s.Record(t, harness.FormOf(harness.Backend).Resource)
+	versions := record(t, s.Namespace)
 	var names []string
 	for i := range shardServers {
 		names = append(names, fmt.Sprintf("moved-%d", i))
-		s.Create(t, harness.HTTPServer(names[i], of(shardName(i%len(s.lags)))))
+		s.known.add(s.Create(t, harness.HTTPServer(names[i], of(shardName(i%len(s.lags))), harness.Environment(editedVariable, "0"))))
 	}
 	s.Create(t, harness.HTTPServer("nobodys", of("c")))
 	s.awaitEnd(t, names)
@@ -150,10 +150,10 @@ func TestShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took, moves, edits := 0, 0, 0
-	ofServers, ofProxies, ofBackends := servers.Complete(t), proxies.Complete(t), backends.Complete(t)
+	versions.check(t, s.known)
+	took, moves, edits := 0, 0, len(s.known)-len(names)
+	ofServers, ofProxies := servers.Complete(t), proxies.Complete(t)
 	for _, name := range names {
-		edits += checkSources(t, name, ofProxies) + checkSources(t, name, ofBackends)
 		n, m := checkTurns(t, name, ofServers, ofProxies)
 		took, moves = took+n, moves+m
 	}
@@ -173,24 +173,6 @@ func (s *shards) identities(t *testing.T, names []string) map[string]string {
 		}
 	}
 	return found
-}
-
-// checkSources fails the test if a workload was written from an older generation of its MCPServer than before. It returns how often it was
-// written from a newer one.
-func checkSources(t *testing.T, name string, workloads []harness.Version) (edits int) {
-	t.Helper()
-	var latest int64
-	for _, v := range harness.Named(name, workloads) {
-		source, ok := apply.ParseSource(v.GetAnnotations()[v1beta1.AnnotationSource])
-		if !ok || source.Generation < latest {
-			t.Errorf("%s %s was written from generation %d after %d, as revision %d", v.GetKind(), name, source.Generation, latest, v.Revision)
-		}
-		if latest > 0 && source.Generation > latest {
-			edits++
-		}
-		latest = source.Generation
-	}
-	return edits
 }
 
 // checkTurns fails the test if an operator has written a Deployment after the other one, to which the MCPServer had moved, had
