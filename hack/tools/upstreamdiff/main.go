@@ -2,16 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command upstreamdiff prints what changed between two releases of ToolHive that can concern Freehold: the schemas of its
-// CustomResourceDefinitions, the rights and settings that its chart gives the operator, the keys of the RunConfig, and the
-// functions by which its operator and its proxyrunner render, apply and check objects. It reads nothing but the two
-// published modules. With -full it also prints the changed functions themselves.
+// CustomResourceDefinitions, the rights and settings that its chart gives the operator, the keys of the RunConfig, the
+// functions by which its operator and its proxyrunner render, apply and check objects, and what the proxyrunner enforces,
+// with what the documentation says about that. It reads nothing but the two published modules. With -full it also prints the
+// changed functions themselves, and whole lines of the documentation.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"go/ast"
 	"os"
+	"path"
+	"slices"
+	"strings"
 )
 
 func main() {
@@ -61,6 +66,14 @@ type section struct {
 	lines []string
 }
 
+// enforces is the title of what protects MCP servers and their clients. It is the longest section by far.
+const enforces = "Proxyrunner: what it enforces (look for security fixes; -full lists new helpers too)"
+
+// isNewHelper reports whether a line is about a new declaration that is not exported. Changed code uses it, which has a line too.
+func isNewHelper(line string) bool {
+	return strings.HasPrefix(line, "+") && !ast.IsExported(strings.TrimPrefix(path.Ext(line), "."))
+}
+
 // compare returns all sections, also those without a line.
 func compare(older, newer files, full bool) ([]section, error) {
 	schemas, err := compareSchemas(older.under(crds), newer.under(crds))
@@ -76,19 +89,29 @@ func compare(older, newer files, full bool) ([]section, error) {
 		{"Chart of the operator: rights, environment, values", compareTexts(older.under(chart), newer.under(chart))},
 		{"Keys of the RunConfig", keys},
 	}
-	for _, part := range []struct{ title, prefix string }{
-		{"API types and condition reasons of the operator", "cmd/thv-operator/api/"},
-		{"Operator: functions that render and write", "cmd/thv-operator/controllers/mcpserver"},
-		{"Operator: helpers that these use", "cmd/thv-operator/pkg/"},
-		{"Proxyrunner: command and configuration", "cmd/thv-proxyrunner/"},
-		{"Proxyrunner: bodies that it applies to the API server", "pkg/container/kubernetes/"},
-		{"Proxyrunner: what it makes of a RunConfig", "pkg/runner/"},
+	for _, part := range []struct {
+		title    string
+		prefixes []string
+	}{
+		{"API types and condition reasons of the operator", []string{"cmd/thv-operator/api/"}},
+		{"Operator: functions that render and write", []string{"cmd/thv-operator/controllers/mcpserver"}},
+		{"Operator: helpers that these use", []string{"cmd/thv-operator/pkg/"}},
+		{"Proxyrunner: command and configuration", []string{"cmd/thv-proxyrunner/"}},
+		{"Proxyrunner: bodies that it applies to the API server", []string{"pkg/container/kubernetes/"}},
+		{"Proxyrunner: what it makes of a RunConfig", []string{"pkg/runner/"}},
+		{enforces, []string{
+			"pkg/audit/", "pkg/auth/", "pkg/authserver/", "pkg/authz/", "pkg/bodylimit/", "pkg/mcp/", "pkg/ratelimit/",
+			"pkg/telemetry/", "pkg/transport/", "pkg/webhook/",
+		}},
 	} {
-		lines, err := compareFunctions(older.under(part.prefix), newer.under(part.prefix), full)
+		lines, err := compareFunctions(older.under(part.prefixes...), newer.under(part.prefixes...), full)
 		if err != nil {
 			return nil, err
 		}
+		if part.title == enforces && !full {
+			lines = slices.DeleteFunc(lines, isNewHelper)
+		}
 		sections = append(sections, section{part.title, lines})
 	}
-	return sections, nil
+	return append(sections, section{"Documentation", compareDocs(older.under(docs), newer.under(docs), full)}), nil
 }

@@ -85,6 +85,54 @@ func TestCompareShowsTexts(t *testing.T) {
 	}
 }
 
+// TestCompareFindsSecurityFixes reads two published releases. The later one mends what the proxyrunner enforces in three places,
+// and changes nothing else that concerns Freehold.
+func TestCompareFindsSecurityFixes(t *testing.T) {
+	older, err := download(t.Context(), "v0.62.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := download(t.Context(), "v0.63.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections, err := compare(older, newer, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, s := range sections {
+		found[s.title] = strings.Join(s.lines, "\n") + "\n"
+	}
+	for fix, lines := range map[string][]string{
+		"tool filter":                  {"~ pkg/mcp.NewListToolsMappingMiddleware", "+ pkg/mcp.WithoutAcceptEncoding", "~ pkg/mcp.toolFilterWriter.Write"},
+		"list filter of authorization": {"~ pkg/authz.authorizeListAndServe", "~ pkg/authz.ResponseFilteringWriter.FlushAndFilter"},
+		"local failures of webhooks":   {"+ pkg/webhook.LocalError", "~ pkg/webhook/mutating.executeSingleMutation", "~ pkg/webhook/validating.createValidatingHandler"},
+	} {
+		for _, line := range lines {
+			if !strings.Contains(found[enforces], line+"\n") {
+				t.Errorf("%s: the report has no %q:\n%s", fix, line, found[enforces])
+			}
+		}
+	}
+	for _, words := range []string{"--- docs/authz.md", "not forward it unfiltered", "--- docs/middleware.md", "+The component fails closed."} {
+		if !strings.Contains(found["Documentation"], words) {
+			t.Errorf("the report has no %q:\n%s", words, found["Documentation"])
+		}
+	}
+	for title, text := range found {
+		for line := range strings.Lines(text) {
+			if len(line) > longestValue+len("...\n") {
+				t.Errorf("%s: a line of %d bytes: %s", title, len(line), line)
+			}
+		}
+	}
+	const readable = 100 // lines, of some 150 changes
+	if got := strings.Count(found[enforces], "\n"); got > readable {
+		t.Errorf("%s: %d lines", enforces, got)
+	}
+}
+
 func TestCompareSaysThatTheDocumentIsGone(t *testing.T) {
 	if _, err := compare(older, files{}, false); err == nil || !strings.Contains(err.Error(), runConfig) {
 		t.Errorf("got error %v, want one about %s", err, runConfig)

@@ -12,24 +12,26 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
 const (
 	toolHive = "github.com/stacklok/toolhive"
-	// crds and chart are folders of ToolHive's module.
+	// crds, chart and docs are folders of ToolHive's module.
 	crds  = "deploy/charts/operator-crds/files/crds/"
 	chart = "deploy/charts/operator/"
+	docs  = "docs/"
 )
 
 // files are texts by their paths in a module.
 type files map[string]string
 
-// under returns the files below a folder, or whose paths begin as given.
-func (f files) under(prefix string) files {
+// under returns the files below folders, or whose paths begin as given.
+func (f files) under(prefixes ...string) files {
 	found := files{}
 	for path, text := range f {
-		if strings.HasPrefix(path, prefix) {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
 			found[path] = text
 		}
 	}
@@ -86,6 +88,8 @@ func compared(path string) bool {
 	switch {
 	case strings.HasPrefix(path, crds), strings.HasPrefix(path, chart):
 		return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".tpl")
+	case strings.HasPrefix(path, docs):
+		return strings.HasSuffix(path, ".md") && strings.Count(path, "/") == 1
 	case strings.HasSuffix(path, "_test.go"), strings.Contains(path, "/mocks/"), strings.Contains(path, "/zz_generated"):
 		return false
 	}

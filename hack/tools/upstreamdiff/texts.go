@@ -19,3 +19,19 @@ func compareTexts(older, newer files) []string {
 	}
 	return lines
 }
+
+// compareDocs prints the lines that came and went, without those around them. Unless full is wanted, it prints the beginning of a
+// line only: some are a paragraph.
+func compareDocs(older, newer files, full bool) []string {
+	var lines []string
+	for _, line := range compareTexts(older, newer) {
+		if text := strings.TrimSpace(line[min(1, len(line)):]); text == "" || !strings.ContainsAny(line[:1], "+-") {
+			continue
+		}
+		if !full && len(line) > longestValue {
+			line = strings.ToValidUTF8(line[:longestValue], "") + "..."
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
