@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 0
 OUTPUT ?= _output
 # What the pods of make run run on: fake, or real (Linux and root only).
 NODE ?= fake
-# The release of ToolHive whose programs make test-toolhive runs: v0.44.0, v0.47.0, or v0.62.0 (a substituted build).
+# The release of ToolHive whose programs make test-toolhive runs: v0.44.0, v0.47.0, or v0.62.0 and v0.63.0 (substituted builds).
 VERSION ?=
 # How long make simulate plays, and with which seed it begins.
 FOR ?= 10m
@@ -88,7 +88,7 @@ e2e: ## Run the suites with ToolHive's programs and real MCP traffic on a real n
 	@hack/test.sh node
 
 .PHONY: test-toolhive
-test-toolhive: ## Run a part of these suites with another release of ToolHive (VERSION=v0.44.0 or v0.62.0)
+test-toolhive: ## Run a part of these suites with another release of ToolHive (VERSION=v0.44.0, v0.62.0 or v0.63.0)
 	@FREEHOLD_TOOLHIVE="$(VERSION)" hack/test.sh toolhive
 
 .PHONY: test-kubernetes
@@ -148,7 +148,7 @@ manifests: ## Render deploy/install*.yaml and the overlays that tests look at
 ##@ Follow ToolHive
 
 .PHONY: upstream-diff
-upstream-diff: ## Print what changed between two ToolHive releases for Freehold (FROM=v0.47.0 TO=v0.62.0, ARGS=-full)
+upstream-diff: ## Print what changed between two ToolHive releases for Freehold (FROM=v0.62.0 TO=v0.63.0, ARGS=-full)
 	@go -C hack/tools/upstreamdiff run . -from="$(FROM)" -to="$(TO)" $(ARGS)
 
 ##@ Build

@@ -6,6 +6,7 @@ package binaries
 import (
 	"embed"
 	"io/fs"
+	"regexp"
 	"strings"
 )
 
@@ -41,14 +42,24 @@ const ToolHiveEnv = "FREEHOLD_TOOLHIVE"
 var toolhiveReleases = releases{env: ToolHiveEnv, versionOf: "github.com/stacklok/toolhive", modules: []buildModule{
 	{name: "toolhive", mod: toolhiveMod, sum: toolhiveSum},
 	{name: "toolhive-v0.44.0", mod: toolhive0440Mod, sum: toolhive0440Sum},
-	{
-		name: "toolhive-substituted", mod: toolhiveSubstitutedMod, sum: toolhiveSubstitutedSum, standIns: standIns(),
+	substituted("v0.62.0"),
+	substituted("v0.63.0"),
+}}
+
+var requirement = regexp.MustCompile(`(github\.com/stacklok/toolhive) v\S+`)
+
+// substituted returns a substituted build of a release. One module serves all of them: they require the same libraries, and its
+// go.sum has the checksums of each release.
+func substituted(release string) buildModule {
+	return buildModule{
+		name: "toolhive-substituted", mod: requirement.ReplaceAll(toolhiveSubstitutedMod, []byte("$1 "+release)),
+		sum: toolhiveSubstitutedSum, standIns: standIns(),
 		// It needs a newer Go than everything else, which the go command downloads.
 		env: []string{"GOTOOLCHAIN=auto"},
-		note: "a substituted build: ToolHive's own source with other versions of some libraries, without the fetching of " +
-			"keys for OIDC and without Sentry; docs/compatibility.md says what that leaves unproved",
-	},
-}}
+		note: "a substituted build: ToolHive's own source with other versions of some libraries, without a cache of " +
+			"issuers' keys and without Sentry; docs/compatibility.md says what that leaves unproved",
+	}
+}
 
 // ToolHiveReleases returns the values of ToolHiveEnv, the default first.
 func ToolHiveReleases() []string { return toolhiveReleases.versions() }

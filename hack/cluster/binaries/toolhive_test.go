@@ -22,7 +22,7 @@ func TestReleasesAreChosenByTheEnvironment(t *testing.T) {
 		releases []string
 		others   []string
 	}{
-		ToolHiveEnv:   {[]Tool{ProxyRunner, ToolHiveOperator, VirtualMCP}, ToolHiveReleases(), []string{"v0.44.0", "v0.47.0", "v0.62.0"}},
+		ToolHiveEnv:   {[]Tool{ProxyRunner, ToolHiveOperator, VirtualMCP}, ToolHiveReleases(), []string{"v0.44.0", "v0.47.0", "v0.62.0", "v0.63.0"}},
 		KubernetesEnv: {[]Tool{KubeAPIServer, KubeControllerManager, KubeScheduler}, KubernetesReleases(), []string{"v1.34.4"}},
 	} {
 		usual := test.releases[0]
@@ -92,20 +92,20 @@ func TestStandInsAreWhatTheModuleReplaces(t *testing.T) {
 // TestEnsureTellsOfSubstitutedBuilds: each time, not only when they are built.
 func TestEnsureTellsOfSubstitutedBuilds(t *testing.T) {
 	finder, progress, builds := newFinder(t)
-	for _, version := range []string{"v0.62.0", "v0.44.0"} {
+	for _, version := range []string{"v0.62.0", "v0.63.0", "v0.44.0"} {
 		t.Setenv(ToolHiveEnv, version)
 		for range 2 {
 			progress.Reset()
 			if _, err := finder.Ensure(t.Context(), ProxyRunner); err != nil {
 				t.Fatal(err)
 			}
-			told := strings.Contains(progress.String(), "thv-proxyrunner v0.62.0 is a substituted build")
-			if want := version == "v0.62.0"; told != want {
+			told := strings.Contains(progress.String(), "thv-proxyrunner "+version+" is a substituted build")
+			if want := version != "v0.44.0"; told != want {
 				t.Errorf("progress of %s:\n%s", version, progress)
 			}
 		}
 	}
-	if got := builds(); len(got) != 2 {
+	if got := builds(); len(got) != 3 {
 		t.Errorf("built %v, want each release once", got)
 	}
 }

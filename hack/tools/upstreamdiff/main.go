@@ -20,8 +20,8 @@ import (
 )
 
 func main() {
-	from := flag.String("from", "", "release to compare with, such as v0.47.0")
-	to := flag.String("to", "", "release to compare, such as v0.62.0")
+	from := flag.String("from", "", "release to compare with, such as v0.62.0")
+	to := flag.String("to", "", "release to compare, such as v0.63.0")
 	full := flag.Bool("full", false, "print the lines that changed in each function")
 	flag.Parse()
 	if *from == "" || *to == "" || flag.NArg() > 0 {

@@ -119,9 +119,10 @@ toolhive() {
 # Earlier releases are kept beside, as toolhive-VERSION: regenerate.sh toolhive VERSION, and rename what it has written.
 
 # A release that needs modules which the Go module proxy does not have. The replacements are kept, and edited by hand; those
-# by a folder are in _toolhive. Try the plain build first: what is missing today may be there tomorrow.
+# by a folder are in _toolhive. Try the plain build first: what is missing today may be there tomorrow. The checksums of earlier
+# releases are kept too: those are built from this module while they require the same libraries.
 toolhive_substituted() {
-	local kept=$here/toolhive-substituted.mod folder
+	local kept=$here/toolhive-substituted.mod sums=$here/toolhive-substituted.sum folder
 	local toolhive=${1:-$(pinned github.com/stacklok/toolhive "$kept")}
 	export GOTOOLCHAIN=auto
 	cp -r "$here/_toolhive" "$scratch/toolhive-substituted" && cd "$scratch/toolhive-substituted"
@@ -146,7 +147,8 @@ toolhive_substituted() {
 	# Some that only tests of libraries import are missing too; nothing of theirs is built.
 	go mod tidy -e
 	cp go.mod "$kept"
-	cp go.sum "${kept%.mod}.sum"
+	awk '!seen[$0]++' go.sum <(grep '^github.com/stacklok/toolhive v' "$sums") >go.sum.all
+	mv go.sum.all "$sums"
 }
 
 # Each in a shell of its own, for it changes the directory. Not in a list with && or ||, where errors would pass.

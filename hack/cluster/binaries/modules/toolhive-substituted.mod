@@ -125,6 +125,7 @@ require (
 	github.com/lestrrat-go/httprc/v3 v3.0.6 // indirect
 	github.com/lestrrat-go/jwx/v4 v4.6.0 // indirect
 	github.com/lestrrat-go/option/v2 v2.0.0 // indirect
+	github.com/lestrrat-go/option/v3 v3.0.0-alpha1 // indirect
 	github.com/lufia/plan9stats v0.0.0-20260330125221-c963978e514e // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/goveralls v0.0.12 // indirect
@@ -147,6 +148,7 @@ require (
 	github.com/ory/go-convenience v0.1.0 // indirect
 	github.com/ory/pop/v6 v6.3.0 // indirect
 	github.com/ory/x v0.0.729 // indirect
+	github.com/pandatix/go-abnf v0.5.3 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
 	github.com/pjbgf/sha1cd v0.7.0 // indirect
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
@@ -174,7 +176,7 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/spf13/viper v1.21.0 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.9.0 // indirect
-	github.com/stacklok/toolhive v0.62.0 // indirect
+	github.com/stacklok/toolhive v0.63.0 // indirect
 	github.com/stacklok/toolhive-core v0.0.58 // indirect
 	github.com/stacklok/toolhive-core/redisconn v0.0.58 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
@@ -270,16 +272,9 @@ require (
 )
 
 replace (
-	// Other versions of what the Go module proxy does not have; prometheus/common would need a missing one.
-	github.com/docker/cli => github.com/docker/cli v29.9.3+incompatible
-	github.com/grpc-ecosystem/grpc-gateway/v2 => github.com/grpc-ecosystem/grpc-gateway/v2 v2.32.0
-	github.com/prometheus/common => github.com/prometheus/common v0.72.1
+	// Other versions of what the Go module proxy does not have.
 	golang.org/x/exp/event => golang.org/x/exp/event v0.0.0-20260611194520-c48552f49976
 	golang.org/x/exp/jsonrpc2 => golang.org/x/exp/jsonrpc2 v0.0.0-20260709172345-9ea1abe57597
-	google.golang.org/genproto/googleapis/api => google.golang.org/genproto/googleapis/api v0.0.0-20261019180522-ce908d29299b
-	google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
-	k8s.io/utils => k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
-	oras.land/oras-go/v2 => oras.land/oras-go/v2 v2.6.4
 )
 
 replace (
@@ -289,8 +284,7 @@ replace (
 )
 
 replace (
-	// What there is in no version, or in none that ToolHive's source compiles with.
+	// What there is in no version.
 	github.com/getsentry/sentry-go/otel/otlp => ./sentryotlp
 	github.com/jwx-go/jwkfetch/v4 => ./jwkfetch
-	github.com/lestrrat-go/jwx/v4 => ./jwx
 )

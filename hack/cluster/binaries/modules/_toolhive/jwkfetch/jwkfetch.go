@@ -1,13 +1,16 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jwkfetch stands in for github.com/jwx-go/jwkfetch/v4, as far as ToolHive uses it. Each fetch of keys fails, so no
-// OIDC token is found valid.
+// Package jwkfetch stands in for github.com/jwx-go/jwkfetch/v4, as far as ToolHive uses it. It keeps no keys: each lookup
+// fetches them.
 package jwkfetch
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"time"
 
@@ -15,37 +18,66 @@ import (
 	"github.com/lestrrat-go/jwx/v4/jwk"
 )
 
-var errNoFetch = errors.New("jwkfetch is not in this build of ToolHive: keys cannot be fetched")
+// Option sets how keys are fetched.
+type Option func(*Cache)
 
-// Option changes nothing.
-type Option struct{}
+// WithHTTPClient sets the client that fetches keys.
+func WithHTTPClient(client *http.Client) Option { return func(c *Cache) { c.client = client } }
 
-// WithHTTPClient returns an option that changes nothing.
-func WithHTTPClient(*http.Client) Option { return Option{} }
-
-// WithMaxBodySize returns an option that changes nothing.
-func WithMaxBodySize(int64) Option { return Option{} }
+// WithMaxBodySize limits an answer, in bytes.
+func WithMaxBodySize(limit int64) Option { return func(c *Cache) { c.limit = limit } }
 
 // WithConstantInterval returns an option that changes nothing.
-func WithConstantInterval(time.Duration) Option { return Option{} }
+func WithConstantInterval(time.Duration) Option { return func(*Cache) {} }
 
-// Cache holds no keys.
-type Cache struct{}
+// Cache fetches keys.
+type Cache struct {
+	client *http.Client
+	limit  int64
+}
 
-// NewCache returns a cache that never holds keys.
-func NewCache(context.Context, *httprc.Client, ...Option) (*Cache, error) { return &Cache{}, nil }
+// NewCache returns a cache that keeps nothing.
+func NewCache(_ context.Context, _ *httprc.Client, options ...Option) (*Cache, error) {
+	c := &Cache{client: http.DefaultClient, limit: math.MaxInt64 - 1}
+	for _, option := range options {
+		option(c)
+	}
+	return c, nil
+}
 
-// IsRegistered reports false.
+// IsRegistered reports false: Register may be called again.
 func (*Cache) IsRegistered(context.Context, string) bool { return false }
 
-// Register fails.
-func (*Cache) Register(context.Context, string, ...Option) error { return errNoFetch }
+// Register fails where the keys cannot be fetched.
+func (c *Cache) Register(ctx context.Context, url string, _ ...Option) error {
+	_, err := c.Lookup(ctx, url)
+	return err
+}
 
-// Refresh fails.
-func (*Cache) Refresh(context.Context, string) (jwk.Set, error) { return jwk.Set{}, errNoFetch }
+// Refresh does what Lookup does.
+func (c *Cache) Refresh(ctx context.Context, url string) (jwk.Set, error) { return c.Lookup(ctx, url) }
 
-// Lookup fails.
-func (*Cache) Lookup(context.Context, string) (jwk.Set, error) { return jwk.Set{}, errNoFetch }
+// Lookup fetches the keys.
+func (c *Cache) Lookup(ctx context.Context, url string) (jwk.Set, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
+	switch err := errors.Join(err, response.Body.Close()); {
+	case err != nil:
+		return nil, err
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answers %s", url, response.Status)
+	case int64(len(body)) > c.limit:
+		return nil, fmt.Errorf("%s answers with more than %d bytes", url, c.limit)
+	}
+	return jwk.Parse(body)
+}
 
 // Shutdown has nothing to do.
 func (*Cache) Shutdown(context.Context) error { return nil }
