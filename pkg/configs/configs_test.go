@@ -81,14 +81,18 @@ func TestAddressesAreNotRepeated(t *testing.T) {
 
 func TestAuthz(t *testing.T) {
 	for name, c := range map[string]struct{ kind, config, want string }{
-		"cedar":       {"cedarv1", `{"policies":["permit(principal, action, resource);"]}`, ""},
-		"point":       {"httpv1", `{"http":{"url":"https://pdp"},"claim_mapping":"mpe"}`, ""},
-		"other type":  {"opa", `{}`, `spec.type is "opa"`},
-		"nothing":     {"cedarv1", "", "spec.config is missing"},
-		"no policy":   {"cedarv1", `{}`, "there is no policy"},
-		"no Cedar":    {"cedarv1", `{"policies":["allow everything"]}`, "policies[0] is not a policy in Cedar's language"},
-		"no mapping":  {"httpv1", `{"http":{"url":"https://pdp"}}`, "claim_mapping"},
-		"upper case":  {"cedarv1", `{"Policies":["permit(principal, action, resource);"]}`, "upper case"},
+		"cedar":      {"cedarv1", `{"policies":["permit(principal, action, resource);"]}`, ""},
+		"point":      {"httpv1", `{"http":{"url":"https://pdp"},"claim_mapping":"mpe"}`, ""},
+		"other type": {"opa", `{}`, `spec.type is "opa"`},
+		"nothing":    {"cedarv1", "", "spec.config is missing"},
+		"no policy":  {"cedarv1", `{}`, "there is no policy"},
+		"no Cedar":   {"cedarv1", `{"policies":["allow everything"]}`, "policies[0] is not a policy in Cedar's language"},
+		"no mapping": {"httpv1", `{"http":{"url":"https://pdp"}}`, "claim_mapping"},
+		"upper case": {"cedarv1", `{"Policies":["permit(principal, action, resource);"]}`, "upper case"},
+		"both cases": {
+			"cedarv1", `{"Policies":["forbid(principal, action, resource);"],"policies":["permit(principal, action, resource);"]}`,
+			`"Policies" and "policies" differ only in their case`,
+		},
 		"bad uid":     {"cedarv1", `{"policies":["permit(principal, action, resource);"],"entities_json":"[{}]"}`, "the entities are not Cedar's"},
 		"other group": {"cedarv1", `{"policies":["permit(principal, action, resource);"],"group_entity_type":"A::B"}`, "group_entity_type"},
 	} {

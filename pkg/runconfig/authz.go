@@ -4,12 +4,15 @@
 package runconfig
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	cedarlang "github.com/cedar-policy/cedar-go"
@@ -192,7 +195,45 @@ func readKnown(document json.RawMessage) (*knownKeys, error) {
 	if !reflect.DeepEqual(known, exact) {
 		return nil, errors.New("a key has an upper case letter where the proxyrunner's has a lower case one")
 	}
-	return known, nil
+	return known, refuseTwins(document)
+}
+
+// refuseTwins returns an error if an object in a JSON text has two keys that differ only in their case. The proxyrunner takes them for one
+// and obeys the last. Attributes and tags of entities are left out: their keys are the user's, and differ by case.
+func refuseTwins(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return err
+	}
+	return twinsIn(value)
+}
+
+func twinsIn(value any) error {
+	switch value := value.(type) {
+	case []any:
+		for _, part := range value {
+			if err := twinsIn(part); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		exact := map[string]string{}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			folded := strings.ToLower(strings.ToUpper(key)) // "ſ" is "s" too, as it is to the proxyrunner.
+			if twin, ok := exact[folded]; ok {
+				return fmt.Errorf("the keys %q and %q differ only in their case, and the proxyrunner would obey one of them; remove the other", twin, key)
+			}
+			if exact[folded] = key; key == "attrs" || key == "tags" {
+				continue
+			}
+			if err := twinsIn(value[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // withClaimMapping puts a claim mapping over that of a Cedar document. What is empty changes nothing.
@@ -255,7 +296,7 @@ func (c *Cedar) validate() error {
 	if err := json.Unmarshal([]byte(c.EntitiesJSON), &entities); err != nil {
 		return fmt.Errorf("the entities are not Cedar's: %w", err)
 	}
-	return nil
+	return refuseTwins([]byte(c.EntitiesJSON))
 }
 
 func (p *decisionPoint) validate() error {

@@ -110,6 +110,38 @@ func TestAuthorizationDocumentIsRefused(t *testing.T) {
 	}
 }
 
+// TestAuthorizationDocumentWithKeysThatFoldToOneIsRefused: the proxyrunner takes keys that differ only in their case for one, and
+// the last of them wins. The keys of attributes and tags of entities are different ones to it.
+func TestAuthorizationDocumentWithKeysThatFoldToOneIsRefused(t *testing.T) {
+	const permit = "['permit(principal, action, resource);']"
+	const forbid = "['forbid(principal, action, resource);']"
+	entity := func(parts string) string {
+		return `{version: v, type: cedarv1, cedar: {policies: ` + permit + `, entities_json: '[{"uid": {"type": "A", "id": "a"` + parts + `}]'}}`
+	}
+	for text, keys := range map[string]string{
+		"{version: v, type: cedarv1, Cedar: {policies: " + forbid + "}, cedar: {policies: " + permit + "}}":                `"Cedar" and "cedar"`,
+		"{version: v, type: cedarv1, cedar: {Policies: " + forbid + ", policies: " + permit + "}}":                         `"Policies" and "policies"`,
+		"{version: v, Type: httpv1, type: cedarv1, cedar: {policies: " + permit + "}}":                                     `"Type" and "type"`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {URL: 'http://a', url: 'http://b'}}}":                  `"URL" and "url"`,
+		"{version: v, type: httpv1, pdp: {claim_mapping: mpe, http: {url: 'http://b'}, context: {later: [{a: 1, A: 2}]}}}": `"A" and "a"`,
+		"{version: v, type: cedarv1, later: {ſet: 1, set: 2}, cedar: {policies: " + permit + "}}":                          `"set" and "ſet"`,
+		entity(`}, "parents": [], "attrs": {}, "Parents": [{"type": "A", "id": "b"}]`):                                     `"Parents" and "parents"`,
+		entity(`, "ID": "b"}, "parents": [], "attrs": {}`):                                                                 `"ID" and "id"`,
+	} {
+		want := keys + " differ only in their case, and the proxyrunner would obey one of them; remove the other"
+		if got, err := ParseAuthz(text, ClaimMapping{}); got != nil || err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %+v and error %v, want %s", text, got, err, want)
+		}
+	}
+	if _, err := ParseAuthz(entity(`}, "parents": [], "attrs": {"Name": 1, "name": {"B": 1, "b": 2}}, "tags": {"A": "", "a": ""}`), ClaimMapping{}); err != nil {
+		t.Error(err)
+	}
+	cedar := &Cedar{Policies: []string{"permit(principal, action, resource);"}, EntitiesJSON: `[{"uid": {"type": "A", "id": "a"}, "Attrs": {}, "attrs": {}, "parents": []}]`}
+	if got, err := CedarAuthz(cedar); got != nil || err == nil {
+		t.Errorf("inline entities with two kinds of attributes: got %+v and error %v", got, err)
+	}
+}
+
 // TestAliases: a document that aliases make longer is read, and one that they make huge is refused at little cost.
 func TestAliases(t *testing.T) {
 	document := func(policies string) string {
