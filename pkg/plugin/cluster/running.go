@@ -283,12 +283,15 @@ func (s *search) leases(namespace string) error {
 		if holder, ok := Holder(lease, s.now); ok && !s.accountsFor(name, holder) {
 			s.found = append(s.found, Running{
 				Product: s.Name, Object: "lease.coordination.k8s.io/" + lease.Name, Namespace: lease.Namespace, ScopeUnknown: true, Lease: name,
-				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, s.now.Sub(lease.Spec.RenewTime.Time).Round(time.Second)),
+				How: fmt.Sprintf("%s holds it, and renewed it %v ago", holder, Ago(lease.Spec.RenewTime.Time, s.now).Round(time.Second)),
 			})
 		}
 	}
 	return nil
 }
+
+// Ago returns how long ago something was; 0 where a clock that is ahead says that it is still to come.
+func Ago(at, now time.Time) time.Duration { return max(0, now.Sub(at)) }
 
 // Holder returns the holder of a Lease, empty for none, and reports whether it was renewed in time.
 func Holder(lease *coordinationv1.Lease, now time.Time) (holder string, inTime bool) {

@@ -6,6 +6,7 @@ package cluster
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,16 @@ func TestRunningBesideAnotherDeployment(t *testing.T) {
 				t.Errorf("operators (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLeaseRenewedByAClockThatIsAhead: no Lease was renewed a negative time ago.
+func TestLeaseRenewedByAClockThatIsAhead(t *testing.T) {
+	i, now := &installation{}, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	i.hold(Freehold.namespace, Freehold.lease, now.Add(time.Hour))
+	found, _, err := clientOf(t, i.serve).Running(Freehold, now)
+	if err != nil || len(found) != 1 || !strings.HasSuffix(found[0].How, "renewed it 0s ago") {
+		t.Errorf("it finds %+v, error %v", found, err)
 	}
 }
 

@@ -42,6 +42,9 @@ func worse(a, b State) State {
 	return states[max(slices.Index(states, a), slices.Index(states, b))]
 }
 
+// WorstFirst compares two states for a list that begins with the worst.
+func WorstFirst(a, b State) int { return slices.Index(states, b) - slices.Index(states, a) }
+
 // Diagnosis is the answer of doctor, for programs as well. Names and meanings of its fields, the names of checks and the reasons of
 // findings stay; more may come.
 type Diagnosis struct {

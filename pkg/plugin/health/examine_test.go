@@ -65,6 +65,15 @@ func TestBreakages(t *testing.T) {
 	}
 }
 
+// TestLeaderWhoseClockIsAhead: it has renewed its Lease just now, not a negative time ago.
+func TestLeaderWhoseClockIsAhead(t *testing.T) {
+	w := newWorld(t)
+	w.set("Lease", "freehold", "2026-06-01T12:01:00.000000Z", "spec", "renewTime")
+	if detail := w.examine().check("leader").Detail; !strings.HasSuffix(detail, "renewed it 0s ago") {
+		t.Errorf("the check says %q", detail)
+	}
+}
+
 // What is as it should be, and looks like a breakage.
 func TestNoBreakage(t *testing.T) {
 	for name, do := range map[string]func(w *world){

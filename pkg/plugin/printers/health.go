@@ -32,7 +32,7 @@ const (
 type Status struct {
 	*health.Status
 	// Caller makes the commands that it names.
-	Caller cluster.Caller
+	Caller cluster.Caller `json:"-"`
 }
 
 // Print shows it for humans, on a screen of 80 columns and 24 lines. Wide shows everything, however much it is.
@@ -146,20 +146,22 @@ var beginsCommand = regexp.MustCompile(`\bkubectl (annotate|apply|create|delete|
 // Diagnosis shows the answer of doctor.
 type Diagnosis struct{ health.Diagnosis }
 
-// Print shows it for humans. Wide shows all findings, and what each check looks at.
+// Print shows it for humans, the worst first. Wide shows all findings, and what each check looks at.
 func (d Diagnosis) Print(to io.Writer, palette Palette, _ time.Time, wide bool) error {
 	paint := map[health.State]func(string) string{
 		health.OK: palette.Added, health.Warning: palette.Bold, health.NotChecked: palette.Removed, health.Error: palette.Removed,
 	}
 	count := map[health.State]int{}
-	for _, c := range d.Checks {
+	checks := slices.SortedStableFunc(slices.Values(d.Checks), func(a, b health.Check) int { return health.WorstFirst(a.State, b.State) })
+	for _, c := range checks {
 		count[c.State]++
 		fmt.Fprintln(to, strings.TrimRight(paint[c.State](pad(string(c.State), 12))+palette.Bold(pad(c.Name, 10))+printable.Text(c.Detail), " "))
 		if wide {
 			line(to, "            looks at %s", c.About)
 		}
 		told := map[string]int{}
-		for _, f := range c.Findings {
+		findings := slices.SortedStableFunc(slices.Values(c.Findings), func(a, b health.Finding) int { return health.WorstFirst(a.Severity, b.Severity) })
+		for _, f := range findings {
 			if told[f.Reason]++; told[f.Reason] > few && !wide {
 				continue
 			}

@@ -6,6 +6,7 @@ package printers
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -174,10 +175,11 @@ func TestDiagnosis(t *testing.T) {
 	}
 	d := Diagnosis{health.Diagnosis{State: health.Error, Checks: []health.Check{
 		{Name: "crds", About: "definitions", State: health.OK, Detail: "8 of 8 are there"},
+		{Name: "names", State: health.OK, Detail: "none is taken"},
 		{Name: "leader", State: health.NotChecked, NotChecked: []string{"needs the right to list pods"}},
 		{Name: "images", State: health.Error, Detail: "5 MCPServers", Findings: []health.Finding{
-			finding(health.Error, "Bad", "mcpserver/a"), finding(health.Warning, "NoVersion", "mcpserver/b"), finding(health.Warning, "NoVersion", "mcpserver/c"),
-			finding(health.Warning, "NoVersion", "mcpserver/d"), finding(health.Warning, "NoVersion", "mcpserver/e"),
+			finding(health.Warning, "NoVersion", "mcpserver/b"), finding(health.Warning, "NoVersion", "mcpserver/c"), finding(health.Warning, "NoVersion", "mcpserver/d"),
+			finding(health.Warning, "NoVersion", "mcpserver/e"), finding(health.Error, "Bad", "mcpserver/a"),
 		}},
 	}}}
 	text := func(wide bool) string {
@@ -187,10 +189,8 @@ func TestDiagnosis(t *testing.T) {
 		}
 		return out.String()
 	}
-	want := `OK          crds      8 of 8 are there
-NotChecked  leader
-  not checked: needs the right to list pods
-Error       images    5 MCPServers
+	// What is wrong is read first; the rest keeps its order.
+	want := `Error       images    5 MCPServers
   Error Bad: mcpserver/a in namespace shop: it is wrong\x1b
     Do: Mend it.
   Warning NoVersion: mcpserver/b in namespace shop: it is wrong\x1b
@@ -200,13 +200,59 @@ Error       images    5 MCPServers
   Warning NoVersion: mcpserver/d in namespace shop: it is wrong\x1b
     Do: Mend it.
   NoVersion: and 1 more; -o wide shows them
+NotChecked  leader
+  not checked: needs the right to list pods
+OK          crds      8 of 8 are there
+OK          names     none is taken
 
-Checks: 3; 1 with errors, 1 not checked, 0 with warnings.
+Checks: 4; 1 with errors, 1 not checked, 0 with warnings.
 `
 	if diff := cmp.Diff(want, text(false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if wide := text(true); !strings.Contains(wide, "mcpserver/e") || strings.Contains(wide, "more") || !strings.Contains(wide, "looks at definitions\n") {
 		t.Errorf("wide is\n%s", wide)
+	}
+}
+
+// TestAnswersForProgramsHaveOnlyDocumentedKeys: each key of an answer is named by its type. A field without a name is one of the plugin's
+// own, which no program is to see.
+func TestAnswersForProgramsHaveOnlyDocumentedKeys(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			check(of.Elem())
+		case reflect.Struct:
+			if seen[of] || of == reflect.TypeFor[time.Time]() {
+				return
+			}
+			seen[of] = true
+			for i := range of.NumField() {
+				field := of.Field(i)
+				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				if key == "-" || !field.IsExported() {
+					continue
+				}
+				if key == "" && !field.Anonymous {
+					t.Errorf("%v.%s has no key", of, field.Name)
+				}
+				check(field.Type)
+			}
+		}
+	}
+	for _, answer := range []any{Status{}, Diagnosis{}, Conflicts{}, Takeovers{}, Ownership{}} {
+		check(reflect.TypeOf(answer))
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d types were looked at", len(seen))
+	}
+}
+
+// TestNoAgeIsNegative: the clock of the machine that wrote a time may be ahead of the plugin's.
+func TestNoAgeIsNegative(t *testing.T) {
+	if got := Age(morning.Add(time.Hour), morning); got != "0s" {
+		t.Errorf("a time to come was %s ago", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
@@ -144,7 +145,7 @@ func Age(since, now time.Time) string {
 	if since.IsZero() {
 		return "?"
 	}
-	return duration.HumanDuration(now.Sub(since))
+	return duration.HumanDuration(cluster.Ago(since, now))
 }
 
 func stamp(at time.Time) string {
