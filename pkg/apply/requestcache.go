@@ -200,7 +200,8 @@ func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (fresh bool) {
 	var before *refused
 	last := m.recall(writer, ref)
-	if last.object == what.object && last.intent == what.intent {
+	// Two owners may want a name that is free, with an intent each. Their attempts share a wait, which would never grow otherwise.
+	if last.object == what.object && (last.intent == what.intent || what.object == 0) {
 		before = last.refused
 	}
 	if before != nil && before.until.IsZero() && began.object == what.object && began.intent == what.intent && began.refused != nil {

@@ -259,6 +259,9 @@ func TestNamesThatMeetAreRememberedApart(t *testing.T) {
 			}
 		}
 		o.expect(nil, "looks at a conflict that stands, and at an object of another")
+		if standing := o.applier.Conflicts(); len(standing) != 1 {
+			t.Errorf("%d conflicts are known after passes over the neighbours, want that of a", len(standing))
+		}
 		if !strings.Contains(o.foreignTo("a-proxy"), "MCPServer a:") || !strings.Contains(o.foreignTo("a-proxy-proxy"), "MCPServer a-proxy:") {
 			t.Errorf("a-proxy tells %q, a-proxy-proxy %q", o.foreignTo("a-proxy"), o.foreignTo("a-proxy-proxy"))
 		}
@@ -271,4 +274,58 @@ func TestNamesThatMeetAreRememberedApart(t *testing.T) {
 		o.rest()
 		o.expect(nil, "a conflict that stands, when the other one is gone")
 	})
+}
+
+// The waits of a write that the API server refuses grow, however often another MCPServer is looked at that has a child of the name.
+func TestNamesThatMeetWaitApart(t *testing.T) {
+	for name, test := range map[string]struct {
+		other string
+		// begin has the writes of a's child refused.
+		begin func(o *operating, other *v1beta1.MCPServer, refuse func())
+	}{
+		"an edit": {"a-proxy", func(o *operating, other *v1beta1.MCPServer, refuse func()) {
+			o.add(newServer("a"))
+			o.rest()
+			o.becomeReady("a")
+			o.add(other)
+			o.rest()
+			refuse()
+			change(o.apiServer, "a", func(server *v1beta1.MCPServer) { server.Spec.ProxyPort = 9090 })
+		}},
+		"a creation": {"a-proxy", func(o *operating, other *v1beta1.MCPServer, refuse func()) {
+			refuse()
+			o.add(newServer("a"))
+			o.add(other)
+		}},
+		"a creation that the other does not want": {"a-headless", func(o *operating, other *v1beta1.MCPServer, refuse func()) {
+			refuse()
+			other.Spec.Transport = v1beta1.TransportStdio
+			o.add(newServer("a"))
+			o.add(other)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operate(t, nil, nil, func(t *testing.T, o *operating) {
+				seen := &writesOf{refuse: true}
+				test.begin(o, newServer(test.other), func() { seen.watch(o, "mcp-"+test.other) })
+				for i := range 60 {
+					<-time.After(10 * time.Second)
+					change(o.apiServer, test.other, func(server *v1beta1.MCPServer) { server.Spec.MCPPort = int32(2000 + i) })
+				}
+				o.rest()
+				seen.mu.Lock()
+				defer seen.mu.Unlock()
+				tries := 0
+				for _, request := range seen.writes {
+					if bytes.Contains(request.patch, []byte(`"name":"a","uid":"server-a"`)) {
+						tries++
+					}
+				}
+				const most = 30 // 0.2 s, doubled each time, makes twelve in ten minutes.
+				if tries > most {
+					t.Errorf("%d refused writes for a in ten minutes, want %d at most", tries, most)
+				}
+			})
+		})
+	}
 }

@@ -214,7 +214,9 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 			p.delete(ctx, ref, p.object(ref))
 		}
 		for _, ref := range gone {
-			p.applier.Forget(ref)
+			if len(p.neighbours(p.key, ref)) == 0 { // Another MCPServer may be about to make it.
+				p.applier.Forget(ref)
+			}
 		}
 	}
 	p.reviewConflicts(result)

@@ -112,7 +112,9 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 	p.complete(manager, &req)
 	var out apply.Outcome
 	if reason := notOurs(p.view, ref); reason != "" {
-		p.applier.ForgetWriter(manager, ref) // What is not written is not contested.
+		if owner := cache.NewObjectName(p.key.Namespace, p.whose(ref, live).Other); !p.caches.serves(owner) {
+			p.applier.ForgetWriter(manager, ref) // What is not written is not contested. Otherwise its owner's writes are remembered.
+		}
 		out = p.applier.Refuse(ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live)
 	} else {
 		if p.takeover.inherit(manager, &req) {

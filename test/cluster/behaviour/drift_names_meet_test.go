@@ -8,11 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
@@ -33,6 +37,56 @@ func TestNamesThatMeet(t *testing.T) {
 				m.run(t, harness.Server(m.other, transport))
 			})
 		}
+	}
+}
+
+// TestNamesThatMeetAreRememberedApart has a write of one MCPServer's Service refused, while the other one that has a child of that name
+// is edited all the time. The waits between the attempts grow all the same.
+func TestNamesThatMeetAreRememberedApart(t *testing.T) {
+	t.Parallel()
+	const (
+		lasting = 10 * time.Second
+		edits   = 50
+		most    = 12 // Waits that start at 0.2 s and double leave room for seven.
+	)
+	ns := env.Namespace(t)
+	ns.Expect(t, harness.Forbidden, ns.Name)
+	ns.Operate(t)
+	ns.Create(t, harness.HTTPServer("a"))
+	ns.AwaitSettled(t, "a")
+	ns.Create(t, harness.HTTPServer("a-proxy"))
+	ns.AwaitStatus(t, "a-proxy", harness.Expectation{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "ObjectNotOurs"})
+	updates := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+	}
+	ns.Deny(t, updates, admissionregistrationv1.Validation{
+		Expression: "object.metadata.name != 'mcp-a-proxy'", Message: "no edits here", Reason: new(metav1.StatusReasonForbidden),
+	})
+	harness.Eventually(t, "the policy is in force", func(ctx context.Context) error {
+		body := []byte(`{"metadata":{"labels":{"probe":"1"}}}`)
+		_, err := ns.Core.CoreV1().Services(ns.Name).Patch(ctx, "mcp-a-proxy", types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("the edit is admitted")
+		}
+		return nil
+	})
+	ns.AwaitRest(t)
+	mark := ns.Mark(t)
+	ns.Edit(t, "a", func(server *v1beta1.MCPServer) { server.Spec.ProxyPort = 9090 })
+	for i := range edits {
+		ns.Annotate(t, "a-proxy", "example.com/edit", strconv.Itoa(i))
+		time.Sleep(lasting / edits) //nolint:forbidigo // It is the rate of the edits.
+	}
+	ns.AwaitStatus(t, "a", harness.WriteForbidden("service/mcp-a-proxy", "no edits here"))
+	attempts := 0
+	for _, e := range ns.Writes(t, mark) {
+		if e.Resource == "services" && e.Name == "mcp-a-proxy" {
+			attempts++
+		}
+	}
+	if attempts > most {
+		t.Errorf("the Service was tried %d times, want %d at most", attempts, most)
 	}
 }
 
