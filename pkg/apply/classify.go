@@ -35,6 +35,10 @@ func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.
 		refusal.Class = ClassTransient
 		return &refusal
 	}
+	if ByAdmission(err) {
+		refusal.Class = ClassForbidden
+		return &refusal
+	}
 	if causes := conflictCauses(status.Status()); len(causes) > 0 {
 		if live == nil {
 			// There is an object that was not seen yet: its owner, and the owners of its fields, are to be judged once it is.
@@ -83,8 +87,6 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 		return notFound(ref, status, live)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ClassMoved
-	case byAdmission(status):
-		return ClassForbidden
 	case apierrors.IsInvalid(err):
 		if hasCause(status, "metadata.uid") || hasCause(status, "metadata.resourceVersion") {
 			return ClassMoved
@@ -128,22 +130,24 @@ func hasCause(status metav1.Status, field string) bool {
 	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
-// byAdmission reports whether an admission policy or webhook refused the object, under another code than 403. The
-// difference matters: a policy can be removed without any change of the object.
+// ByAdmission reports whether an admission policy or webhook refused a request. The code does not matter, since a webhook chooses any:
+// its 409 is no conflict, its 404 and 410 mean nothing about the object. Either can be removed without any change of the object.
 //
-// A ValidatingAdmissionPolicy answers with 422 or 413, and its cause names neither a type nor a field, unlike a
-// violation of the schema. A webhook that names no code answers with 400, and has no reason, unlike a request that
-// is bad.
-func byAdmission(status metav1.Status) bool {
-	switch status.Code {
-	case http.StatusBadRequest:
-		return status.Reason == ""
-	case http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
-		return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool {
-			return c.Type == "" && c.Field == ""
-		})
+// The cause of a ValidatingAdmissionPolicy names neither a type nor a field, unlike a violation of the schema. So does that of an internal
+// error, with another code.
+func ByAdmission(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
 	}
-	return false
+	status := answer.Status()
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		if status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == "" && c.Field == "" }) {
+			return true
+		}
+	}
+	return strings.HasPrefix(status.Message, webhookDenies)
 }
 
 func conflictCauses(status metav1.Status) []metav1.StatusCause {

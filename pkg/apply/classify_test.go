@@ -186,9 +186,46 @@ func TestClassesOfOtherErrors(t *testing.T) {
 		"422 about nothing, of an apply": {
 			apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "", 0, false), apply.ClassInvalid,
 		},
-		"400 of a webhook": {failure(400, ""), apply.ClassForbidden},
+		"400 without a reason": {failure(400, ""), apply.ClassTransient},
 	} {
 		t.Run(name, func(t *testing.T) { expectClass(t, test.err, test.want) })
+	}
+}
+
+// denied is what the API server answers when an admission webhook denies a request. The webhook chooses the code, the reason and the details.
+func denied(code int32, reason metav1.StatusReason, details *metav1.StatusDetails) error {
+	return apierrors.FromObject(&metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Details: details,
+		Message: `admission webhook "guard.example.com" denied the request: not on Fridays`,
+	})
+}
+
+// A webhook that denies a write with the code of another problem has denied it: nothing has moved, and nothing is gone.
+func TestWebhookDeniesWithAnyCode(t *testing.T) {
+	for name, answer := range map[string]error{
+		"400 without a reason": denied(400, "", nil),
+		"401":                  denied(401, metav1.StatusReasonUnauthorized, nil),
+		"403":                  denied(403, metav1.StatusReasonForbidden, nil),
+		"404":                  denied(404, metav1.StatusReasonNotFound, nil),
+		"404 of the object":    denied(404, metav1.StatusReasonNotFound, &metav1.StatusDetails{Kind: "deployments"}),
+		"404 of a namespace":   denied(404, metav1.StatusReasonNotFound, &metav1.StatusDetails{Kind: "namespaces"}),
+		"409":                  denied(409, metav1.StatusReasonConflict, nil),
+		"409 AlreadyExists":    denied(409, metav1.StatusReasonAlreadyExists, nil),
+		"409 about a field": denied(409, metav1.StatusReasonConflict, &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas"}},
+		}),
+		"410":              denied(410, metav1.StatusReasonGone, nil),
+		"413":              denied(413, metav1.StatusReasonRequestEntityTooLarge, nil),
+		"422":              denied(422, metav1.StatusReasonInvalid, nil),
+		"422 about itself": denied(422, metav1.StatusReasonInvalid, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "metadata.uid"}}}),
+		"429":              denied(429, metav1.StatusReasonTooManyRequests, nil),
+		"500":              denied(500, metav1.StatusReasonInternalError, nil),
+		"503":              denied(503, metav1.StatusReasonServiceUnavailable, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectClass(t, answer, apply.ClassForbidden)
+			expectClassOfEdit(t, answer, apply.ClassForbidden)
+		})
 	}
 }
 

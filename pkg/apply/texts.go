@@ -30,6 +30,25 @@ func unstorable(status metav1.Status) bool {
 	return slices.ContainsFunc(unstorables, func(text string) bool { return strings.HasPrefix(status.Message, text) })
 }
 
+const (
+	// webhookDenies is how the answer begins when an admission webhook denies a request. The name of the webhook follows.
+	webhookDenies = `admission webhook "`
+	// webhookFails is what the answer has before the name of an admission webhook that could not be called.
+	webhookFails = `failed calling webhook "`
+)
+
+// FailedWebhook returns the name of the admission webhook that the API server could not call; "" when that is not what a write was
+// refused for.
+func FailedWebhook(refusal error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(refusal, &answer) {
+		return ""
+	}
+	_, after, _ := strings.Cut(answer.Status().Message, webhookFails)
+	name, _, _ := strings.Cut(after, `"`)
+	return name
+}
+
 // manyBudgets is how the API server refuses to evict a pod that several PodDisruptionBudgets select. The code is 500 and
 // the reason empty.
 const manyBudgets = "This pod has more than one PodDisruptionBudget"

@@ -118,7 +118,11 @@ func shortAnswer(refusal *apply.Refusal) string {
 		return "no answer"
 	}
 	s := answer.Status()
-	return strings.TrimSpace(fmt.Sprintf("code %d %s", s.Code, s.Reason))
+	short := strings.TrimSpace(fmt.Sprintf("code %d %s", s.Code, s.Reason))
+	if webhook := apply.FailedWebhook(refusal); webhook != "" {
+		short += fmt.Sprintf(", failed calling webhook %q", webhook)
+	}
+	return short
 }
 
 // selectorBytes are how long the selectors in a command may be, in bytes, from the best to the last resort.

@@ -49,7 +49,7 @@ func Retry[T any](seen T, read func() (T, error), write func(T) error) error {
 }
 
 func lostRace(err error) bool {
-	return apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+	return apierrors.IsConflict(err) && !apply.ByAdmission(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
 // HeldError means that another field manager owns an annotation that the plugin was to write.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
@@ -246,10 +247,10 @@ func (o *takeoverOptions) object(
 	told := printers.ObjectTakeover{Object: object.Ref.String(), When: string(object.When), Action: printers.ActionNone}
 	switch {
 	case refusal == nil:
-	case apierrors.IsForbidden(refusal) && !isAdmission(refusal):
+	case apierrors.IsForbidden(refusal) && !apply.ByAdmission(refusal):
 		told.Unchecked = true
 		o.warn("you may not update %s, so the API server did not check it, and what it fills in by itself is shown as a change", object.Ref)
-	case apierrors.IsConflict(refusal) || apierrors.IsNotFound(refusal):
+	case !apply.ByAdmission(refusal) && (apierrors.IsConflict(refusal) || apierrors.IsNotFound(refusal)):
 		told.Unchecked = true
 		found.Notices = append(found.Notices, fmt.Sprintf("%s was changed meanwhile, so the API server did not check it; look again", object.Ref))
 	default:
@@ -338,11 +339,6 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 	}
 	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
-}
-
-// isAdmission reports whether a request was refused by an admission policy or webhook, and not for want of rights.
-func isAdmission(err error) bool {
-	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

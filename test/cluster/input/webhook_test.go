@@ -4,9 +4,11 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,35 +19,75 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestAdmissionWebhook has a webhook that denies one child without naming a code, until it does not any more.
+// TestAdmissionWebhook has a webhook that denies one child, with each code that means something else when the API server answers with it,
+// until it does not any more. The status quotes the webhook, and the write is tried again after waits that grow.
 func TestAdmissionWebhook(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, env)
-	var lifted atomic.Bool
-	s.register(t, func(request *admissionv1.AdmissionRequest) bool {
-		return lifted.Load() || request.Name != "mcp-watched"
-	})
-	s.Operate(t)
-	start := s.Mark(t)
-	s.Create(t, harness.HTTPServer("watched"))
-	expect := harness.WriteForbidden("service/mcp-watched", "no such Services here")
-	s.AwaitStatus(t, "watched", expect)
-	count := s.countAttempts(t, start, "watched", harness.BackendService)
-	s.AwaitOneWarning(t, "watched", expect)
-	if count["service/backend (400)"] == 0 {
-		t.Errorf("the webhook's answer was to be passed on with code 400; the writes are %v", count)
+	for name, result := range map[string]metav1.Status{
+		"no code":       {},
+		"not found":     {Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound},
+		"conflict":      {Code: http.StatusConflict, Reason: metav1.StatusReasonConflict},
+		"gone":          {Code: http.StatusGone, Reason: metav1.StatusReasonGone},
+		"too large":     {Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge},
+		"too many":      {Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests},
+		"its own error": {Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, env)
+			var lifted atomic.Bool
+			s.register(t, func(request *admissionv1.AdmissionRequest) *metav1.Status {
+				if lifted.Load() || request.Name != "mcp-watched" {
+					return nil
+				}
+				denial := result
+				denial.Message = "no such Services here"
+				return &denial
+			})
+			s.Operate(t)
+			start := s.Mark(t)
+			s.Create(t, harness.HTTPServer("watched"))
+			expect := harness.WriteForbidden("service/mcp-watched", `admission webhook "services.example.com" denied the request`, "no such Services here")
+			s.AwaitStatus(t, "watched", expect)
+			count := s.countAttempts(t, start, "watched", harness.BackendService)
+			s.AwaitOneWarning(t, "watched", expect)
+			code := cmp.Or(result.Code, http.StatusBadRequest)
+			if count[fmt.Sprintf("service/backend (%d)", code)] == 0 {
+				t.Errorf("the webhook's answer was to be passed on with code %d; the writes are %v", code, count)
+			}
+			want := slices.DeleteFunc(harness.HTTPComponents(), func(component harness.Component) bool { return component == harness.BackendService })
+			s.AwaitComponents(t, "watched", want)
+			lifted.Store(true)
+			s.AwaitStatus(t, "watched", harness.Fine...)
+		})
 	}
-	want := slices.DeleteFunc(harness.HTTPComponents(), func(component harness.Component) bool { return component == harness.BackendService })
-	s.AwaitComponents(t, "watched", want)
-	lifted.Store(true)
-	s.AwaitStatus(t, "watched", harness.Fine...)
 }
 
-// register makes a webhook that admits Services of the namespace, or does not.
-func (s *stage) register(t *testing.T, admit func(*admissionv1.AdmissionRequest) bool) {
+// TestAdmissionWebhookThatDoesNotAnswer has a webhook that cannot be called. The status names it.
+func TestAdmissionWebhookThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	server := s.register(t, func(request *admissionv1.AdmissionRequest) *metav1.Status {
+		if request.Name != "mcp-watched" {
+			return nil
+		}
+		return &metav1.Status{Message: "no such Services here"}
+	})
+	server.Close()
+	s.Operate(t)
+	s.Create(t, harness.HTTPServer("watched"))
+	s.AwaitStatus(t, "watched", harness.Expectation{
+		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Retrying",
+		Message: []string{`failed calling webhook "services.example.com"`},
+	})
+}
+
+// register makes a webhook for Services of the namespace, which admits those for which deny returns nil.
+func (s *stage) register(t *testing.T, deny func(*admissionv1.AdmissionRequest) *metav1.Status) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -53,10 +95,8 @@ func (s *stage) register(t *testing.T, admit func(*admissionv1.AdmissionRequest)
 			http.Error(w, "this is no review", http.StatusBadRequest)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: admit(review.Request)}
-		if !review.Response.Allowed {
-			review.Response.Result = &metav1.Status{Message: "no such Services here"}
-		}
+		denial := deny(review.Request)
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: denial == nil, Result: denial}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review)
 	}))
@@ -86,4 +126,5 @@ func (s *stage) register(t *testing.T, admit func(*admissionv1.AdmissionRequest)
 		}
 	})
 	s.awaitDenial(t)
+	return server
 }
