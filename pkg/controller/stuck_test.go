@@ -5,6 +5,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +148,46 @@ func TestProxyWithoutBackendIsNotStuck(t *testing.T) {
 		o.crashed(3, backOff)
 		if stuck := o.stuckTiers(); !slices.Equal(stuck, []Tier{TierProxy}) {
 			t.Errorf("with a backend the metrics report %v as stuck", stuck)
+		}
+	})
+}
+
+// A Deployment whose pods are refused says why in its condition ReplicaFailure. The status repeats it at once, and until it is over.
+func TestRefusedPodsSayWhy(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		backendReady(o.apiServer, "web")
+		o.addBackendPod(o.server("web"), "first")
+		o.rest()
+		const why = `pods "web-7d9f-x2x4s" is forbidden: exceeded quota: small`
+		change(o.apiServer, "web", func(d *appsv1.Deployment) {
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Conditions: []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: why,
+			}}}
+		})
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionStalled); status != metav1.ConditionTrue || reason != "FailedCreate" ||
+			!strings.Contains(message, "The rollout of the proxy is Stuck: FailedCreate: "+why) {
+			t.Errorf("Stalled=%s %s: %s", status, reason, message)
+		}
+		if got := o.server("web").Status; got.Phase != v1beta1.PhaseFailed || !strings.Contains(got.Message, why) {
+			t.Errorf("phase %s: %s", got.Phase, got.Message)
+		}
+		if stuck := o.stuckTiers(); !slices.Equal(stuck, []Tier{TierProxy}) {
+			t.Errorf("the metrics report %v as stuck", stuck)
+		}
+		change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Status.Conditions = nil })
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionStalled); status != metav1.ConditionFalse {
+			t.Errorf("with room again: Stalled=%s %s: %s", status, reason, message)
+		}
+		if got := o.server("web").Status; got.Phase != v1beta1.PhasePending || strings.Contains(got.Message, "quota") {
+			t.Errorf("with room again: phase %s: %s", got.Phase, got.Message)
+		}
+		o.addProxyPod("web", proxyPod("web", render.ProxySelector("web")))
+		proxyReady(o.apiServer, "web")
+		o.rest()
+		if got := o.server("web").Status; got.Phase != v1beta1.PhaseReady {
+			t.Errorf("with a pod: phase %s: %s", got.Phase, got.Message)
 		}
 	})
 }

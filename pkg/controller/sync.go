@@ -249,6 +249,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	o.Withheld = p.blocked || p.unwritten.HasAny(p.deploymentRef(), p.statefulSetRef())
 	o.HashesUnused = p.deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.deploymentRef()))
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
+	o.NoService = !p.hasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
 	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))
 	p.proxyRecovery.replace(p.key, recovery.failed)

@@ -142,6 +142,13 @@ func (v *view) statefulSet() *appsv1.StatefulSet {
 	return found
 }
 
+// hasService reports whether the MCPServer has the Service for its clients, and it stays.
+func (v *view) hasService() bool {
+	ref := inventory.ProxyService.Ref(v.key.Namespace, v.key.Name)
+	live := v.object(ref)
+	return live != nil && live.GetDeletionTimestamp() == nil && v.isOwned(ref, live)
+}
+
 // proxyPods returns the pods of the MCPServer's proxy.
 func (v *view) proxyPods() []*corev1.Pod {
 	if deployment := v.deployment(); deployment != nil {

@@ -216,7 +216,17 @@ func TestDeployment(t *testing.T) {
 			LastTransitionTime: before,
 		}}
 	}
+	late := func(d *appsv1.Deployment) {
+		conditions := d.Status.Conditions
+		overdue(d)
+		d.Status.Conditions = append(conditions, d.Status.Conditions...)
+	}
 	paused := func(d *appsv1.Deployment) { d.Spec.Paused = true }
+	refused := func(d *appsv1.Deployment) {
+		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota", LastTransitionTime: before,
+		})
+	}
 	for name, c := range map[string]struct {
 		d      *appsv1.Deployment
 		pods   []*corev1.Pod
@@ -224,14 +234,21 @@ func TestDeployment(t *testing.T) {
 		serves bool
 		wake   time.Duration
 	}{
-		"there is none":             {nil, nil, "Progressing: NotMade", false, 0},
-		"not observed":              {deployment(2, 2, 2, func(d *appsv1.Deployment) { d.Generation = 4 }), nil, "Progressing: NotObserved", false, 0},
-		"all are new":               {deployment(2, 2, 2), nil, "Complete", true, 0},
-		"one is being replaced":     {deployment(1, 3, 2), nil, "Progressing: ReplacingPods", false, 0},
-		"an old one is left":        {deployment(2, 3, 3), nil, "Progressing: ReplacingPods", false, 0},
-		"paused half way":           {deployment(1, 3, 2, paused), nil, "Waiting: Paused", false, 0},
-		"paused with nothing to do": {deployment(2, 2, 2, paused), nil, "Complete", true, 0},
-		"it takes too long":         {deployment(1, 3, 2, overdue), nil, "Stuck: ProgressDeadlineExceeded: too long", false, 0},
+		"there is none":                               {nil, nil, "Progressing: NotMade", false, 0},
+		"not observed":                                {deployment(2, 2, 2, func(d *appsv1.Deployment) { d.Generation = 4 }), nil, "Progressing: NotObserved", false, 0},
+		"all are new":                                 {deployment(2, 2, 2), nil, "Complete", true, 0},
+		"one is being replaced":                       {deployment(1, 3, 2), nil, "Progressing: ReplacingPods", false, 0},
+		"an old one is left":                          {deployment(2, 3, 3), nil, "Progressing: ReplacingPods", false, 0},
+		"paused half way":                             {deployment(1, 3, 2, paused), nil, "Waiting: Paused", false, 0},
+		"paused with nothing to do":                   {deployment(2, 2, 2, paused), nil, "Complete", true, 0},
+		"it takes too long":                           {deployment(1, 3, 2, overdue), nil, "Stuck: ProgressDeadlineExceeded: too long", false, 0},
+		"its pods are refused":                        {deployment(0, 0, 0, refused), nil, "Stuck: FailedCreate: exceeded quota", false, 0},
+		"its pods are refused, and it takes too long": {deployment(0, 0, 0, refused, late), nil, "Stuck: FailedCreate: exceeded quota", false, 0},
+		"its pods are refused, and it is late first":  {deployment(0, 0, 0, overdue, refused), nil, "Stuck: FailedCreate: exceeded quota", false, 0},
+		"new pods are refused, and old ones crash": {
+			deployment(0, 1, 0, refused), []*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))}, "Stuck: FailedCreate: exceeded quota", false, 0,
+		},
+		"a pod too many is refused": {deployment(1, 1, 1, refused), nil, "Complete", true, 0},
 		"a crash loop": {
 			deployment(1, 3, 2),
 			[]*corev1.Pod{pod("p", "", waiting("CrashLoopBackOff"))},

@@ -35,6 +35,7 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 		state.Phase, state.Reason = Waiting, v1beta1.ReasonScaledToZero
 	}
 	trouble, wake := worst(newest(pods), now)
+	refused := conditionTrouble(s, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue)
 	switch {
 	case state.Phase == Complete && state.Ready:
 		if lingering, until := lingers(pods, now); lingering {
@@ -42,18 +43,28 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 			return state, until
 		}
 		return state, 0
+	case refused != nil:
+		return stuck(state, refused), 0
 	case trouble != nil:
 		return stuck(state, trouble), wake
 	case d.Spec.Paused && state.Phase != Complete:
 		state.Phase, state.Reason = Waiting, v1beta1.ReasonPaused
 		return state, 0
 	}
-	for _, c := range s.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
-			state.Phase, state.Reason, state.Detail, state.Since = Stuck, c.Reason, c.Message, c.LastTransitionTime.Time
-		}
+	if late := conditionTrouble(s, appsv1.DeploymentProgressing, corev1.ConditionFalse); late != nil {
+		return stuck(state, late), wake
 	}
 	return state, wake
+}
+
+// conditionTrouble returns what a condition of a Deployment reports while it has a status; nil while it has not.
+func conditionTrouble(s appsv1.DeploymentStatus, of appsv1.DeploymentConditionType, is corev1.ConditionStatus) *trouble {
+	for _, c := range s.Conditions {
+		if c.Type == of && c.Status == is {
+			return &trouble{reason: c.Reason, detail: c.Message, since: c.LastTransitionTime.Time}
+		}
+	}
+	return nil
 }
 
 // lingers reports whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.

@@ -25,9 +25,11 @@ const (
 	messageCreating   = "MCP server is being created"
 	messageRunning    = "MCP server is running"
 	messageNoBackend  = "MCP server proxy is running; recreating missing workload StatefulSet"
+	messageNoService  = "MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner"
 	messageStarting   = "MCP server is starting"
 	messageNoHealthy  = "No healthy pods found"
 	prefixPodFailed   = "MCP server pod failed: "
+	prefixNoPods      = "MCP server pod cannot be created: "
 	prefixInvalid     = "Failed to build configuration: "
 	prefixNotApplied  = "Failed to apply the MCP server's objects: "
 	prefixNeedBackend = "MCP server proxy is waiting for its backend: "
@@ -42,6 +44,9 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	next := v1beta1.MCPServerStatus{ObservedGeneration: o.Server.Generation, URL: o.URL}
 	if next.URL == "" {
 		next.URL = previous.URL
+	}
+	if o.NoService {
+		next.URL = ""
 	}
 	inUse := o.Hashes
 	if o.HashesUnused {
@@ -111,10 +116,13 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 	if d := o.Deployment; d != nil && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		return v1beta1.PhaseStopped, messageStopped
 	}
+	_, proxy := o.Rollouts()
 	switch {
 	case pods.running > 0 && firstStart(o.Server.Status) && !o.serves() && o.comesAbout():
 		// It is a matter of moments, or there is something to report.
 		return v1beta1.PhasePending, messageCreating
+	case pods.running > 0 && o.NoService:
+		return v1beta1.PhasePending, messageNoService
 	case pods.running > 0 && o.StatefulSet != nil:
 		return v1beta1.PhaseReady, messageRunning
 	case pods.running > 0:
@@ -124,6 +132,8 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 		return v1beta1.PhasePending, prefixNeedBackend + pods.failure
 	case pods.failed > 0:
 		return v1beta1.PhaseFailed, prefixPodFailed + pods.failure
+	case len(o.ProxyPods) == 0 && proxy.Phase == rollout.Stuck:
+		return v1beta1.PhaseFailed, prefixNoPods + proxy.Detail
 	case len(o.ProxyPods) == 0, firstStart(o.Server.Status):
 		return v1beta1.PhasePending, messageCreating
 	case pods.pending > 0:

@@ -21,6 +21,8 @@ type Observation struct {
 	Server *v1beta1.MCPServer
 	// URL where clients reach the MCPServer; empty keeps the previous one.
 	URL string
+	// NoService is set while the Service that the URL names does not exist, is being deleted, or is not the MCPServer's.
+	NoService bool
 	// SharedSessions is set when the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool
 	// Unshared is what several pods of the proxy's authorization server would not share, see render.Result; empty for nothing.

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,17 +45,7 @@ func TestQuota(t *testing.T) {
 			"count/statefulsets.apps": zero, "services": zero,
 		}},
 	}
-	quotas := s.Core.CoreV1().ResourceQuotas(s.Name)
-	if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	harness.Eventually(t, "the quota is counted", func(ctx context.Context) error {
-		found, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
-		if err == nil && len(found.Status.Hard) != len(quota.Spec.Hard) {
-			err = fmt.Errorf("its status is %v", found.Status)
-		}
-		return err
-	})
+	lift := s.limit(t, quota)
 	s.Operate(t)
 	start := s.Mark(t)
 	s.Create(t, harness.HTTPServer("poor"))
@@ -65,10 +57,67 @@ func TestQuota(t *testing.T) {
 	want := []harness.Component{harness.BackendAccount, harness.ProxyAccount, harness.ProxyBinding, harness.ProxyRole, harness.RunConfig}
 	s.AwaitComponents(t, "poor", want)
 
-	if err := quotas.Delete(t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
+	lift()
+	s.AwaitStatus(t, "poor", harness.Fine...)
+}
+
+// limit creates a quota, and returns when it is counted. What it returns lifts it.
+func (s *stage) limit(t *testing.T, quota *corev1.ResourceQuota) (lift func()) {
+	t.Helper()
+	quotas := s.Core.CoreV1().ResourceQuotas(s.Name)
+	if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.AwaitStatus(t, "poor", harness.Fine...)
+	harness.Eventually(t, "the quota is counted", func(ctx context.Context) error {
+		found, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
+		if err == nil && len(found.Status.Hard) != len(quota.Spec.Hard) {
+			err = fmt.Errorf("its status is %v", found.Status)
+		}
+		return err
+	})
+	return func() {
+		t.Helper()
+		if err := quotas.Delete(t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRefusedPodsOfTheProxy has a quota with room for the backend's pod alone, and lifts it. The status quotes the quota at once, and
+// no longer than it is in the way.
+func TestRefusedPodsOfTheProxy(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	lift := s.limit(t, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
+	})
+	s.Operate(t)
+	s.Create(t, harness.HTTPServer("poor"))
+	found := s.AwaitStatus(t, "poor", harness.Expectation{
+		Condition: v1beta1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "FailedCreate",
+		Message: []string{"The rollout of the proxy", "exceeded quota: one-pod"},
+	})
+	if status := found.Status; status.Phase != v1beta1.PhaseFailed || !strings.Contains(status.Message, "exceeded quota: one-pod") {
+		t.Errorf("phase %s: %s", status.Phase, status.Message)
+	}
+	deployment, err := s.Core.AppsV1().Deployments(s.Name).Get(t.Context(), "poor", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled, most := meta.FindStatusCondition(found.Status.Conditions, v1beta1.ConditionStalled), 10*time.Second
+	for _, c := range deployment.Status.Conditions {
+		if took := stalled.LastTransitionTime.Sub(c.LastTransitionTime.Time); c.Type == appsv1.DeploymentReplicaFailure && took > most {
+			t.Errorf("the status reported it after %v", took)
+		}
+	}
+	s.AwaitOperatorRest(t)
+	s.Quiet(t, s.Mark(t), harness.Calm)
+	lift()
+	found = s.AwaitStatus(t, "poor", harness.Fine...)
+	if strings.Contains(found.Status.Message, "quota") || meta.IsStatusConditionTrue(found.Status.Conditions, v1beta1.ConditionStalled) {
+		t.Errorf("with room again: %+v", found.Status)
+	}
 }
 
 // countAttempts fails the test unless forbidden writes of the children are tried again, but slower and slower, and the
