@@ -42,7 +42,7 @@ func TestConfiguration(t *testing.T) {
 		variables[variable.Name] = variable
 	}
 	for name, value := range map[string]string{
-		"GOMEMLIMIT": "423MiB", "TOOLHIVE_RUNNER_IMAGE": "registry.example.com/toolhive/proxyrunner:v0.62.0",
+		"GOMEMLIMIT": "423MiB", "TOOLHIVE_RUNNER_IMAGE": "registry.example.com/toolhive/proxyrunner:v0.63.0",
 		"TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "registry-credentials",
 	} {
 		variables[name] = corev1.EnvVar{Name: name, Value: value}

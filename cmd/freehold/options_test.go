@@ -37,7 +37,7 @@ func parse(t *testing.T, env environment, args ...string) *options {
 func defaults() options {
 	return options{
 		rendering: settings.Rendering{
-			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto", UsageMetrics: true,
+			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.63.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto", UsageMetrics: true,
 		},
 		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,

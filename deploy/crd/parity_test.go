@@ -24,7 +24,7 @@ import (
 )
 
 // toolHiveVersion is the release whose CustomResourceDefinitions ours agree with.
-const toolHiveVersion = "v0.62.0"
+const toolHiveVersion = "v0.63.0"
 
 // knownDifference is an entry of differences.yaml.
 type knownDifference struct {

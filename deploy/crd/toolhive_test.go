@@ -17,7 +17,7 @@ const toolHiveModule = "github.com/stacklok/toolhive"
 
 // toolHiveSums are the checksums of the module's releases as go.sum would have them.
 var toolHiveSums = map[string]string{
-	toolHiveVersion: "h1:s8Y4Rc4W4ZTj2vmVjCtisZ8SS/qYhzlIlpkaZHo49TI=",
+	toolHiveVersion: "h1:DiZPVaTjVB7IOFR5mhME2M6kn/2VwacrPZqnsShmcmo=",
 	"v0.47.0":       "h1:2GBpOHfuQg/1j0gK26iwvn8/qKSpfauHBhpnTHTsiO4=",
 	"v0.44.0":       "h1:Eq5jxUaU5BpogwOz6aCXKoNWpRmHM0xUjnMVNMXIFSI=",
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // DefaultRunnerImage is the proxyrunner image when Options name none: the one that ToolHive's chart of that release names.
-const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"
+const DefaultRunnerImage = "ghcr.io/stacklok/toolhive/proxyrunner:v0.63.0"
 
 // Options are the operator's settings that affect what is rendered.
 type Options struct {

@@ -103,7 +103,7 @@ metadata: {name: shop, labels: {team: shop}}
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop, labels: {toolhive: "true"}}
-spec: {template: {spec: {containers: [{name: toolhive, image: "ghcr.io/stacklok/toolhive/proxyrunner:v0.62.0"}]}}}
+spec: {template: {spec: {containers: [{name: toolhive, image: "ghcr.io/stacklok/toolhive/proxyrunner:v0.63.0"}]}}}
 `, leading))
 	w.at("Deployment", "web", func(c content) { holdBy(c, "freehold-proxy", `{"f:spec":{"f:template":{}}}`) })
 	w.server("shop", "web", "")
