@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command derived writes into files what follows from the tables in the code: from those of field managers and of what MCPServers
-// refer to in package managers, and that of children in package inventory. Its arguments are the files. It replaces what is between the lines
+// refer to in package managers, that of children in package inventory, and that of what older proxyrunners enforce in package render. Its arguments are the files. It replaces what is between the lines
 //
 //	BEGIN NAME
 //	END NAME
@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/internal/markers"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // blocks returns the texts by their names.
@@ -34,6 +35,7 @@ func blocks() map[string]string {
 		"guarded-configs":  matchingConfigs(managers.Configs()),
 		"guarded-children": matching(children, "CREATE", "UPDATE"),
 		"watched-children": matching(children, "UPDATE"),
+		"enforcements":     enforcementsTable(render.Enforcements()),
 	}
 }
 

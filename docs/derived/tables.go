@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // writersTable has a row for each manager and claim. Objects of which one manager claims the same share a row.
@@ -69,6 +70,17 @@ func childrenTable(children []*inventory.Child) string {
 			dependencies = append(dependencies, " "+d.Kind.Kind+" "+childName(d))
 		}
 		fmt.Fprintf(&text, "| %s | %s | `%s` |%s |\n", child.Kind.Kind, childName(child), child.Writer, strings.Join(dependencies, ","))
+	}
+	return text.String()
+}
+
+// enforcementsTable has a row for each release since which a proxyrunner enforces something whole.
+func enforcementsTable(enforcements []render.Enforcement) string {
+	var text strings.Builder
+	text.WriteString("| An MCPServer asks for | Proxyrunners | What these do |\n|---|---|---|\n")
+	for i := range enforcements {
+		e := &enforcements[i]
+		fmt.Fprintf(&text, "| %s | before v%s | %s |\n", e.Feature, e.Since, e.Less)
 	}
 	return text.String()
 }

@@ -4,7 +4,6 @@
 package render
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -116,7 +115,7 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 	}
 	container := corev1ac.Container().
 		WithName(ProxyContainer).
-		WithImage(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)).
+		WithImage(r.runnerImage()).
 		WithArgs("run", r.server.Spec.Image).
 		WithEnv(r.proxyEnv()...).
 		WithPorts(corev1ac.ContainerPort().

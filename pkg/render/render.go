@@ -71,6 +71,7 @@ func Render(in Input, opts Options) (*Result, error) {
 	r.proxyService()
 	r.deployment(config)
 	r.noteDuplicates()
+	r.noteEnforcement()
 
 	if len(r.problems) > 0 {
 		return nil, &InvalidError{Problems: slices.Concat(r.problems, r.held)}

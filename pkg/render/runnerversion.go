@@ -28,9 +28,9 @@ var (
 // owner.
 var sinceSessionOwners = version.MustParseSemantic("0.58.0")
 
-// runnerVersion returns the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing,
+// RunnerVersion returns the release of the proxyrunner, as the tag of its image says; nil where the tag says nothing,
 // such as latest, a digest or a tag of the user's own.
-func runnerVersion(image string) *version.Version {
+func RunnerVersion(image string) *version.Version {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	if !tagged {
@@ -43,16 +43,16 @@ func runnerVersion(image string) *version.Version {
 	return found
 }
 
+// runnerImage returns the image of the proxyrunner.
+func (r *renderer) runnerImage() string { return cmp.Or(r.opts.RunnerImage, DefaultRunnerImage) }
+
 // runner returns the release of the proxyrunner; nil where that is not known.
-func (r *renderer) runner() *version.Version {
-	return runnerVersion(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage))
-}
+func (r *renderer) runner() *version.Version { return RunnerVersion(r.runnerImage()) }
 
 // validateRunner checks that the proxyrunner honours what it is asked for. Where an older one would leave the MCPServer
 // with less protection, such as plain text to Redis, nothing is rendered.
 func (r *renderer) validateRunner() {
-	spec, wanted := &r.server.Spec, cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)
-	runner, image := runnerVersion(wanted), quote(wanted)
+	spec, runner, image := &r.server.Spec, r.runner(), quote(r.runnerImage())
 	if r.redisTLS() != nil {
 		switch {
 		case runner == nil:
@@ -87,19 +87,19 @@ func (r *renderer) validateRunner() {
 // noteUnknownRunner records what a proxyrunner may ignore whose version is not known.
 func (r *renderer) noteUnknownRunner(format string, args ...any) {
 	r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonRunnerVersionUnknown, "The tag of the proxyrunner's image %s does not show its version. %s",
-		quote(cmp.Or(r.opts.RunnerImage, DefaultRunnerImage)), fmt.Sprintf(format, args...))
+		quote(r.runnerImage()), fmt.Sprintf(format, args...))
 }
 
 // LosesSessions reports whether the wanted proxyrunner does not serve the sessions that one of the proxy's pods has begun
 // in a shared store. Where a tag names no version it is false.
 func LosesSessions(pods []*corev1.Pod, opts Options) bool {
-	wanted := runnerVersion(cmp.Or(opts.RunnerImage, DefaultRunnerImage))
+	wanted := RunnerVersion(cmp.Or(opts.RunnerImage, DefaultRunnerImage))
 	if wanted == nil || wanted.LessThan(sinceSessionOwners) {
 		return false
 	}
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-			runs := runnerVersion(c.Image)
+			runs := RunnerVersion(c.Image)
 			return c.Name == ProxyContainer && runs != nil && runs.LessThan(sinceSessionOwners)
 		})
 	})

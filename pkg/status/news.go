@@ -107,6 +107,8 @@ func isProblem(c metav1.Condition) bool {
 		return false
 	case c.Reason == v1beta1.ReasonPrimaryUpstreamProviderDenies:
 		return true // The policy is valid, and no request gets through.
+	case c.Reason == v1beta1.ReasonRunnerEnforcesLess:
+		return true // What is referred to is valid, and the proxy lets more through.
 	case c.Type == v1beta1.ConditionSpecValid:
 		// Valid with another reason than Valid: it works, but not as it was written.
 		return true

@@ -69,6 +69,10 @@ const (
 	// ReasonRunnerTooOld means that the proxyrunner in use ignores a field. On SpecValid=False, where the MCPServer would
 	// have less protection than it asks for; Freehold then writes nothing. On SpecValid=True otherwise.
 	ReasonRunnerTooOld = "RunnerTooOld"
+	// ReasonRunnerEnforcesLess means that the proxyrunner in use is too old to enforce the whole of a tool filter, of authorization
+	// or of a webhook. The message says what it lets through, and which image does not. On ToolConfigRefValidated=True,
+	// AuthzConfigRefValidated=True, AuthzConfigValidated=True and WebhookConfigValidated=True.
+	ReasonRunnerEnforcesLess = "RunnerEnforcesLess"
 	// ReasonRunnerVersionUnknown means that the tag of the proxyrunner's image does not show whether it supports a field of
 	// the MCPServer, or of an object that it refers to, that it may ignore. On SpecValid=True.
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
