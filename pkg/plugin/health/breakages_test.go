@@ -216,7 +216,12 @@ var breakagesOfOne = map[string]breakage{
 	"an operator of another version": {
 		func(w *world) { w.plugin = "v0.2.0" }, "version",
 		[]string{"Warning OtherVersion deployment.apps/freehold"},
-		"it is v0.1.0 and the plugin v0.2.0", "v0.2.0",
+		"it is v0.1.0 and the plugin v0.2.0", "Install the operator v0.2.0.",
+	},
+	"an older plugin": {
+		func(w *world) { w.plugin = "v0.0.9" }, "version",
+		[]string{"Warning OtherVersion deployment.apps/freehold"},
+		"it is v0.1.0 and the plugin v0.0.9", "Install the plugin v0.1.0.",
 	},
 	"an operator without a version": {
 		func(w *world) {
@@ -344,6 +349,13 @@ var breakagesOfOne = map[string]breakage{
 		}, "images",
 		[]string{"Warning NotTested deployment.apps/freehold"},
 		"v0.50.0", "",
+	},
+	"a proxyrunner that enforces less than an MCPServer asks for": {
+		func(w *world) {
+			w.server("shop", "leaky", "ToolConfigRefValidated=True/RunnerEnforcesLess/those before v0.63.0 pass on a compressed list unfiltered")
+		}, "images",
+		[]string{"Warning RunnerEnforcesLess mcpserver/leaky"},
+		"compressed list", "TOOLHIVE_RUNNER_IMAGE",
 	},
 	"a proxy with another proxyrunner": {
 		func(w *world) {

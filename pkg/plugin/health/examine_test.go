@@ -320,3 +320,17 @@ func TestTested(t *testing.T) {
 		t.Errorf("docs/compatibility.md names (-) and doctor knows (+):\n%s", diff)
 	}
 }
+
+// TestNewerProxyrunnerIsNotCalledWrong: doctor advises no step back from a proxyrunner that is newer than the default.
+func TestNewerProxyrunnerIsNotCalledWrong(t *testing.T) {
+	w := newWorld(t)
+	w.argument("--runner-image=example.com/runner:v0.99.0")
+	w.set("Deployment", "web", "example.com/runner:v0.99.0", "spec", "template", "spec", "containers", 0, "image")
+	found := w.examine().check("images")
+	if found.State != OK || len(found.Findings) > 0 {
+		t.Errorf("images is %s: %+v", found.State, found.Findings)
+	}
+	if text := "newer than this Freehold was tested with"; strings.Count(found.Detail, text) != 1 {
+		t.Errorf("the detail %q does not say once %q", found.Detail, text)
+	}
+}

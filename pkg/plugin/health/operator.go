@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -182,8 +183,11 @@ func (e *examination) version(c *Check) error {
 	case !strings.HasPrefix(tag, "v") || !isRelease(e.Plugin):
 		c.Detail += "; whether they are of the same version is not known"
 	case tag != e.Plugin:
-		find(FoundOtherVersion, fmt.Sprintf("it is %s and the plugin %s: what the plugin works out may not be what the operator does", tag, e.Plugin),
-			"Install the plugin "+tag+", or the operator "+e.Plugin+".")
+		do := "Install the plugin " + tag + "."
+		if found, err := version.ParseSemantic(tag); err == nil && found.LessThan(version.MustParseSemantic(e.Plugin)) {
+			do = "Install the operator " + e.Plugin + "."
+		}
+		find(FoundOtherVersion, fmt.Sprintf("it is %s and the plugin %s: what the plugin works out may not be what the operator does", tag, e.Plugin), do)
 	}
 	return nil
 }

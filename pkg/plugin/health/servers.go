@@ -19,8 +19,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
+// setRunner is how a user gives all proxies another proxyrunner.
+const setRunner = "Set TOOLHIVE_RUNNER_IMAGE or --runner-image of the operator: " + render.DefaultRunnerImage
+
 // tested are the releases of the proxyrunner that docs/compatibility.md names.
-var tested = []string{"v0.44.0", "v0.47.0", "v0.62.0"}
+var tested = []string{"v0.44.0", "v0.47.0", "v0.62.0", "v0.63.0"}
 
 func (e *examination) images(c *Check) error {
 	process, err := e.process()
@@ -35,6 +38,14 @@ func (e *examination) images(c *Check) error {
 				Severity: Warning, Reason: FoundNoVersion, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
 				Message: "its image " + server.Spec.Image + " names no version: a pod that restarts may run another program", Do: "Name a version, or a digest, in spec.image.",
 			})
+		}
+		for _, condition := range server.Status.Conditions {
+			if condition.Reason == v1beta1.ReasonRunnerEnforcesLess {
+				c.find(Finding{
+					Severity: Warning, Reason: condition.Reason, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
+					Message: condition.Message, Do: setRunner,
+				})
+			}
 		}
 	}
 	c.Detail += fmt.Sprintf("%d MCPServers", len(servers))
@@ -51,17 +62,18 @@ func (e *examination) runner(c *Check, process cluster.Process) {
 	}
 	c.Detail = "the proxyrunner is " + image + "; "
 	tag, pinned := tagOf(image)
-	set := "Set TOOLHIVE_RUNNER_IMAGE or --runner-image of the operator: " + render.DefaultRunnerImage
 	switch {
 	case isLatest(tag) && !pinned:
 		c.find(Finding{
 			Severity: Warning, Reason: FoundNoVersion, Object: object, Namespace: namespace,
-			Message: "the image of the proxyrunner, " + image + ", names no version: a proxy that restarts may run another one", Do: set,
+			Message: "the image of the proxyrunner, " + image + ", names no version: a proxy that restarts may run another one", Do: setRunner,
 		})
+	case isNewer(image):
+		c.Detail += "it is newer than this Freehold was tested with; "
 	case !slices.Contains(tested, tag):
 		c.find(Finding{
 			Severity: Warning, Reason: FoundNotTested, Object: object, Namespace: namespace,
-			Message: "the proxyrunner " + image + " is of no release that Freehold is tested with", Do: set,
+			Message: "the proxyrunner " + image + " is of no release that Freehold is tested with", Do: setRunner,
 		})
 	}
 	ours, err := e.isMine(process)
@@ -80,6 +92,12 @@ func (e *examination) runner(c *Check, process cluster.Process) {
 			}
 		}
 	}
+}
+
+// isNewer reports whether a proxyrunner is of a later release than the default, so that the default would be a step back.
+func isNewer(image string) bool {
+	found := render.RunnerVersion(image)
+	return found != nil && render.RunnerVersion(render.DefaultRunnerImage).LessThan(found)
 }
 
 // isMine returns a function that reports whether a proxy, which has the name of its MCPServer, is that of an MCPServer of our operator.
