@@ -7010,7 +7010,7 @@ func schema_freehold_apis_toolhive_v1beta1_WebhookSpec(ref common.ReferenceCallb
 					},
 					"failurePolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failurePolicy says how the proxy treats a request when it cannot call the webhook: fail denies the request, ignore lets it pass.",
+							Description: "failurePolicy says how the proxy treats a request when the webhook does not answer: fail denies the request, ignore lets it pass. The proxy denies a request in any case if it cannot make the call, such as without the key for its signature; with ignore, proxyrunners before v0.63.0 let it pass.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

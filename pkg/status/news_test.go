@@ -52,6 +52,10 @@ func TestNews(t *testing.T) {
 		"sessions may be lost":      {nothing, telling(v1beta1.ConditionSessionStorageWarning, yes, "SessionStorageMissingForReplicas", "x"), []status.Event{{Type: "Warning", Reason: "SessionStorageMissingForReplicas", Action: "ValidateSpec", Note: "x"}}},
 		"a field without effect":    {nothing, telling(v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored, yes, "PrimaryUpstreamProviderIgnored", "x"), []status.Event{{Type: "Warning", Reason: "PrimaryUpstreamProviderIgnored", Action: "ValidateSpec", Note: "x"}}},
 		"a policy that denies all":  {nothing, telling(v1beta1.ConditionAuthzConfigValidated, yes, "PrimaryUpstreamProviderDenies", "x"), []status.Event{{Type: "Warning", Reason: "PrimaryUpstreamProviderDenies", Action: "ValidateSpec", Note: "x"}}},
+		"less than a filter asks for": {
+			nothing, telling(v1beta1.ConditionToolConfigRefValidated, yes, v1beta1.ReasonRunnerEnforcesLess, "x"),
+			[]status.Event{{Type: "Warning", Reason: "RunnerEnforcesLess", Action: "ValidateSpec", Note: "x"}},
+		},
 		"what nobody has looked at": {nothing, telling(v1beta1.ConditionGroupRefValidated, unknown, "NotChecked", "x"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

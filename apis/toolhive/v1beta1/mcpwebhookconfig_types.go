@@ -24,7 +24,7 @@ type MCPWebhookConfigSpec struct {
 	Malformed string `json:"-"`
 }
 
-// WebhookFailurePolicy says how the proxy treats a request when it cannot call the webhook.
+// WebhookFailurePolicy says how the proxy treats a request when the webhook does not answer.
 type WebhookFailurePolicy string
 
 const (
@@ -52,8 +52,9 @@ type WebhookSpec struct {
 	// +kubebuilder:validation:Format=duration
 	// +optional
 	Timeout string `json:"timeout,omitempty"`
-	// failurePolicy says how the proxy treats a request when it cannot call the webhook: fail denies the request, ignore
-	// lets it pass.
+	// failurePolicy says how the proxy treats a request when the webhook does not answer: fail denies the request, ignore
+	// lets it pass. The proxy denies a request in any case if it cannot make the call, such as without the key for its
+	// signature; with ignore, proxyrunners before v0.63.0 let it pass.
 	// +kubebuilder:validation:Enum=fail;ignore
 	// +kubebuilder:default=fail
 	// +optional

@@ -62,6 +62,27 @@ func TestLostSessionsAreForetold(t *testing.T) {
 	}
 }
 
+// TestThePreviewSaysWhatAnOlderProxyrunnerEnforcesLess: a takeover to a proxyrunner that is too old for what the MCPServer asks says so.
+func TestThePreviewSaysWhatAnOlderProxyrunnerEnforcesLess(t *testing.T) {
+	for image, want := range map[string]bool{"runner:v0.62.0": true, render.DefaultRunnerImage: false} {
+		plan, err := takeover.New(desired.Input{
+			Server: &v1beta1.MCPServer{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "web", UID: "server", Generation: 2},
+				Spec: v1beta1.MCPServerSpec{Image: "example.com/web:1", Transport: v1beta1.TransportSSE, AuthzConfig: &v1beta1.AuthzConfigRef{
+					Type: v1beta1.AuthzConfigTypeInline, Inline: &v1beta1.InlineAuthzConfig{Policies: []string{"permit(principal, action, resource);"}},
+				}},
+			},
+			Options: render.Options{RunnerImage: image}, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(plan.Notices, func(p render.Problem) bool { return p.Reason == v1beta1.ReasonRunnerEnforcesLess }); got != want {
+			t.Errorf("%s: announced %v, want %v", image, got, want)
+		}
+	}
+}
+
 // TestUsageMetricsAreForetold: ToolHive's operator may keep its proxies from reporting usage metrics by its own environment.
 func TestUsageMetricsAreForetold(t *testing.T) {
 	const (

@@ -22,8 +22,9 @@ type WebhookSpecApplyConfiguration struct {
 	// since the API server also accepts durations that Go does not parse, such as 2d, and one bad value must not make a
 	// whole list undecodable.
 	Timeout *string `json:"timeout,omitempty"`
-	// failurePolicy says how the proxy treats a request when it cannot call the webhook: fail denies the request, ignore
-	// lets it pass.
+	// failurePolicy says how the proxy treats a request when the webhook does not answer: fail denies the request, ignore
+	// lets it pass. The proxy denies a request in any case if it cannot make the call, such as without the key for its
+	// signature; with ignore, proxyrunners before v0.63.0 let it pass.
 	FailurePolicy *toolhivev1beta1.WebhookFailurePolicy `json:"failurePolicy,omitempty"`
 	// tlsConfig is how the two sides authenticate each other.
 	TLSConfig *WebhookTLSConfigApplyConfiguration `json:"tlsConfig,omitempty"`
