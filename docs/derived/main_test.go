@@ -80,10 +80,12 @@ func TestRules(t *testing.T) {
   apiVersions: [v1]
   operations: [CREATE, UPDATE]
   resources: [configmaps, services]
+  scope: "*"
 - apiGroups: [rbac.authorization.k8s.io]
   apiVersions: [v1]
   operations: [CREATE, UPDATE]
   resources: [roles]
+  scope: "*"
 `
 	if diff := cmp.Diff(want, matching(rows, "CREATE", "UPDATE")); diff != "" {
 		t.Errorf("rules of a policy (-want +got):\n%s", diff)
@@ -114,6 +116,7 @@ func TestConfigRules(t *testing.T) {
   - b/status
   apiVersions: [v1alpha1, v1beta1]
   operations: [CREATE, UPDATE]
+  scope: "*"
 `
 	if diff := cmp.Diff(want, matchingConfigs(configs)); diff != "" {
 		t.Errorf("rules of a policy (-want +got):\n%s", diff)

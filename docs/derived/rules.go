@@ -38,7 +38,7 @@ func configRights(configs []managers.Config) string {
 func matchingConfigs(configs []managers.Config) string {
 	resources := append(configResources(configs, ""), configResources(configs, "/status")...)
 	slices.Sort(resources)
-	return rule(resources, "apiVersions: [v1alpha1, v1beta1]", "operations: [CREATE, UPDATE]")
+	return rule(resources, "apiVersions: [v1alpha1, v1beta1]", "operations: [CREATE, UPDATE]", `scope: "*"`)
 }
 
 func configResources(configs []managers.Config, subresource string) (resources []string) {
@@ -58,7 +58,7 @@ func rule(resources []string, lines ...string) string {
 func matching(children []*inventory.Child, operations ...string) string {
 	var text strings.Builder
 	for of, resources := range byVersion(children) {
-		fmt.Fprintf(&text, "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [%s]\n  resources: [%s]\n",
+		fmt.Fprintf(&text, "- apiGroups: [%s]\n  apiVersions: [%s]\n  operations: [%s]\n  resources: [%s]\n  scope: \"*\"\n",
 			quoted(of.Group), of.Version, strings.Join(operations, ", "), strings.Join(resources, ", "))
 	}
 	return text.String()
