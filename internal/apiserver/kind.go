@@ -67,7 +67,7 @@ func (k *Kind) Prepare() error {
 		k.Strategy = Basic{Status: k.Status}
 	}
 	k.managers = map[string]*managedfields.FieldManager{}
-	for _, subresource := range []string{"", "status", "scale"} {
+	for _, subresource := range []string{"", "status"} {
 		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 		if fields := k.Strategy.ResetFields(subresource); fields != nil {
 			reset[fieldpath.APIVersion(k.GroupVersion().String())] = fields

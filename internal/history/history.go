@@ -29,8 +29,9 @@ type Act struct {
 	Verb string `json:"verb"`
 	// Resource is of what kind the object is.
 	Resource schema.GroupVersionResource `json:"resource"`
-	// Name of the object.
-	Name string `json:"name"`
+	// Name of the object, and Subresource of it that a patch writes; empty for the object itself.
+	Name        string `json:"name"`
+	Subresource string `json:"subresource,omitempty"`
 	// Manager owns what the request sets.
 	Manager string `json:"manager"`
 	// PatchType is the content type of a patch.

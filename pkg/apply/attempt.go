@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // attempt is a request on its way.
@@ -35,6 +37,9 @@ type attempt[L, A any] struct {
 	empty bool
 	// last is the earlier outcome of the same intent.
 	last entry
+	// unrecorded is the conflict about a number that an unknown client has set, nil for none; taken is that number if it is taken.
+	unrecorded *ConflictError
+	taken      []ownership.Moved
 	// untaken is the conflict about fields that the request takes, once the edit that was to take them is refused.
 	untaken *ConflictError
 	// now is when the request was made.
@@ -44,7 +49,7 @@ type attempt[L, A any] struct {
 
 // asked returns what the request asks for besides the intent.
 func (a *attempt[L, A]) asked() asked {
-	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm}
+	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil}
 }
 
 // version returns the resourceVersion of the object that was seen last; empty when there was none.
@@ -63,6 +68,7 @@ func (w *writer[L, A]) begin(requests *requestCache, req Request) (*attempt[L, A
 	if err := w.prepare(a); err != nil {
 		return a, err
 	}
+	w.noteUnrecorded(a)
 	last := requests.recall(w.manager.Name, req.Object)
 	if last.intent == a.intent {
 		a.last = last

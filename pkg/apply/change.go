@@ -30,6 +30,9 @@ func (w *writer[L, A]) change(ctx context.Context, requests *requestCache, a *at
 	if w.held(a) {
 		return w.take(ctx, requests, a)
 	}
+	if a.unrecorded != nil {
+		return w.refused(requests, a, a.unrecorded)
+	}
 	// An inheritance changes field ownership, so an earlier result does not count any more.
 	if a.Inherit == nil && !w.succeeding(a) && w.stands(a) {
 		return a.out

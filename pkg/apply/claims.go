@@ -119,6 +119,7 @@ func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
 		return w.terminal(a, err)
 	}
 	w.stamp(owned, a.Source)
+	dropAnnotation(owned, w.target.Recorded.Annotation)
 	owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
 	return w.apply(ctx, a, owned)
 }
@@ -137,8 +138,10 @@ func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if key := w.target.References; key != "" { // Like the marker, it is no part of what was rendered.
-		claim.Insert(fieldmanager.Path("metadata", "annotations", key))
+	for _, key := range []string{w.target.References, w.target.Recorded.Annotation} {
+		if key != "" { // Like the marker, it is no part of what was rendered.
+			claim.Insert(fieldmanager.Path("metadata", "annotations", key))
+		}
 	}
 	all, err := w.ownableOf(a)
 	if err != nil {

@@ -31,6 +31,8 @@ type Planned struct {
 	Steps []Step
 	// After is the object after the steps, without the API server's defaults; nil if there is none.
 	After *unstructured.Unstructured
+	// unrecorded is the field that an unknown client has set, if that is the conflict.
+	unrecorded []fieldpath.Path
 }
 
 // Step is one request of a Planned: an edit of managedFields, or an apply.
@@ -69,7 +71,7 @@ func (p *Planned) Contested() []fieldpath.Path {
 	if !contested {
 		return nil
 	}
-	return ownership.Paths(p.Live, conflict.names)
+	return append(ownership.Paths(p.Live, conflict.names), p.unrecorded...)
 }
 
 // Plan returns what Applier.Sync would do with an empty request cache. It is pure: it runs the same procedure, but merges
@@ -97,6 +99,11 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	// Nothing is sent that could be cancelled, and the answer has the errors.
 	ctx := klog.NewContext(context.Background(), klog.Logger{}) //nolint:forbidigo // There is nothing to cancel.
 	p := &Planned{Outcome: planner.sync(ctx, newRequestCache(planner.target.Edits.Clock), req), Steps: m.steps, After: m.object}
+	if conflict, contested := errors.AsType[*ConflictError](p.Err); contested && len(conflict.Fields[0].Owners) > 0 && conflict.Fields[0].Owners[0].IsUnknown() {
+		p.unrecorded = []fieldpath.Path{w.target.Recorded.Path}
+		content, err := withoutPreconditions(req.Config)
+		p.Steps, m.failed = append(p.Steps, Step{Apply: content}), err // It would be accepted, so it is not sent.
+	}
 	if m.failed != nil {
 		return nil, fmt.Errorf("what %s wants of %s cannot be merged: %w", w.manager.Name, req.Object, m.failed)
 	}

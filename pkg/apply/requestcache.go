@@ -96,7 +96,7 @@ func (e *entry) isDisputed(object, settled uint64) bool {
 }
 
 // asked is what a request asks for besides its intent, as far as it changes what is sent.
-type asked struct{ inherit, take, confirm bool }
+type asked struct{ inherit, take, confirm, unrecorded bool }
 
 // left returns what is left of the wait; 0 when there is none, or when it is over.
 func (r *refused) left(now time.Time) time.Duration {

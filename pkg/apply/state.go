@@ -41,6 +41,8 @@ type claimState struct {
 	owned digest
 	// sourced and referenced report that the annotations Target.Source and Target.References are among what is owned.
 	sourced, referenced bool
+	// recorded is the owned annotation of Target.Recorded; empty for none.
+	recorded string
 	// kept is what Target.Keep has returned.
 	kept any
 }
@@ -111,6 +113,9 @@ func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, 
 		fields := entry.FieldsV1.GetRawString()
 		now.sourced = strings.Contains(fields, `"f:`+w.target.Source+`"`)
 		now.referenced = strings.Contains(fields, `"f:`+w.target.References+`"`)
+		if key := w.target.Recorded.Annotation; strings.Contains(fields, `"f:`+key+`"`) {
+			now.recorded = live.GetAnnotations()[key]
+		}
 	}
 	if last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
 		now.owned, now.kept = last.owned, last.kept
@@ -179,7 +184,8 @@ func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err 
 	if same, err = w.ownsWanted(a, claim); err != nil {
 		return false, false, err
 	}
-	if same && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) && w.rightlyStamped(a) {
+	if same && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) &&
+		claim.recorded == w.target.Recorded.in(a.want) && w.rightlyStamped(a) {
 		return true, false, nil
 	}
 	if a.disputed || !same && (a.Yield != nil || len(a.Unset) > 0) {

@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,8 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// objects that the intent's source refers to. With it, writes from an older state of one of them are held back.
 	// Intents without references do not get it. Empty for none: Source.References are ignored.
 	References string
+	// Recorded is a number that another client can set without a trace in managedFields; the zero value for none.
+	Recorded Recorded
 	// Unions, if set, returns the unions of an object of which a configuration sets an alternative. A writer removes the other
 	// alternatives like the fields of Request.Unset. It looks for them when it has read the object, and reads the object when the API
 	// server refuses a configuration as invalid and there may be some: to find that out, it passes no live object. The live object
@@ -57,6 +60,22 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	OwnershipMarker fieldpath.Path
 	// HasMarker reports whether an object has the marker.
 	HasMarker func(live L) bool
+}
+
+// Recorded is a number that the writer records in an annotation while it sets it. Another number that no manager owns was then set by
+// another client, as by a write of 0 to the subresource scale. It is contested, until the intent has another number than the recorded one.
+type Recorded struct {
+	Annotation string              // its key
+	Path       fieldpath.Path      // of the number
+	Value      func(of any) *int32 // returns the number in an intent or in an object; nil for none
+}
+
+// in returns the number in an intent or in an object, as text; empty for none.
+func (r *Recorded) in(of any) string {
+	if r.Value == nil || r.Value(of) == nil {
+		return ""
+	}
+	return strconv.Itoa(int(*r.Value(of)))
 }
 
 // Union is a part of an object that may have only one of several alternatives, such as the value or the source of an environment

@@ -225,6 +225,9 @@ func (w *writer[L, A]) send(ctx context.Context, requests *requestCache, a *atte
 		a.out.Replaced = a.Source.Unlike(before, w.target.Source)
 		a.out.ReplacedReferences = a.Source.References.unlike(before, w.target.References)
 	}
+	if len(a.taken) > 0 {
+		a.out.Claims, a.taken = append(a.out.Claims, ClaimChange{Cause: CauseTaken, Fields: a.taken}), nil
+	}
 	w.remember(requests, a)
 	requests.disputed.Remove(a.Object)
 	return a.out

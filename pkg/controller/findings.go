@@ -149,9 +149,9 @@ const (
 
 // holding names both sides of a conflict. Of the first field it shows so many bytes.
 func holding(c *apply.ConflictError, bytes int) string {
-	first, holder, more, wants := c.Fields[0], "another field manager", "", "wants a different value"
+	first, holder, more, wants := c.Fields[0], "another field manager owns", "", "wants a different value"
 	if len(first.Owners) > 0 {
-		holder = holderOf(first.Owners[0])
+		holder = holderOf(first.Owners[0]) + map[bool]string{false: " owns", true: " has set"}[first.Owners[0].IsUnknown()]
 	}
 	if n := len(c.Fields) - 1; n > 0 {
 		more = fmt.Sprintf(" (+%d more fields)", n)
@@ -159,7 +159,7 @@ func holding(c *apply.ConflictError, bytes int) string {
 	if first.Removed {
 		wants = "removes it"
 	}
-	return fmt.Sprintf("%s owns %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
+	return fmt.Sprintf("%s %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
 }
 
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
@@ -214,7 +214,10 @@ func yieldable(c *apply.ConflictError) bool {
 
 // holderOf names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.
 func holderOf(owner ownership.Owner) string {
-	if managers.ClassOf(owner.Manager, "") != managers.ClassFreehold {
+	switch {
+	case owner.IsUnknown():
+		return owner.String()
+	case managers.ClassOf(owner.Manager, "") != managers.ClassFreehold:
 		return "field manager " + owner.String()
 	}
 	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
@@ -306,7 +309,7 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 				continue // No user asked for it: a number of replicas is held at one, which StdioReplicaCapped reports, once.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
-			event.Note = fmt.Sprintf("%s took %s of %s from field manager %s", out.Writer, what, out.Object, first.From)
+			event.Note = fmt.Sprintf("%s took %s of %s from %s", out.Writer, what, out.Object, holderOf(first.From))
 		case apply.CauseInherited:
 			if !v.resolution.takesFrom(out.Object, first.From) {
 				continue // A takeover, which the condition TakenOver reports.

@@ -101,7 +101,9 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 // The labels and annotations that are kept: those that identify an object's owner, and the revision of a Deployment.
 var (
 	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer, v1beta1.LabelToolHive, v1beta1.LabelComponent}
-	keptAnnotations = []string{v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource, annotationRevision}
+	keptAnnotations = []string{
+		v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource, v1beta1.AnnotationReplicasWritten, annotationRevision,
+	}
 	// The values on pod templates and pods that say what they were made from.
 	keptOfPods = []string{
 		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, v1beta1.AnnotationAttachedTo,

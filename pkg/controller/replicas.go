@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -75,19 +75,8 @@ func (in *scaling) decide() scaled {
 	return scaled{request: request, caps: true, told: told}
 }
 
-func replicasOf(live metav1.Object) int32 {
-	var replicas *int32
-	switch workload := live.(type) {
-	case *appsv1.Deployment:
-		replicas = workload.Spec.Replicas
-	case *appsv1.StatefulSet:
-		replicas = workload.Spec.Replicas
-	}
-	if replicas == nil {
-		return 1 // the API server's default
-	}
-	return *replicas
-}
+// replicasOf returns the number of a workload, which the API server sets to 1 where a client names none.
+func replicasOf(live metav1.Object) int32 { return ptr.Deref(render.ReplicasOf(live), 1) }
 
 // owners of spec.replicas.
 type replicasOwners struct {

@@ -282,7 +282,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 					t.Errorf("StdioReplicaCapped is %s because of %s: %s", status, reason, message)
 				}
 				w.scale(o.apiServer, 0)
-				o.expectTier(w, "scaled to nothing", 0, []string{"somebody"}, nil)
+				o.expectTier(w, "scaled to nothing", 0, []string{"somebody"}, []string{applied}) // which drops the record of its number
 				w.scale(o.apiServer, 1)
 				o.rest()
 				o.took()

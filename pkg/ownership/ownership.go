@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Owner is one manager's claim on a field, as managedFields record it.
+// Owner is one manager's claim on a field, as managedFields record it; or an unknown client that has set the field without a record.
 type Owner struct {
 	// Manager is the name of the field manager.
 	Manager string
@@ -30,11 +30,17 @@ type Owner struct {
 
 // String returns the owner as the API server's conflict messages name it.
 func (o Owner) String() string {
+	if o.IsUnknown() {
+		return "an unknown client"
+	}
 	if o.Subresource != "" {
 		return fmt.Sprintf("%q with subresource %q", o.Manager, o.Subresource)
 	}
 	return fmt.Sprintf("%q", o.Manager)
 }
+
+// IsUnknown reports whether this is a client that managedFields do not name; the zero Owner is none at all.
+func (o Owner) IsUnknown() bool { return o.Operation == "" && o.Manager == "" && !o.Since.IsZero() }
 
 // Applies reports whether this is the manager's claim by its own applies to the subresource ("" is the object itself). An
 // update under the same name, or an apply through another subresource, is a separate claim, and conflicts with it like

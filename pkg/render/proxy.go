@@ -70,12 +70,11 @@ func (r *renderer) deployment(config proxyConfig) {
 	}
 }
 
-// workloadAnnotations returns the user's, without the one that the writer of spec.replicas owns.
+// workloadAnnotations returns the user's, without those that the writer of spec.replicas owns.
 func workloadAnnotations(user map[string]string) map[string]string {
-	if _, ok := user[v1beta1.AnnotationReplicasSource]; ok {
-		user = maps.Clone(user)
-		delete(user, v1beta1.AnnotationReplicasSource)
-	}
+	user = maps.Clone(user)
+	delete(user, v1beta1.AnnotationReplicasSource)
+	delete(user, v1beta1.AnnotationReplicasWritten)
 	return user
 }
 

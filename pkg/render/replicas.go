@@ -6,6 +6,7 @@ package render
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -37,7 +38,7 @@ func (r *Result) Scale(writer string, kind schema.GroupKind, name, namespace str
 	number := func(replicas *int32) runtime.ApplyConfiguration { return Replicas(kind, name, namespace, replicas) }
 	wanted, most := WantedReplicas(r.Intents, writer), int32(1)
 	if wanted != nil {
-		most = replicasOf(wanted)
+		most = *ReplicasOf(wanted)
 	}
 	switch {
 	case r.SinglePod && live > 1:
@@ -60,16 +61,23 @@ func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration 
 	return intents[i].Config
 }
 
-// replicasOf returns the number that Replicas was given.
-func replicasOf(config runtime.ApplyConfiguration) int32 {
-	var replicas *int32
-	switch config := config.(type) {
+// ReplicasOf returns the number of replicas of a workload, or of the intent for one; nil for none.
+func ReplicasOf(workload any) *int32 {
+	switch workload := workload.(type) {
 	case *appsv1ac.StatefulSetApplyConfiguration:
-		replicas = config.Spec.Replicas
+		if workload.Spec != nil {
+			return workload.Spec.Replicas
+		}
 	case *appsv1ac.DeploymentApplyConfiguration:
-		replicas = config.Spec.Replicas
+		if workload.Spec != nil {
+			return workload.Spec.Replicas
+		}
+	case *appsv1.StatefulSet:
+		return workload.Spec.Replicas
+	case *appsv1.Deployment:
+		return workload.Spec.Replicas
 	}
-	return *replicas
+	return nil
 }
 
 // Replicas returns the intent of a workload's number of replicas; nil names none.

@@ -43,8 +43,8 @@ func TestScale(t *testing.T) {
 			}
 			if unnamed := got.Config.(*appsv1ac.StatefulSetApplyConfiguration).Spec == nil; unnamed != (test.number == none) {
 				t.Errorf("it names no number: %t", unnamed)
-			} else if !unnamed && replicasOf(got.Config) != test.number {
-				t.Errorf("the number is %d, want %d", replicasOf(got.Config), test.number)
+			} else if !unnamed && *ReplicasOf(got.Config) != test.number {
+				t.Errorf("the number is %d, want %d", *ReplicasOf(got.Config), test.number)
 			}
 		})
 	}

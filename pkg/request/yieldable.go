@@ -24,6 +24,7 @@ var Unyieldable = []Selector{
 	{Path: ".metadata.annotations." + v1beta1.AnnotationSource},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationReferences},
 	{Path: ".metadata.annotations." + v1beta1.AnnotationReplicasSource},
+	{Path: ".metadata.annotations." + v1beta1.AnnotationReplicasWritten},
 	{Path: ".spec.selector"},
 	{Path: ".spec.template.metadata.annotations." + v1beta1.AnnotationGeneration},
 	{Path: `.spec.template.spec.containers[name="toolhive"].env[name="THV_MCPSERVER_GENERATION"]`},

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // Key identifies a writer.
@@ -51,6 +52,7 @@ func add[L metav1.Object, A apply.Configuration[A]](
 		if managers.CountsReplicas(manager.Name) {
 			// One number has no template to settle, and changes with other generations than the rest.
 			of.Keep, of.Source, of.References = nil, v1beta1.AnnotationReplicasSource, ""
+			of.Recorded = apply.Recorded{Annotation: v1beta1.AnnotationReplicasWritten, Path: fieldmanager.Path("spec", "replicas"), Value: render.ReplicasOf}
 		}
 		if manager.Name == managers.Requests {
 			of.OwnershipMarker = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)

@@ -77,7 +77,7 @@ func TestWhoRecordsReferences(t *testing.T) {
 			map[string]string{v1beta1.AnnotationSource: source, v1beta1.AnnotationReferences: references},
 		},
 		managers.Proxy:         {number, map[string]string{v1beta1.AnnotationSource: source, v1beta1.AnnotationReferences: references}},
-		managers.ProxyReplicas: {number, map[string]string{v1beta1.AnnotationReplicasSource: source}},
+		managers.ProxyReplicas: {number, map[string]string{v1beta1.AnnotationReplicasSource: source, v1beta1.AnnotationReplicasWritten: "1"}},
 	} {
 		kind := managers.Deployment
 		if manager == managers.RunConfig {

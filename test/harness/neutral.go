@@ -53,7 +53,7 @@ func Neutral(server *v1beta1.MCPServer, component Component, objects map[Compone
 	}
 	for _, key := range []string{
 		"deployment.kubernetes.io/revision", v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource,
-		v1beta1.AnnotationContentChecksum,
+		v1beta1.AnnotationReplicasWritten, v1beta1.AnnotationContentChecksum,
 	} {
 		unstructured.RemoveNestedField(content, "metadata", "annotations", key)
 	}

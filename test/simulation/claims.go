@@ -26,6 +26,7 @@ var numberOfReplicas = fieldmanager.Path("spec", "replicas")
 var marks = []fieldpath.Path{
 	fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationSource),
 	fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasSource),
+	fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasWritten),
 }
 
 // heirs are the managers to which the plugin gives fields.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/history"
@@ -129,6 +130,21 @@ func (s *Simulation) scale(kind, name string, replicas int64) {
 	s.editAs("scaler", "apps", kind, name, func(content fields) { content["spec"].(fields)["replicas"] = replicas })
 }
 
+// scaleThrough scales a workload through the subresource scale, as kubectl does.
+func (s *Simulation) scaleThrough(kind, name string, replicas int64) {
+	s.t.Helper()
+	k := s.Server.KindOf("apps", kind)
+	err := s.Server.Edit(k, s.Namespace, name, "scale", "kubectl", func(obj runtime.Object) { *replicasOf(obj) = int32(replicas) })
+	if err != nil {
+		s.t.Fatalf("cannot scale %s %s: %v", kind, name, err)
+	}
+	s.acted(func() history.Act {
+		act := actOf(k, "patch", name, "kubectl", fields{"spec": fields{"replicas": replicas}})
+		act.Subresource, act.PatchType = "scale", types.MergePatchType
+		return act
+	})
+}
+
 // one is one MCPServer at rest.
 func one(more fields) func(s *Simulation) {
 	return func(s *Simulation) { s.createServer("web", more) }
@@ -170,6 +186,11 @@ func scenarios() []scenario {
 		named("policies", edited(nil, fields{"authzConfig": fields{"type": "inline", "inline": fields{"policies": []any{"permit(principal, action, resource);"}}}})),
 		named("replicas", edited(nil, fields{"replicas": int64(2), "backendReplicas": int64(2)})),
 		named("release replicas", edited(fields{"replicas": int64(2), "backendReplicas": int64(2)}, fields{"replicas": nil, "backendReplicas": nil})),
+		{name: "scaled to none", before: one(fields{"replicas": int64(2), "backendReplicas": int64(2)}), act: func(s *Simulation) {
+			s.scaleThrough("Deployment", "web", 0)
+			s.scaleThrough("StatefulSet", "web", 0)
+			s.editSpec("web", fields{"image": "example.com/web:2"})
+		}},
 		{name: "restart", before: one(nil), act: func(s *Simulation) {
 			s.annotate("web", v1beta1.AnnotationRestartedAt, "2000-01-01T00:00:00Z")
 		}},

@@ -41,7 +41,9 @@ func (s *story) checkConflicts() {
 				s.t.Errorf("nobody is named for %s of %s", field.Path, ref)
 			}
 			for _, owner := range field.Owners {
-				if !holds(s.t, live, owner.Manager, field.Path) {
+				if unknown := owner.IsUnknown(); unknown && len(ownership.Owners(access(live), field.Path)) > 0 {
+					s.t.Errorf("no field manager is named for %s of %s, and one holds it", field.Path, ref)
+				} else if !unknown && !holds(s.t, live, owner.Manager, field.Path) {
 					s.t.Errorf("%s is named for %s of %s, and does not hold it", owner.Manager, field.Path, ref)
 				}
 			}

@@ -128,6 +128,7 @@ func (s *Simulation) unnumbered() history.State {
 		delete(whole.Object, "status")
 		// One that was given once stays, and so does what says where it came from.
 		unstructured.RemoveNestedField(whole.Object, "metadata", "annotations", v1beta1.AnnotationReplicasSource)
+		unstructured.RemoveNestedField(whole.Object, "metadata", "annotations", v1beta1.AnnotationReplicasWritten)
 		maps.DeleteFunc(whole.Owners, func(owner string, _ []string) bool { return strings.Contains(owner, "-replicas ") })
 		state[key] = json.RawMessage(text(whole))
 	}

@@ -94,6 +94,9 @@ var acts = []act{
 	{"foreign scale", func(s *story) {
 		s.onWorkload(func(kind, name string) { s.scale(kind, name, int64(s.random.IntN(3))) })
 	}},
+	{"scale subresource", func(s *story) {
+		s.onWorkload(func(kind, name string) { s.scaleThrough(kind, name, int64(s.random.IntN(3))) })
+	}},
 	{"foreign label", func(s *story) {
 		s.onChild(func(kind, group, name string) {
 			s.editAs("tool", group, kind, name, func(content fields) {

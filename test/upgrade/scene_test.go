@@ -122,12 +122,16 @@ func (s *scene) runPresent(t *testing.T) *operator.Process {
 // types runs a command of the documentation in the root of the repository. LAST is the directory of the last release's files.
 func (s *scene) types(t *testing.T, c documents.Command) string {
 	t.Helper()
-	text := strings.NewReplacer("NAMESPACE", s.Name, "/NAME", "/"+pair, "LAST/", s.lastRoot()+"/").Replace(c.Text)
-	output, err := s.shell(t.Context(), text)
+	output, err := s.shell(t.Context(), s.text(c))
 	if err != nil {
 		t.Fatalf("%v: %v", c, err)
 	}
 	return output
+}
+
+// text is a command as it is typed.
+func (s *scene) text(c documents.Command) string {
+	return strings.NewReplacer("NAMESPACE", s.Name, "/NAME", "/"+pair, "LAST/", s.lastRoot()+"/").Replace(c.Text)
 }
 
 func (s *scene) lastRoot() string {

@@ -132,8 +132,8 @@ func leavesOf(leaves map[string]string, path string, value any) {
 	}
 }
 
-// owners are the claims on an object: who owns what, and not since when.
-func owners(t *testing.T, object *unstructured.Unstructured) map[string][]string {
+// owners are the claims on an object: who owns what, and not since when, but for some fields.
+func owners(t *testing.T, object *unstructured.Unstructured, but ...string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for _, entry := range object.GetManagedFields() {
@@ -141,7 +141,8 @@ func owners(t *testing.T, object *unstructured.Unstructured) map[string][]string
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[strings.Join([]string{entry.Manager, string(entry.Operation), entry.APIVersion, entry.Subresource}, " ")] = harness.Paths(fields)
+		found[strings.Join([]string{entry.Manager, string(entry.Operation), entry.APIVersion, entry.Subresource}, " ")] = slices.DeleteFunc(
+			harness.Paths(fields), func(path string) bool { return slices.Contains(but, strings.TrimPrefix(path, ".")) })
 	}
 	return found
 }

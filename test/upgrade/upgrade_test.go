@@ -4,9 +4,14 @@
 package upgrade
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/test/documents"
@@ -42,8 +47,10 @@ func TestUpgrade(t *testing.T) {
 		s.check(t, name, before, mark)
 	}
 	for _, command := range commands["See what will be written"] {
-		if out := s.types(t, command); strings.TrimSpace(out) != "No differences." {
-			t.Errorf("%v shows\n%s", command, out)
+		out, _ := s.shell(t.Context(), s.text(command)) // With differences, the exit code is 1.
+		recorded := fmt.Sprintf("+    %s: \"2\"", v1beta1.AnnotationReplicasWritten)
+		if diff := cmp.Diff([]string{recorded, recorded}, regexp.MustCompile(`(?m)^[-+] .*$`).FindAllString(out, -1)); diff != "" {
+			t.Errorf("%v shows (-want +got):\n%s\n%s", command, diff, out)
 		}
 	}
 	step(upgrade, "Upgrade", s.runPresent)

@@ -96,6 +96,9 @@ const (
 	// AnnotationReplicasSource on a workload has the UID and the generation of the MCPServer from which spec.replicas was
 	// last written, or given up. The writers of replicas set it; the other writers set freehold.dev/source.
 	AnnotationReplicasSource = "freehold.dev/replicas-source"
+	// AnnotationReplicasWritten on a workload has the number that the writer of replicas last wrote to spec.replicas. The writer
+	// removes it when it gives up the number. Another number that no field manager owns was set by another client.
+	AnnotationReplicasWritten = "freehold.dev/replicas-written"
 	// AnnotationConfigUIDs on the proxy's pod template has the UIDs of Freehold's ConfigMaps that the template names, in
 	// its order. If a ConfigMap is deleted and created again, Kubernetes replaces the pods that may have read the earlier
 	// one.

@@ -92,13 +92,13 @@ func Registry() *fieldmanager.Registry {
 			Name: Backend, Kind: StatefulSet, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas and its source annotation", Claim: replicasClaim(),
+			Name: BackendReplicas, Kind: StatefulSet, Summary: "spec.replicas and the annotations about it", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Proxy, Kind: Deployment, Summary: "everything but spec.replicas", Claim: workloadClaim(),
 		},
 		fieldmanager.Writer{
-			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas and its source annotation", Claim: replicasClaim(),
+			Name: ProxyReplicas, Kind: Deployment, Summary: "spec.replicas and the annotations about it", Claim: replicasClaim(),
 		},
 		fieldmanager.Writer{
 			Name: Service, Kind: ServiceKind, Summary: "all that is set",
@@ -134,9 +134,10 @@ func metadata() []fieldpath.Path {
 
 func replicasPath() fieldpath.Path { return fieldmanager.Path("spec", "replicas") }
 
-// replicasClaim claims the number of replicas, and the annotation that records what it was written from.
+// replicasClaim claims the number of replicas, and the annotations that record what it was written from, and the number itself.
 func replicasClaim() fieldmanager.Claim {
-	return fieldmanager.Within(replicasPath(), fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasSource))
+	annotation := func(key string) fieldpath.Path { return fieldmanager.Path("metadata", "annotations", key) }
+	return fieldmanager.Within(replicasPath(), annotation(v1beta1.AnnotationReplicasSource), annotation(v1beta1.AnnotationReplicasWritten))
 }
 
 func workloadClaim() fieldmanager.Claim {

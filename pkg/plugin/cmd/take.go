@@ -56,7 +56,7 @@ kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
 func holders(c desired.Contested) string {
 	var all []string
 	for _, o := range c.Owners {
-		all = append(all, fmt.Sprintf("%s (%s)", o.Manager, printers.Operation(o)))
+		all = append(all, printers.ManagerOf(o).Label())
 	}
 	return strings.Join(all, ", ")
 }

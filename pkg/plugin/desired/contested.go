@@ -125,6 +125,9 @@ func ContestedAt(
 	for _, path := range fields {
 		c := Contested{Object: object, Writer: writer, Location: path, Path: path.String(), Theirs: At(live.Object, path), Ours: At(want, path)}
 		c.Owners = slices.DeleteFunc(ownership.Owners(live, c.Path), func(o ownership.Owner) bool { return o.Applies(writer, subresource) })
+		if len(c.Owners) == 0 {
+			c.Owners = []ownership.Owner{{}} // an unknown client
+		}
 		all = append(all, c)
 	}
 	return all

@@ -102,8 +102,11 @@ func ManagerOf(o ownership.Owner) Manager {
 	return m
 }
 
-// label returns a manager in words.
-func (m Manager) label() string {
+// Label returns a manager in words.
+func (m Manager) Label() string {
+	if m.Manager == "" && m.Operation == "" {
+		return "an unknown client"
+	}
 	operation := m.Operation
 	if m.Subresource != "" {
 		operation += "/" + m.Subresource
@@ -183,7 +186,7 @@ func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool
 	for _, f := range c {
 		var by, since []string
 		for _, m := range f.Owners {
-			by = append(by, m.label())
+			by = append(by, m.Label())
 			var at time.Time
 			if m.Time != nil {
 				at = *m.Time

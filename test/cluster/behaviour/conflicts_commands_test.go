@@ -67,6 +67,17 @@ var settlements = map[string]settlement{
 		command: toTake, condition: v1beta1.ConditionFieldsTaken,
 		trail: []string{"edit by freehold-ownership: 200", "apply by freehold-proxy-replicas: 200"},
 	},
+	"take-none": {
+		otherWriter: otherWriter{
+			spec: []harness.Change{scaled(1, 1)}, component: harness.Proxy, path: replicasPath,
+			write:  runs("scale", "OBJECT", "--replicas=0"),
+			then:   standings{value: becomes(int64(0))},
+			class:  managers.ClassUnknown,
+			lastly: standings{value: unchanged, owners: []string{"freehold-proxy-replicas Apply"}, news: []string{"FieldManagerConflict", "FieldsTaken"}},
+		},
+		command: toTake, condition: v1beta1.ConditionFieldsTaken,
+		trail: []string{"apply by freehold-proxy-replicas: 200"},
+	},
 	// What somebody else has taken is theirs already: nothing is released.
 	"yield-variable": {
 		otherWriter: otherWriter{

@@ -31,6 +31,23 @@ var kubectlCommands = map[string]otherWriter{
 		end:    runs("scale", "OBJECT", "--replicas=1"),
 		lastly: standings{value: unchanged, owners: []string{"freehold-backend-replicas Apply", "kubectl Update scale"}},
 	},
+	// The API server keeps no record of a write of 0.
+	"scale-deployment-to-none": {
+		spec: []harness.Change{scaled(1, 1)}, component: harness.Proxy, path: replicasPath,
+		write:  runs("scale", "OBJECT", "--replicas=0"),
+		then:   standings{value: becomes(int64(0))},
+		class:  managers.ClassUnknown,
+		end:    asks(scaled(2, 1)),
+		lastly: standings{value: becomes(int64(2)), owners: []string{"freehold-proxy-replicas Apply"}},
+	},
+	"scale-statefulset-to-none": {
+		spec: []harness.Change{scaled(1, 1)}, component: harness.Backend, path: replicasPath,
+		write:  runs("scale", "OBJECT", "--replicas=0"),
+		then:   standings{value: becomes(int64(0))},
+		class:  managers.ClassUnknown,
+		end:    runs("scale", "OBJECT", "--replicas=1"),
+		lastly: standings{value: unchanged, owners: []string{"freehold-backend-replicas Apply"}},
+	},
 	"scale-left-open": {
 		component: harness.Proxy, path: replicasPath,
 		write: runs("scale", "OBJECT", "--replicas=2"),

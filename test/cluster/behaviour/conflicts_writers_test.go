@@ -161,8 +161,12 @@ func begin(t *testing.T, s *scene, w *otherWriter) {
 			more = fmt.Sprintf(" (+%d more fields)", w.fields-1)
 		}
 		_, manager := w.item()
+		side := "an unknown client has set"
+		if len(w.then.owners) > 0 {
+			side = fmt.Sprintf("field manager %s owns", holder(w.then.owners[0]))
+		}
 		told := []string{
-			fmt.Sprintf("field manager %s owns %s of %s%s; %s %s", holder(w.then.owners[0]), w.path, s.object(), more, manager, verb),
+			fmt.Sprintf("%s %s of %s%s; %s %s", side, w.path, s.object(), more, manager, verb),
 			fmt.Sprintf("Take ownership: %s '%s=%s.", server, v1beta1.AnnotationTake, field),
 		}
 		if request.YieldableBy(apply.ObjectRef{Kind: harness.FormOf(s.component).Kind}, w.path, w.whole != "") {

@@ -26,16 +26,16 @@ var sessionCases = map[string]struct {
 	reason string
 }{
 	"unset":       {func(*v1beta1.MCPServer) {}, metav1.ConditionFalse, "SessionStorageWarningNotApplicable"},
-	"one":         {replicasTiers["proxy"].asks(1), metav1.ConditionFalse, "SessionStorageWarningNotApplicable"},
-	"backends":    {replicasTiers["backend"].asks(2), metav1.ConditionFalse, "SessionStorageWarningNotApplicable"},
-	"several":     {replicasTiers["proxy"].asks(2), metav1.ConditionTrue, "SessionStorageMissingForReplicas"},
+	"one":         {replicasTiers["proxy"].asks(new(int32(1))), metav1.ConditionFalse, "SessionStorageWarningNotApplicable"},
+	"backends":    {replicasTiers["backend"].asks(new(int32(2))), metav1.ConditionFalse, "SessionStorageWarningNotApplicable"},
+	"several":     {replicasTiers["proxy"].asks(new(int32(2))), metav1.ConditionTrue, "SessionStorageMissingForReplicas"},
 	"in-memory":   {inMemory, metav1.ConditionTrue, "SessionStorageMissingForReplicas"},
 	"redis":       {harness.SharedSessions, metav1.ConditionFalse, "SessionStorageConfigured"},
-	"redis-and-2": {func(s *v1beta1.MCPServer) { harness.SharedSessions(s); replicasTiers["proxy"].asks(2)(s) }, metav1.ConditionFalse, "SessionStorageConfigured"},
+	"redis-and-2": {func(s *v1beta1.MCPServer) { harness.SharedSessions(s); replicasTiers["proxy"].asks(new(int32(2)))(s) }, metav1.ConditionFalse, "SessionStorageConfigured"},
 }
 
 func inMemory(s *v1beta1.MCPServer) {
-	replicasTiers["proxy"].asks(2)(s)
+	replicasTiers["proxy"].asks(new(int32(2)))(s)
 	s.Spec.SessionStorage = &v1beta1.SessionStorageConfig{Provider: v1beta1.SessionStorageMemory}
 }
 

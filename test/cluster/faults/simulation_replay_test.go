@@ -99,7 +99,11 @@ func carryOut(ctx context.Context, client dynamic.Interface, namespace string, a
 		if act.PatchType == types.ApplyYAMLPatchType {
 			options.Force = &act.Force
 		}
-		_, err := objects.Patch(ctx, act.Name, act.PatchType, act.Body, options)
+		var subresources []string
+		if act.Subresource != "" {
+			subresources = append(subresources, act.Subresource)
+		}
+		_, err := objects.Patch(ctx, act.Name, act.PatchType, act.Body, options, subresources...)
 		return err
 	case "delete":
 		var options metav1.DeleteOptions
