@@ -5,10 +5,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -57,19 +59,28 @@ type countingSink struct {
 // Create implements events.EventSink.
 func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Create(ctx, event)
+	return toRepeat(s.EventSink.Create(ctx, event))
 }
 
 // Update implements events.EventSink.
 func (s *countingSink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Update(ctx, event)
+	return toRepeat(s.EventSink.Update(ctx, event))
 }
 
 // Patch implements events.EventSink.
 func (s *countingSink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Patch(ctx, event, data)
+	return toRepeat(s.EventSink.Patch(ctx, event, data))
+}
+
+// toRepeat has client-go send an event again, ten seconds later and a dozen times at most, that an API server in trouble did not take:
+// client-go drops an event for any answer that is a Status.
+func toRepeat(event *eventsv1.Event, err error) (*eventsv1.Event, error) {
+	if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
+		err = fmt.Errorf("the API server takes no events for now: %w", err)
+	}
+	return event, err
 }
 
 // begin counts a request, and returns the function that notes its end.

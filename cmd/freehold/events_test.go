@@ -21,6 +21,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/yaml"
 
@@ -134,6 +135,44 @@ func TestEndWaitsForEvents(t *testing.T) {
 				if sent := test.sink.sent.Load(); sent != test.sent {
 					t.Errorf("%d events were sent, want %d", sent, test.sent)
 				}
+			})
+		})
+	}
+}
+
+// overloaded is an events.EventSink that refuses the first event, as an API server in trouble does.
+type overloaded struct {
+	sink
+
+	refusal error
+	refused atomic.Bool
+}
+
+func (s *overloaded) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	if s.refused.CompareAndSwap(false, true) {
+		return nil, s.refusal
+	}
+	return s.sink.Create(ctx, event)
+}
+
+// An event that an API server in trouble did not take is sent again: client-go would drop it.
+func TestEventsAreSentAgain(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"429": apierrors.NewTooManyRequests("later", 1), "503": apierrors.NewServiceUnavailable("later"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				to := &overloaded{refusal: refusal}
+				recorder, end := startRecorder(t.Context(), to)
+				synctest.Wait()
+				server := &v1beta1.MCPServer{}
+				server.Namespace, server.Name = "shop", "web"
+				recorder.Eventf(server, nil, corev1.EventTypeNormal, "Reason", "Action", "%s", "note")
+				<-time.After(time.Minute)
+				if sent := to.sent.Load(); sent != 1 {
+					t.Errorf("%d events were sent, want 1", sent)
+				}
+				end()
 			})
 		})
 	}

@@ -112,6 +112,7 @@ func restConfig(o *options) (*rest.Config, error) {
 	config.UserAgent = fmt.Sprintf("%s/%s", component, version.Get().GitVersion)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return nameWriter{next} })
 	config.Wrap(apply.Transport)
+	config.Wrap(apply.OwnWaits)
 	return config, nil
 }
 

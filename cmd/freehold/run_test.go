@@ -5,12 +5,20 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
@@ -183,5 +191,47 @@ func TestRequestLimit(t *testing.T) {
 				t.Errorf("%d requests go at once, want %d", burst, test.want)
 			}
 		})
+	}
+}
+
+// A Retry-After of an hour, in a header or in the body of an answer, is no hour of sleep for the goroutine that sent the request.
+func TestRetryAfterDoesNotSleep(t *testing.T) {
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		requests := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests++
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(code)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"details":{"retryAfterSeconds":3600}}`, code)
+		}))
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(path, []byte(kubeconfig(server.URL)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := defaults()
+		o.kubeconfig = path
+		config, err := restConfig(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		core, _, _, err := newClients(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, listed := core.CoreV1().Services("shop").List(ctx, metav1.ListOptions{})   //nolint:forbidigo // It is what is tried.
+		_, watched := core.CoreV1().Services("shop").Watch(ctx, metav1.ListOptions{}) //nolint:forbidigo // As above.
+		cancel()
+		server.Close()
+		for _, err := range []error{listed, watched} {
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || status.Status().Code != int32(code) {
+				t.Errorf("%d: the answer is %v", code, err)
+			}
+		}
+		if requests != 2 {
+			t.Errorf("%d: %d requests were sent, want one of each", code, requests)
+		}
 	}
 }

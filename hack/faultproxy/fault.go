@@ -4,10 +4,15 @@
 package faultproxy
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Fault answers requests itself, as an API server in trouble would. They do not reach the real one.
@@ -27,7 +32,13 @@ func EtcdError(message string) string {
 	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"etcdserver: ` + message + `","code":500}`
 }
 
-// Fail answers the next requests that match, so many of them, or all until Stop when times is negative.
+// Later returns the body with which an API server refuses a request and asks the client to send it again after so many seconds.
+func Later(code, seconds int) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"not now","details":{"retryAfterSeconds":%d},"code":%d}`, seconds, code)
+}
+
+// Fail answers the next requests that match, so many of them, or all until Stop when times is negative. The answer has a header Retry-After
+// if the body is a Status that says so, as those of API servers have.
 func (p *Proxy) Fail(match Match, times, code int, body string) *Fault {
 	f := &Fault{match: match, code: code, body: body, left: times}
 	p.mu.Lock()
@@ -74,6 +85,10 @@ func (f *Fault) catch(r *http.Request) bool {
 
 func (f *Fault) answer(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
+	var status metav1.Status
+	if err := json.Unmarshal([]byte(f.body), &status); err == nil && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
 	w.WriteHeader(f.code)
 	_, _ = w.Write([]byte(f.body))
 }

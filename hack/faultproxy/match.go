@@ -20,6 +20,11 @@ func Watches(group, resource string) Match {
 	}
 }
 
+// Reads matches all requests that read a resource, watches included.
+func Reads(group, resource string) Match {
+	return func(r *http.Request) bool { return r.Method == http.MethodGet && concerns(r, group, resource) }
+}
+
 // Patches matches the patches of a resource and its subresources, which applies are among.
 func Patches(group, resource string) Match {
 	return func(r *http.Request) bool { return r.Method == http.MethodPatch && concerns(r, group, resource) }

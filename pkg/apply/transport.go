@@ -46,3 +46,22 @@ func (a applies) RoundTrip(request *http.Request) (*http.Response, error) {
 	request.Body, _ = request.GetBody()
 	return a.next.RoundTrip(request)
 }
+
+// OwnWaits returns a transport that takes the header Retry-After out of answers. client-go sleeps in the calling goroutine for as long as
+// the header of a 429 or a 5xx says, and a webhook may say an hour: the worker would serve no other object until then, a watch would see
+// nothing. Without the header the caller gets the answer at once, and waits as it does after any other refusal.
+func OwnWaits(next http.RoundTripper) http.RoundTripper { return ownWaits{next} }
+
+type ownWaits struct{ next http.RoundTripper }
+
+// WrappedRoundTripper lets client-go find what is below.
+func (w ownWaits) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+// RoundTrip implements http.RoundTripper.
+func (w ownWaits) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := w.next.RoundTrip(request)
+	if answer != nil {
+		answer.Header.Del("Retry-After")
+	}
+	return answer, err
+}

@@ -58,9 +58,8 @@ type fate struct {
 	mutates bool
 	// passing is set where the request is only slow.
 	passing bool
-	// resent is set where clients send a request again by themselves, as the answer asks for, and broken where they do so with one
-	// that reads, as the connection was reset.
-	resent, broken bool
+	// broken is set where clients send a request that reads again by themselves, as the connection was reset.
+	broken bool
 	// lies is set for an answer that is not so. An API server that lags gives it for a moment, and none gives it for minutes.
 	lies bool
 	// do answers the request.
@@ -147,11 +146,6 @@ func lying(f *fate) *fate {
 	return f
 }
 
-func resending(f *fate) *fate {
-	f.resent = true
-	return f
-}
-
 func breaking(f *fate) *fate {
 	f.broken = true
 	return f
@@ -220,9 +214,9 @@ var fates = slices.Concat(
 		}),
 	),
 	grouped("",
-		resending(refusing("429, with Retry-After", nil, func(*apiserver.Request) error {
-			return apierrors.NewTooManyRequests("the server is busy", 1)
-		})),
+		refusing("429, with Retry-After", nil, func(*apiserver.Request) error {
+			return apierrors.NewTooManyRequests("the server is busy", 3600)
+		}),
 		answering("502", http.StatusBadGateway, "text/html", "<html><body><h1>502 Bad Gateway</h1></body></html>\n"),
 		&fate{name: "reset, not carried out", broken: true, do: func(*Simulation, *apiserver.Request, func() apiserver.Answer) apiserver.Answer {
 			return apiserver.Answer{Broken: errReset}

@@ -267,14 +267,14 @@ const (
 	// settles is how many minutes a change of the cluster takes at most if nothing is refused, with the wait for the next try.
 	settles = 3
 	// resent is how many there are at most, for all objects together, where client-go sends a request again by itself, after a second
-	// each time: one that the API server asks it to send later, and one that reads whose connection was reset.
+	// each time: one that reads whose connection was reset.
 	resent = 66
 )
 
 // most is how many requests there are at most in a minute of an outage in which so many objects are written.
 func (o *outage) most(minute, objects int) int {
 	switch {
-	case o.fate.resent || o.fate.broken && !o.writes():
+	case o.fate.broken && !o.writes():
 		return resent
 	case minute == 0, o.later > 0 && minute >= o.later && minute < o.later+settles:
 		// What is new is tried at once, whatever was refused before it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/metrics"
 )
@@ -83,6 +84,7 @@ func (s *Simulation) Start() *Operator {
 	s.t.Helper()
 	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
 	config := s.Server.Connect(o.name, s.between(o), true)
+	config.Wrap(apply.OwnWaits) // as cmd/freehold does
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		s.t.Fatal(err)

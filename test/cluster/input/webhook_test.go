@@ -8,10 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -84,6 +86,42 @@ func TestAdmissionWebhookThatDoesNotAnswer(t *testing.T) {
 		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "Retrying",
 		Message: []string{`failed calling webhook "services.example.com"`},
 	})
+}
+
+// TestAdmissionWebhookAsksForAnHour has a webhook that denies a child of two MCPServers, and asks for an hour's pause through the API server.
+// It holds up no other MCPServer, although the operator has no more than two workers.
+func TestAdmissionWebhookAsksForAnHour(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	denied := map[string]*atomic.Bool{"unavailable": {}, "busy": {}}
+	s.register(t, func(request *admissionv1.AdmissionRequest) *metav1.Status {
+		denial := &metav1.Status{Message: "no such Services here", Details: &metav1.StatusDetails{RetryAfterSeconds: 3600}}
+		switch request.Name {
+		case "mcp-watched": // by awaitDenial
+			denial.Details = nil
+			return denial
+		case "mcp-unavailable":
+			denial.Code = http.StatusServiceUnavailable
+		case "mcp-busy":
+			denial.Code = http.StatusTooManyRequests
+		default:
+			return nil
+		}
+		denied[strings.TrimPrefix(request.Name, "mcp-")].Store(true)
+		return denial
+	})
+	s.Operate(t, "--workers=2")
+	for name := range denied {
+		s.Create(t, harness.HTTPServer(name))
+	}
+	harness.Eventually(t, "both are denied", func(context.Context) error {
+		if !denied["unavailable"].Load() || !denied["busy"].Load() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	s.Create(t, harness.HTTPServer("free"))
+	s.AwaitStatus(t, "free", harness.Fine...)
 }
 
 // register makes a webhook for Services of the namespace, which admits those for which deny returns nil.
