@@ -101,6 +101,18 @@ func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) C
 	}
 }
 
+// IsAbsent reports whether an answer says that an object does not exist. A 404 alone does not: an API server that is starting, one that
+// does not serve the resource yet, and a proxy in front of it answer "404 page not found" to any request. An answer about an object is a
+// Status that names it.
+func IsAbsent(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name != ""
+}
+
 // notFound returns what a 404 is about. It may be the object, or the namespace that it is in. It may also be an object
 // that this one refers to, such as the Role of a RoleBinding, and that can appear without any change of this one.
 func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {

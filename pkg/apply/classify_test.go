@@ -347,3 +347,25 @@ func TestForeignTextIsLoggedInPart(t *testing.T) {
 		t.Errorf("%d bytes are logged", len(text))
 	}
 }
+
+// TestIsAbsent: only a Status that names an object says that it does not exist.
+func TestIsAbsent(t *testing.T) {
+	nameless := &metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound, Message: "not here"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":                       {nil, false},
+		"an object":                  {answered(t, "delete-missing"), true},
+		"an object, wrapped":         {fmt.Errorf("cannot read: %w", apierrors.NewNotFound(deployments, "web")), true},
+		"a namespace":                {answered(t, "namespace-missing"), true},
+		"a page":                     {plain(404), false},
+		"a Status without an object": {apierrors.FromObject(nameless), false},
+		"another refusal":            {apierrors.NewConflict(deployments, "web", errors.New("changed")), false},
+		"no answer":                  {io.EOF, false},
+	} {
+		if got := apply.IsAbsent(test.err); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -153,7 +152,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	}
 	known := a.State.Object
 	found, err := read(ctx, w.manager, a.Object, known, a.Load)
-	if err != nil && (!apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err)) {
+	if err != nil && !IsAbsent(err) {
 		return classify(err, w.manager, a.Object, known)
 	}
 	live, ok := found.(L)

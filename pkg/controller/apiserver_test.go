@@ -43,6 +43,10 @@ type apiServer struct {
 	servers versioned.Interface
 	// arriving is asked about each request before anything else; an error is the answer.
 	arriving hook[*apiserver.Request]
+	// discovering is asked about each request for a document of discovery; an error is the answer. The document has no resource of the name
+	// in unserved.
+	discovering hook[*apiserver.Request]
+	unserved    atomic.Value
 	// before is asked before each write; an error is the answer.
 	before hook[write]
 	// after is asked after each apply and each edit of managedFields; an error is the answer although it was made.
@@ -171,6 +175,9 @@ func (s *apiServer) connect(client string) {
 
 // intercept is the apiserver.Interceptor of both clientsets.
 func (s *apiServer) intercept(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+	if r.Kind == nil {
+		return s.discover(r, serve)
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
 	s.mu.Unlock()
@@ -196,6 +203,19 @@ func (s *apiServer) intercept(r *apiserver.Request, serve func() apiserver.Answe
 	}
 	if err := s.after.ask(w); err != nil {
 		return refuse(err)
+	}
+	return answer
+}
+
+func (s *apiServer) discover(r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+	if err := s.discovering.ask(r); err != nil {
+		return refuse(err)
+	}
+	answer := serve()
+	var document metav1.APIResourceList
+	if json.Unmarshal(answer.Body, &document) == nil {
+		document.APIResources = slices.DeleteFunc(document.APIResources, func(served metav1.APIResource) bool { return served.Name == s.unserved.Load() })
+		answer.Body, _ = json.Marshal(document)
 	}
 	return answer
 }

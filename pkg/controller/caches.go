@@ -118,7 +118,7 @@ func newScope(
 	for kind, informer := range configInformers(s.toolhive) {
 		row := managers.ConfigOf(v1beta1.Kind(kind))
 		s.configStores[kind] = &optionalStore{
-			SharedIndexInformer: informer, definition: newDefinition(others, row.GroupVersionResource()), record: s.record(kind, informer),
+			SharedIndexInformer: informer, definition: newDefinition(others, servers.Discovery(), row.GroupVersionResource()), record: s.record(kind, informer),
 		}
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -35,11 +37,19 @@ type definition struct {
 	kind schema.GroupVersionResource
 	// client watches the definition; nil does not.
 	client  dynamic.Interface
+	server  discovery.ServerResourcesInterface
 	backoff *backoff[schema.GroupVersionResource]
 }
 
-func newDefinition(client dynamic.Interface, kind schema.GroupVersionResource) *definition {
-	return &definition{kind, client, newBackoff[schema.GroupVersionResource](clock.RealClock{}, minUnserved, maxUnserved)}
+func newDefinition(client dynamic.Interface, server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) *definition {
+	return &definition{kind, client, server, newBackoff[schema.GroupVersionResource](clock.RealClock{}, minUnserved, maxUnserved)}
+}
+
+// isUnserved reports whether the API server itself says that it does not serve a kind: it has a document of the group and version, without
+// the kind. A 404 to a list does not say so, see apply.IsAbsent.
+func isUnserved(server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) bool {
+	served, err := server.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	return err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource })
 }
 
 // await returns when the API server may serve the kind: its definition says so, or cannot be watched any longer, and some time has

@@ -164,7 +164,7 @@ func TestDefinitionCannotBeWatched(t *testing.T) {
 }
 
 func TestServedBy(t *testing.T) {
-	d := newDefinition(nil, remoteProxies)
+	d := newDefinition(nil, nil, remoteProxies)
 	for name, c := range map[string]struct {
 		found *unstructured.Unstructured
 		want  bool

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -237,8 +236,8 @@ func (p *pass) reveal(ctx context.Context) bool {
 // readChild reads an object from the API server; nil when there is none.
 func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
 	object, err := apply.Read(ctx, ref, c.clients.reading(ref))
-	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
-		return nil, nil // Where no Status came, it is the resource that was not found, on a server that does not serve it yet.
+	if apply.IsAbsent(err) {
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

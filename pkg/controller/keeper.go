@@ -62,7 +62,7 @@ func newConfigKeeper(c *Controller) *configKeeper {
 		kept:       map[configKey]ConfigOwner{}, told: map[configKey]string{},
 	}
 	k.queue = k.lanes.newQueue(queueConfigs)
-	k.referrers = newReferrers(c.config.Dynamic, k.queue.Add, k.wakeGroups)
+	k.referrers = newReferrers(c.config.Dynamic, c.config.Servers.Discovery(), k.queue.Add, k.wakeGroups)
 	return k
 }
 

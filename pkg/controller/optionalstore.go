@@ -78,6 +78,9 @@ func (s *optionalStore) onFailure(call func(ctx context.Context, failure listFai
 	s.call = call
 	return s.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		now := failureOf(err)
+		if now == listUnserved && !isUnserved(s.definition.server, s.definition.kind) {
+			now = listFails
+		}
 		switch {
 		case s.HasSynced() && now == listUnserved: // The kind was removed, so there are no objects.
 			cache.DefaultWatchErrorHandler(ctx, r, err)

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -46,10 +48,26 @@ func TestRightsToWhatIsReferredToLostAtRunTime(t *testing.T) {
 // A kind that is removed has no objects, which is no failure.
 func TestKindThatIsRemoved(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
-		o.onReads("mcpoidcconfigs", func() error { return apierrors.NewNotFound(v1beta1.Resource("mcpoidcconfigs"), "") })
+		o.unserved.Store("mcpoidcconfigs")
+		o.onReads("mcpoidcconfigs", pageNotFound)
 		o.api.CutWatches()
 		<-time.After(10 * time.Minute)
 		o.expectFailing("the kind is not served any more")
+	})
+}
+
+// pageNotFound is what an API server answers to any request that is starting, or a proxy in front of it.
+func pageNotFound() error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
+}
+
+// An API server that says "404 page not found" of a kind, and in its documents that it serves it, fails to list it.
+func TestKindThatIsServedAndNotFound(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
+		o.onReads("mcpoidcconfigs", pageNotFound)
+		o.api.CutWatches()
+		<-time.After(10 * time.Minute)
+		o.expectFailing("the kind is served and not found", FailingWatch{Kind: v1beta1.MCPOIDCConfigKind})
 	})
 }
 

@@ -171,22 +171,24 @@ func TestKindsThatAreNotThere(t *testing.T) {
 		reason, text string
 		// later is when it is taken for a fact.
 		later time.Duration
+		// unserved is set where the API server's documents say that it does not serve the kind.
+		unserved string
 	}{
-		"not served": {
-			apierrors.NewNotFound(v1beta1.Resource("mcpoidcconfigs"), ""), v1beta1.ReasonOIDCConfigRefNotFound, "CustomResourceDefinition", 0,
-		},
+		"not served":           {pageNotFound(), v1beta1.ReasonOIDCConfigRefNotFound, "CustomResourceDefinition", 0, "mcpoidcconfigs"},
+		"served and not found": {pageNotFound(), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second, ""},
 		"forbidden": {
-			apierrors.NewForbidden(v1beta1.Resource("mcpoidcconfigs"), "", nil), v1beta1.ReasonOIDCConfigRefError, "not allowed", 0,
+			apierrors.NewForbidden(v1beta1.Resource("mcpoidcconfigs"), "", nil), v1beta1.ReasonOIDCConfigRefError, "not allowed", 0, "",
 		},
-		"broken": {apierrors.NewInternalError(errors.New("etcd")), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second},
+		"broken": {apierrors.NewInternalError(errors.New("etcd")), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second, ""},
 		"initializing": { // client-go tells nobody of these answers
-			apierrors.NewTooManyRequests("storage is (re)initializing", 0), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second,
+			apierrors.NewTooManyRequests("storage is (re)initializing", 0), v1beta1.ReasonOIDCConfigRefError, "for now", 30 * time.Second, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mended atomic.Bool
 			synctest.Test(t, func(t *testing.T) {
 				s := newAPIServer(t, authenticated("web"), newServer("plain"), issuer("https://idp.example.com"))
+				s.unserved.Store(c.unserved)
 				s.onReads("mcpoidcconfigs", func() error {
 					if mended.Load() {
 						return nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -143,6 +144,7 @@ func eachAt(value any, path []string, found func(any)) {
 // does not count a kind that is not served or that it may not list.
 type referrers struct {
 	client dynamic.Interface
+	server discovery.ServerResourcesInterface
 	wake   func(key configKey)
 	// wakeGroups is called when more is known of the members of the groups of a scope.
 	wakeGroups func(s *scope)
@@ -164,8 +166,8 @@ var notCounted = map[listFailure]string{
 }
 
 // newReferrers returns caches that have not begun. A nil client makes none.
-func newReferrers(client dynamic.Interface, wake func(key configKey), wakeGroups func(s *scope)) *referrers {
-	return &referrers{client: client, wake: wake, wakeGroups: wakeGroups, watched: map[*scope][]*referrerStore{}}
+func newReferrers(client dynamic.Interface, server discovery.ServerResourcesInterface, wake func(key configKey), wakeGroups func(s *scope)) *referrers {
+	return &referrers{client: client, server: server, wake: wake, wakeGroups: wakeGroups, watched: map[*scope][]*referrerStore{}}
 }
 
 // watch begins to watch the namespaces of a scope, once, until the context ends.
@@ -199,7 +201,7 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 	}}
 	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.namespace, 0, indexers, nil).Informer()
 	store := &referrerStore{of, &optionalStore{
-		SharedIndexInformer: informer, definition: newDefinition(r.client, of.gvr()), record: s.record(of.kind, informer),
+		SharedIndexInformer: informer, definition: newDefinition(r.client, r.server, of.gvr()), record: s.record(of.kind, informer),
 	}}
 	if err := informer.SetTransform(of.reduce); err != nil {
 		return nil, err
@@ -313,7 +315,7 @@ func (p *configPass) listUsers(ctx context.Context) ([]string, error) {
 		}
 		found, err := p.config.Dynamic.Resource(of.gvr()).Namespace(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		case apierrors.IsNotFound(err) && isUnserved(p.config.Servers.Discovery(), of.gvr()), apierrors.IsForbidden(err):
 			continue // Not counted, which the log says.
 		case err != nil:
 			return nil, err

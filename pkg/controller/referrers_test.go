@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
@@ -118,6 +119,34 @@ func TestReferrersAreListedBeforeTheRelease(t *testing.T) {
 		o.rest()
 		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
 			t.Error("the config is still there")
+		}
+	})
+}
+
+// An API server that says "404 page not found" of the referrers that no cache shows yet does not let a config go.
+func TestReferrersThatAreNotFoundMayBeThere(t *testing.T) {
+	client, with := counting()
+	var begun, found atomic.Bool
+	client.PrependReactor("list", "virtualmcpservers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": virtualServerKind + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
+		list.SetResourceVersion("1")
+		if begun.Load() && !found.Load() {
+			return true, nil, pageNotFound()
+		}
+		return true, list, nil
+	})
+	operate(t, []runtime.Object{newIDP()}, with, func(t *testing.T, o *operating) {
+		o.discovering.set(func(*apiserver.Request) error { return pageNotFound() })
+		begun.Store(true)
+		terminate[*v1beta1.MCPOIDCConfig](o.apiServer, "idp")
+		<-time.After(10 * time.Minute)
+		if !exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
+			t.Error("the config is gone, and it is not known whether a VirtualMCPServer needs it")
+		}
+		found.Store(true)
+		<-time.After(maxBackoff)
+		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
+			t.Error("the config is still there, and nothing needs it")
 		}
 	})
 }

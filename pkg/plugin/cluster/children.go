@@ -112,7 +112,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 		group.Go(func() error {
 			object, err := c.Get(ref)
 			switch {
-			case apierrors.IsNotFound(err):
+			case apply.IsAbsent(err):
 				return nil
 			case apierrors.IsForbidden(err):
 				unreadable[i] = true
@@ -171,7 +171,7 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 // serves reports whether there is an MCPServer, as far as the user may know.
 func (c *Client) serves(namespace, name string) bool {
 	_, err := c.Get(ServerRef(namespace, name))
-	return !apierrors.IsNotFound(err)
+	return !apply.IsAbsent(err)
 }
 
 // Look reads everything that the operator would render an MCPServer from, and its children.
@@ -197,7 +197,7 @@ func (c *Client) configMap(namespace, name string) (*corev1.ConfigMap, error) {
 	}
 	found := &corev1.ConfigMap{}
 	err := c.read(versions[managers.ConfigMap], namespace, name, found)
-	if apierrors.IsNotFound(err) {
+	if apply.IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {

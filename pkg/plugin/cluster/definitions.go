@@ -6,11 +6,11 @@ package cluster
 import (
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/deploy/crd"
+	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
 // Definition is one of Freehold's CustomResourceDefinitions, compared with the one in the cluster that it would replace.
@@ -57,7 +57,7 @@ func (c *Client) Definitions(applier string) ([]Definition, error) {
 		}
 		d.Live, err = c.get(definitions, "", definition.Name)
 		switch {
-		case apierrors.IsNotFound(err):
+		case apply.IsAbsent(err):
 		case err != nil:
 			return compared, fmt.Errorf("cannot read the CustomResourceDefinition %s: %w", definition.Name, err)
 		default:

@@ -60,7 +60,7 @@ func (e expected) HandleWarningHeader(code int, agent, text string) {
 func (c *Client) Process(namespace, server string) (string, error) {
 	pod := &corev1.Pod{}
 	err := c.read(pods, namespace, render.OnlyBackendPod(server), pod)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apply.IsAbsent(err) || apierrors.IsForbidden(err) {
 		return "", nil
 	}
 	return render.ProcessOf(pod), err

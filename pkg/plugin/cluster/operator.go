@@ -23,6 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/deploy"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -68,7 +69,7 @@ func (c *Client) OperatorSettings(deployment string, args []string) (Settings, e
 	found, err := c.Operator(deployment)
 	var missing error
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+	case apply.IsAbsent(err), apierrors.IsForbidden(err):
 		missing = fmt.Errorf("%w: %w", ErrNoOperator, err)
 		if found, err = installed(); err != nil {
 			return Settings{}, err

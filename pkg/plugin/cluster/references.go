@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -49,11 +50,11 @@ func (c *Client) config(kind, namespace, name string) (any, *render.Unavailable,
 		return nil, nil, err
 	}
 	switch err := c.read(resource, namespace, name, found); {
-	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	case apply.IsAbsent(err):
+		return nil, nil, nil
+	case apierrors.IsNotFound(err):
 		unavailable := render.Unserved(kind)
 		return nil, &unavailable, nil
-	case apierrors.IsNotFound(err):
-		return nil, nil, nil
 	case apierrors.IsForbidden(err):
 		return nil, &render.Unavailable{Cause: fmt.Sprintf("you may not get %s in the namespace %s", resource.GroupResource(), namespace)}, nil
 	case err != nil:

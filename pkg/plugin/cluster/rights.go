@@ -8,12 +8,12 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
@@ -69,7 +69,7 @@ func (c *Client) Rules(operator Process, namespace string) ([]rbacv1.PolicyRule,
 			of, in = rbacv1.SchemeGroupVersion.WithResource("clusterroles"), ""
 		}
 		role := &rbacv1.ClusterRole{}
-		if err := c.read(of, in, bindings.Items[i].RoleRef.Name, role); apierrors.IsNotFound(err) {
+		if err := c.read(of, in, bindings.Items[i].RoleRef.Name, role); apply.IsAbsent(err) {
 			continue
 		} else if err != nil {
 			return nil, err

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -74,7 +73,7 @@ func (o *explainOptions) references(object apply.ObjectRef, path string) ([]expl
 func (o *explainOptions) serverOf(object apply.ObjectRef) (*v1beta1.MCPServer, error) {
 	for _, name := range inventory.Servers(object.Kind, object.Name) {
 		server, err := o.client.Server(name)
-		if apierrors.IsNotFound(err) {
+		if apply.IsAbsent(err) {
 			continue
 		}
 		return server, err

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
@@ -158,7 +159,7 @@ func (s *settler) await(ctx context.Context, c change) error {
 	err := wait.PollUntilContextTimeout(ctx, answerPoll, s.timeout, true, func(ctx context.Context) (done bool, err error) {
 		now, err := s.now(ctx, c.server)
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		case apply.IsAbsent(err), apierrors.IsForbidden(err):
 			return false, err
 		case err == nil:
 			told, refused, done = c.answered(now)

@@ -250,7 +250,7 @@ func (o *takeoverOptions) object(
 	case apierrors.IsForbidden(refusal) && !apply.ByAdmission(refusal):
 		told.Unchecked = true
 		o.warn("you may not update %s, so the API server did not check it, and what it fills in by itself is shown as a change", object.Ref)
-	case !apply.ByAdmission(refusal) && (apierrors.IsConflict(refusal) || apierrors.IsNotFound(refusal)):
+	case !apply.ByAdmission(refusal) && (apierrors.IsConflict(refusal) || apply.IsAbsent(refusal)):
 		told.Unchecked = true
 		found.Notices = append(found.Notices, fmt.Sprintf("%s was changed meanwhile, so the API server did not check it; look again", object.Ref))
 	default:
