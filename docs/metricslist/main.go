@@ -92,7 +92,10 @@ func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error
 	text.WriteString(head)
 	text.WriteString(cardinality(own))
 	for _, f := range own {
-		fmt.Fprintf(&text, "\n### %s\n\n%s, %s. %s\n\n| Label | Means | Values |\n|---|---|---|\n", f.Name, f.Type, f.Stability, f.Help)
+		fmt.Fprintf(&text, "\n### %s\n\n%s, %s. %s\n", f.Name, f.Type, f.Stability, f.Help)
+		if len(f.Labels) > 0 {
+			text.WriteString("\n| Label | Means | Values |\n|---|---|---|\n")
+		}
 		for _, l := range f.Labels {
 			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", l.Name, l.Meaning, values(l.Values))
 		}

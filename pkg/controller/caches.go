@@ -108,7 +108,7 @@ func newScope(
 		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	if err := s.serverStore.SetTransform(slimServers(newTexts(), selects)); err != nil {
+	if err := s.serverStore.SetTransform(surviving(slimServers(newTexts(), selects))); err != nil {
 		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
 	}
 	if err := s.serverStore.AddIndexers(cache.Indexers{serversByReference: referencesOfServer}); err != nil {
@@ -148,7 +148,7 @@ func newScope(
 			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
 		store := informer.Informer()
-		if err := store.SetTransform(reduce.transform(child.Kind, func() cache.Store { return store.GetStore() })); err != nil {
+		if err := store.SetTransform(surviving(reduce.transform(child.Kind, func() cache.Store { return store.GetStore() }))); err != nil {
 			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
 		if child.ByContent {
@@ -166,7 +166,7 @@ func newScope(
 
 // podInformers returns the informers of pods, and of the ReplicaSets between them and their workloads.
 func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
-	return informersOf(core, namespace, selector, resync, informers.WithTransform(slim))
+	return informersOf(core, namespace, selector, resync, informers.WithTransform(surviving(slim)))
 }
 
 // informersOf returns informers of the objects of a namespace that a label selector selects.
@@ -327,8 +327,11 @@ func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
 
 // child returns what is kept of the object that has the name of a child; nil when there is none.
 func (c *caches) child(ref apply.ObjectRef) *child {
-	if found, ok := c.item(ref).(*kept); ok {
+	switch found := c.item(ref).(type) {
+	case *kept:
 		return found.child(ref.Kind)
+	case metav1.Object: // See surviving.
+		return c.reducer.reduce(ref, found, nil)
 	}
 	return nil
 }

@@ -70,24 +70,24 @@ func newConfigKeeper(c *Controller) *configKeeper {
 func (k *configKeeper) addHandlers() error {
 	for _, s := range k.caches.byNamespace {
 		for kind, store := range s.configStores {
-			if _, err := store.AddEventHandler(onEvery(func(obj any) {
+			if _, err := store.AddEventHandler(persistent{onEvery(func(obj any) {
 				if object, err := meta.Accessor(obj); err == nil {
 					k.queue.Add(configKey{kind, cache.MetaObjectToName(object)})
 				}
-			})); err != nil {
+			})}); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
 		}
 		if k.config.Configs == ConfigsToolHive {
 			continue
 		}
-		if _, err := s.serverStore.AddEventHandler(onNews(refersAlike, func(obj any) {
+		if _, err := s.serverStore.AddEventHandler(persistent{onNews(refersAlike, func(obj any) {
 			if server, ok := obj.(*v1beta1.MCPServer); ok {
 				for _, named := range configs.Of(&server.Spec) {
 					k.queue.Add(configKey{named.Kind, cache.NewObjectName(server.Namespace, named.Name)})
 				}
 			}
-		})); err != nil {
+		})}); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
 	}
@@ -132,7 +132,12 @@ func (k *configKeeper) next(ctx, watching context.Context) bool {
 		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", key.kind, "object", key.ObjectName)
-	again, err := k.sync(klog.NewContext(watching, logger), watching, key)
+	var again time.Duration
+	var err error
+	ctx = klog.NewContext(watching, logger)
+	if panicked := survive(ctx, nil, func() { again, err = k.sync(ctx, watching, key) }); panicked != nil {
+		err = panicked
+	}
 	if err != nil {
 		logger.Error(err, "Cannot look at what MCPServers refer to")
 		again = sooner(again, k.backoff.next(key))

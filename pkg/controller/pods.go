@@ -33,6 +33,10 @@ func controllerUID(obj any) ([]string, error) {
 		}
 	case replicaSet:
 		uid = dependent.deployment()
+	case metav1.Object: // See surviving.
+		if controller := metav1.GetControllerOfNoCopy(dependent); controller != nil {
+			uid = controller.UID
+		}
 	}
 	if uid == "" {
 		return nil, nil
@@ -199,6 +203,9 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 	}
 	var found []T
 	for _, item := range items {
+		if reduced, err := slim(item); err == nil { // It leaves alone what is reduced. See surviving for what is not.
+			item = reduced
+		}
 		if dependent, ok := item.(T); ok {
 			found = append(found, dependent)
 		}
@@ -251,19 +258,19 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// That a pod has been given a node, or is reported on once more, is no news.
-		if _, err := store.AddEventHandler(onNews((*keptPod).sameExceptVersion, func(obj any) {
+		if _, err := store.AddEventHandler(persistent{onNews((*keptPod).sameExceptVersion, func(obj any) {
 			if pod, ok := obj.(*keptPod); ok {
 				wake(serverOf(pod))
 			}
-		})); err != nil {
+		})}); err != nil {
 			return err
 		}
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(onNews(replicaSet.sameExceptVersion, func(obj any) {
+	_, err := s.replicaSetStore.AddEventHandler(persistent{onNews(replicaSet.sameExceptVersion, func(obj any) {
 		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
 			wake(set.server())
 		}
-	}))
+	})})
 	return err
 }

@@ -30,6 +30,7 @@ const (
 	OnDelete  = prefix + "_ondelete_backends"
 	QueueWait = prefix + "_queue_oldest_wait_seconds"
 	Rollouts  = prefix + "_rollouts"
+	Panics    = prefix + "_panics_total"
 
 	StuckRollouts  = prefix + "_stuck_rollouts"
 	FailingWatches = prefix + "_watch_failing_seconds"
@@ -135,6 +136,10 @@ func Families() []Family {
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
 			},
+		},
+		{
+			Name: Panics, Type: Counter, Stability: metrics.ALPHA,
+			Help: "Panics that were confined to one object: the pass, the event or the reduction that panicked is tried again. The log has the stack of each.",
 		},
 		{
 			Name: QueueWait, Type: Gauge, Stability: metrics.ALPHA,

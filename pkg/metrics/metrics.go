@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	// Metrics of the lease, the client and the queue. The build metric is our own: monitoring systems take
@@ -48,6 +50,7 @@ type Source interface {
 var (
 	writes = counter(Writes)
 	claims = counter(Claims)
+	panics = counter(Panics)
 	gauges = &collector{
 		conflicts: description(Conflicts), configs: description(Configs), takeovers: description(Takeovers), onDelete: description(OnDelete),
 		queueWait: description(QueueWait), rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
@@ -187,7 +190,9 @@ type Outcomes struct{ policies map[apply.Class]apply.Policy }
 func NewOutcomes() Outcomes {
 	policies := apply.Policies()
 	registerOnce.Do(func() {
-		legacyregistry.MustRegister(writes, claims)
+		legacyregistry.MustRegister(writes, claims, panics)
+		panics.WithLabelValues()                                                                                                     // begins at 0
+		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { panics.WithLabelValues().Inc() }) //nolint:reassign // it is there to be set
 		legacyregistry.CustomMustRegister(gauges)
 		startRefusals(policies)
 	})

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -52,5 +54,31 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 	expect("moved") // Nobody has to do anything about it.
 	if diff := cmp.Diff(want, gathered(t, Writes, "outcome")); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+}
+
+// Each panic that was confined to one object counts.
+func TestPanicsAreCounted(t *testing.T) {
+	NewOutcomes()
+	count := func() float64 {
+		t.Helper()
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == Panics {
+				return family.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		t.Fatal("there is no such metric before the first panic")
+		return 0
+	}
+	before := count()
+	for _, handle := range utilruntime.PanicHandlers {
+		handle(t.Context(), "no such luck")
+	}
+	if got := count() - before; got != 1 {
+		t.Errorf("the counter grew by %v, want 1", got)
 	}
 }

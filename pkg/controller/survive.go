@@ -1,0 +1,75 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// A panic is one object's affair: it ends the pass, the event or the reduction that it is about, which is tried again, and the operator
+// goes on with all other objects. A process that ended would come back to the same object, and serve no MCPServer in between.
+
+// survive calls a function, and returns an error if it panics. The panic is logged, with its stack, and counted: package metrics adds a
+// panic handler for that. The log names the object, if there is one.
+func survive(ctx context.Context, object any, call func()) (err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		if found, unknown := meta.Accessor(object); unknown == nil {
+			ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx),
+				"type", fmt.Sprintf("%T", object), "object", klog.KRef(found.GetNamespace(), found.GetName())))
+		}
+		for _, handle := range utilruntime.PanicHandlers {
+			handle(ctx, cause)
+		}
+		err = fmt.Errorf("it panicked: %v", cause)
+	}()
+	call()
+	return nil
+}
+
+// surviving returns a transform that keeps an object whole if it panics: an object that a cache does not hold counts as absent. Passes
+// reduce it again when they need it. If that panics too, the pass does, and is tried again.
+func surviving(transform cache.TransformFunc) cache.TransformFunc {
+	return func(obj any) (kept any, err error) {
+		kept = obj
+		_ = survive(context.Background(), obj, func() { kept, err = transform(obj) })
+		return kept, err
+	}
+}
+
+// persistent handles an event again if that panics. No other event waits for it.
+type persistent struct{ cache.ResourceEventHandler }
+
+// OnAdd implements cache.ResourceEventHandler.
+func (p persistent) OnAdd(obj any, initial bool) {
+	persist(obj, minBackoff, func() { p.ResourceEventHandler.OnAdd(obj, initial) })
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (p persistent) OnUpdate(before, obj any) {
+	persist(obj, minBackoff, func() { p.ResourceEventHandler.OnUpdate(before, obj) })
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (p persistent) OnDelete(obj any) {
+	persist(lastKnown(obj), minBackoff, func() { p.ResourceEventHandler.OnDelete(obj) })
+}
+
+// persist calls a function until it does not panic, after waits that grow. It gives up after the longest: later events of the object, and
+// those of a resync, are handled all the same, and an object that changes all the time must not leave more and more behind.
+func persist(object any, wait time.Duration, handle func()) {
+	if survive(context.Background(), object, handle) != nil && wait <= maxBackoff {
+		time.AfterFunc(wait, func() { persist(object, 2*wait, handle) })
+	}
+}
