@@ -212,7 +212,6 @@ func offerLogin(t *testing.T, ns *harness.Namespace, g *gate, provider *peers.Lo
 func TestAuthServer(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
-	refuseSubstitutes(t)
 	ns := operated(t)
 	trust(t, ns)
 	g := openGate(t, ns)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1 "github.com/freehold-dev/freehold/generated/clientset/versioned/typed/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/hack/images"
 	"github.com/freehold-dev/freehold/hack/node"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -125,22 +124,9 @@ func secret(t *testing.T, ns *harness.Namespace, name, key, value string) *v1bet
 	return &v1beta1.SecretKeyRef{Name: name, Key: key}
 }
 
-// refuseSubstitutes skips a test that needs what the substituted build of ToolHive does not have.
-func refuseSubstitutes(t *testing.T) {
-	t.Helper()
-	version, err := binaries.Version(binaries.ProxyRunner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version == "v0.62.0" || version == "v0.63.0" {
-		t.Skipf("the substituted build of ToolHive %s does not keep the keys of issuers", version)
-	}
-}
-
 // issue serves an issuer of tokens, and makes the MCPOIDCConfig tokens, by which proxies accept what it signs.
 func issue(t *testing.T, ns *harness.Namespace) *peers.Issuer {
 	t.Helper()
-	refuseSubstitutes(t)
 	trust(t, ns)
 	listener, address := hear(t)
 	issuer := peers.NewIssuer(t, "https://"+address)
