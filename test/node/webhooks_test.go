@@ -86,12 +86,7 @@ func TestWebhooks(t *testing.T) {
 	edit(t, ns.Core.CoreV1().Secrets(ns.Name), signing.Name, func(secret *corev1.Secret) {
 		secret.Data[signing.Key] = []byte(newKey)
 	})
-	// A kubelet writes new values of Secrets when it looks at the pod next: within a minute, or when the pod changes.
-	_, err := ns.Core.CoreV1().Pods(ns.Name).Patch(t.Context(), before.Name, types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"example.com/look-at-me":"now"}}}`), metav1.PatchOptions{FieldManager: harness.Author})
-	if err != nil {
-		t.Fatal(err)
-	}
+	touch(t, ns, before)
 	harness.Eventually(t, "the proxy signs by the new key", func(ctx context.Context) error {
 		switch outcome := client.Echo(ctx, "hello"); {
 		case outcome.Err != nil:
@@ -105,4 +100,14 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("the proxy was replaced: %s by %s", before.Name, after.Name)
 	}
 	noRestarts(t, ns)
+}
+
+// touch changes a pod, so that its kubelet writes new values of Secrets at once; otherwise it looks within a minute.
+func touch(t *testing.T, ns *harness.Namespace, pod *corev1.Pod) {
+	t.Helper()
+	_, err := ns.Core.CoreV1().Pods(ns.Name).Patch(t.Context(), pod.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"example.com/look-at-me":"now"}}}`), metav1.PatchOptions{FieldManager: harness.Author})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -118,7 +118,7 @@ func fleet() []*member {
 // newer returns what only an installation of a newer ToolHive has: fields that older ones do not know.
 func newer(t *testing.T) []*member {
 	t.Helper()
-	if !runsAtLeast(t, sinceReadTimeout) {
+	if !harness.ToolHiveAtLeast(t, sinceReadTimeout) {
 		return nil
 	}
 	return []*member{{

@@ -14,10 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -83,26 +81,16 @@ func (w *world) checkOwners(t *testing.T, m *member) {
 }
 
 // sinceReadTimeout is the first release of ToolHive that has all fields of v0.62.0 which an MCPServer without references can have.
-var sinceReadTimeout = version.MustParseSemantic("0.58.0")
+const sinceReadTimeout = "0.58.0"
 
 // sinceAdoption is the first release of ToolHive whose operator makes the MCPServer the StatefulSet's controller, which its
 // proxyrunner writes without one.
-var sinceAdoption = version.MustParseSemantic("0.45.0")
+const sinceAdoption = "0.45.0"
 
 // adopts reports whether the ToolHive of this run does that.
 func adopts(t *testing.T) bool {
 	t.Helper()
-	return runsAtLeast(t, sinceAdoption)
-}
-
-// runsAtLeast reports whether the ToolHive of this run is of a release or a later one.
-func runsAtLeast(t *testing.T, release *version.Version) bool {
-	t.Helper()
-	running, err := binaries.Version(binaries.ToolHiveOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return version.MustParseSemantic(running).AtLeast(release)
+	return harness.ToolHiveAtLeast(t, sinceAdoption)
 }
 
 func entryName(entry *metav1.ManagedFieldsEntry) string {

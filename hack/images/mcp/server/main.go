@@ -6,6 +6,7 @@
 //	MCP_TRANSPORT       stdio (default), sse or streamable-http
 //	MCP_PORT            port to listen on, for sse and streamable-http (default 8080)
 //	MCP_SERVER_VERSION  what tool identity reports as the version; it is part of the image
+//	MCP_COMPRESS        true: answers over HTTP are compressed for clients that accept gzip
 //
 // Over streamable HTTP it serves at /mcp, over SSE at /sse. It answers at once from its start until SIGTERM. Before
 // it ends, it lets calls that are under way come to their end.
@@ -59,6 +60,9 @@ func run(ctx context.Context) error {
 	port := os.Getenv("MCP_PORT")
 	if port == "" {
 		port = "8080"
+	}
+	if os.Getenv("MCP_COMPRESS") == "true" {
+		return serve(ctx, net.JoinHostPort("", port), compress(handler))
 	}
 	return serve(ctx, net.JoinHostPort("", port), handler)
 }

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -80,6 +82,53 @@ func TestHeadersOfARequest(t *testing.T) {
 	var header http.Header
 	if err := json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &header); err != nil || header.Get("X-Mark") != "here" {
 		t.Errorf("it says %+v, %v", header, err)
+	}
+}
+
+// encoded notes how the answers to requests are encoded, and asks for gzip itself, so that the transport does not undo it.
+type encoded struct{ seen map[string]bool }
+
+func (e encoded) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept-Encoding", "gzip")
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	encoding := response.Header.Get("Content-Encoding")
+	e.seen[encoding] = true
+	if encoding == "gzip" {
+		unzipped, err := gzip.NewReader(response.Body)
+		if err != nil {
+			return nil, err
+		}
+		response.Body = io.NopCloser(unzipped)
+	}
+	return response, nil
+}
+
+func TestAnswersAreCompressedForClientsThatAcceptGzip(t *testing.T) {
+	server, err := newServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := func(*http.Request) *mcp.Server { return server }
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{"streams of events": nil, "JSON": {JSONResponse: true}} {
+		listening := httptest.NewServer(compress(mcp.NewStreamableHTTPHandler(shared, options)))
+		defer listening.Close()
+		client := encoded{seen: map[string]bool{}}
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: listening.URL, HTTPClient: &http.Client{Transport: client}, DisableStandaloneSSE: true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		if tools, err := session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 3 {
+			t.Errorf("%s: got %+v, %v", name, tools, err)
+		}
+		if !client.seen["gzip"] {
+			t.Errorf("%s: the answers were encoded as %v, want gzip", name, client.seen)
+		}
 	}
 }
 
