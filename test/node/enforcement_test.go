@@ -24,6 +24,15 @@ import (
 // leak: so it shows that each test could fail, and that the release is the right one.
 const enforcing = "0.63.0"
 
+// reasonSince returns the reason of a condition whose feature the proxyrunner enforces whole since a release.
+func reasonSince(t *testing.T, release, reason string) string {
+	t.Helper()
+	if !harness.ToolHiveAtLeast(t, release) {
+		return v1beta1.ReasonRunnerEnforcesLess
+	}
+	return reason
+}
+
 // TestListsOfServersThatCompressAreFiltered hides tools of an MCP server that compresses its answers for clients that accept gzip, as
 // those of this process do: the tools are not listed, and calls of them are refused. Earlier proxyrunners list them.
 func TestListsOfServersThatCompressAreFiltered(t *testing.T) {

@@ -94,7 +94,8 @@ func TestPolicyEdit(t *testing.T) {
 	ready := time.Now()
 	t.Logf("the new policy was in effect after %v", harness.Since(began))
 	if err := (harness.Expectation{
-		Condition: v1beta1.ConditionAuthzConfigRefValidated, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonAuthzConfigRefValid,
+		Condition: v1beta1.ConditionAuthzConfigRefValidated, Status: metav1.ConditionTrue,
+		Reason: reasonSince(t, enforcing, v1beta1.ReasonAuthzConfigRefValid),
 	}).Missing(edited); err != nil {
 		t.Error(err)
 	}

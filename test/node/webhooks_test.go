@@ -65,7 +65,8 @@ func TestWebhooks(t *testing.T) {
 		server.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "webhooks"}
 	})
 	if err := (harness.Expectation{
-		Condition: v1beta1.ConditionWebhookConfigValidated, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonWebhookConfigValid,
+		Condition: v1beta1.ConditionWebhookConfigValidated, Status: metav1.ConditionTrue,
+		Reason: reasonSince(t, "0.47.0", v1beta1.ReasonWebhookConfigValid),
 	}).Missing(server); err != nil {
 		t.Error(err)
 	}
