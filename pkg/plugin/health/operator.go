@@ -128,7 +128,9 @@ func (e *examination) leader(c *Check) error {
 // leads reports whether a Lease's holder is a process in a pod. It is known by the pod's name and something random.
 func leads(holder, pod string) bool { return holder == pod || strings.HasPrefix(holder, pod+"_") }
 
-func (e *examination) ago(at time.Time) time.Duration { return cluster.Ago(at, e.Now).Round(time.Second) }
+func (e *examination) ago(at time.Time) time.Duration {
+	return cluster.Ago(at, e.Now).Round(time.Second)
+}
 
 // recent is how long ago a restart may have been to be reported.
 const recent = 24 * time.Hour
