@@ -43,20 +43,21 @@ func (r *renderer) serviceAccount(child *inventory.Child) {
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }
 
-// runnerRules returns the rights of a proxyrunner that does not write: the StatefulSet for its generation gate and its
-// monitor, the list of pods for its monitor and to find the one to attach to, and the attaching itself, which is for
-// stdio alone. No right allows a change of an object, so a runner whose gate should ever be open fails instead of
-// taking the StatefulSet over. It also looks for a Service of its name, which never exists, and works without an
-// answer.
+// runnerRules returns the rights of a proxyrunner that does not write: its StatefulSet for its generation gate and its
+// monitor, and the list of pods of that name for its monitor. With stdio it finds the pod to attach to by a label, for which
+// RBAC knows no name, and attaches to that pod. No right allows a change of an object, so a runner whose gate should ever be
+// open fails instead of taking the StatefulSet over. It also looks for a Service of its name, which never exists, and works
+// without an answer.
 func (r *renderer) runnerRules() []*rbacv1ac.PolicyRuleApplyConfiguration {
-	rules := []*rbacv1ac.PolicyRuleApplyConfiguration{
-		rbacv1ac.PolicyRule().WithAPIGroups("apps").WithResources("statefulsets").WithVerbs("get"),
-		rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list"),
-	}
+	name := inventory.Backend.Name(r.name)
+	set := rbacv1ac.PolicyRule().WithAPIGroups("apps").WithResources("statefulsets").WithResourceNames(name).WithVerbs("get")
+	pods := rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("list")
 	if r.stdio() {
-		rules = append(rules, rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods/attach").WithVerbs("create"))
+		return []*rbacv1ac.PolicyRuleApplyConfiguration{
+			set, pods, rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods/attach").WithResourceNames(OnlyBackendPod(r.name)).WithVerbs("create"),
+		}
 	}
-	return rules
+	return []*rbacv1ac.PolicyRuleApplyConfiguration{set, pods.WithResourceNames(name)}
 }
 
 // imagePullSecrets returns the MCPServer's, then the operator's that it does not name, each once: a pod's list is keyed
