@@ -202,7 +202,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestSelectors: the backend's and the proxy's pods are never selected by each other's Service.
+// TestSelectors: the backend's and the proxy's pods are never selected by each other's Service, and those of another workload with the
+// MCPServer's name as app by none.
 func TestSelectors(t *testing.T) {
 	result := renderServer(t)
 	matches := func(selector, labels map[string]string) bool {
@@ -223,6 +224,9 @@ func TestSelectors(t *testing.T) {
 		toProxy, toBackend := matches(service.Spec.Selector, proxy), matches(service.Spec.Selector, backend)
 		if wantProxy := intent.Name == inventory.ProxyService.Name("fetch"); toProxy != wantProxy || toBackend == wantProxy {
 			t.Errorf("Service %s selects proxy: %v, backend: %v", intent.Name, toProxy, toBackend)
+		}
+		if matches(service.Spec.Selector, map[string]string{"app": "fetch"}) || service.Spec.Selector["toolhive-name"] != "fetch" {
+			t.Errorf("Service %s selects by %v, and so pods of others", intent.Name, service.Spec.Selector)
 		}
 		if *service.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
 			t.Errorf("Service %s has a port without protocol", intent.Name)

@@ -26,9 +26,15 @@ func ProxySelector(name string) map[string]string {
 	}
 }
 
-// BackendSelector returns the labels that select the backend's pods.
+// BackendSelector returns the label by which the StatefulSet selects the backend's pods. It is ToolHive's and immutable.
 func BackendSelector(name string) map[string]string {
 	return map[string]string{v1beta1.LabelApp: name}
+}
+
+// backendServiceSelector returns the labels by which Services select the backend's pods. Pods of other workloads often have the
+// label app as well.
+func backendServiceSelector(name string) map[string]string {
+	return map[string]string{v1beta1.LabelApp: name, v1beta1.LabelToolHiveName: name}
 }
 
 // BackendLabels returns the labels of the backend's StatefulSet, of its pods and of its Services.

@@ -30,7 +30,7 @@ func (r *renderer) backendServices() {
 		r.wantNot(inventory.BackendService)
 		return
 	}
-	labels, selector := BackendLabels(r.server), BackendSelector(r.name)
+	labels, selector := BackendLabels(r.server), backendServiceSelector(r.name)
 	port := func() *corev1ac.ServicePortApplyConfiguration {
 		return servicePort("port-"+strconv.Itoa(int(r.mcpPort)), r.mcpPort)
 	}

@@ -47,14 +47,23 @@ func (c upstreamCase) refused() bool {
 // upstreamDirectory returns where ToolHive's files of a kind are, or skips the test when they are not here.
 func upstreamDirectory(tb testing.TB, name string) string {
 	tb.Helper()
+	root := upstreamRoot()
+	if root == "" {
+		tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds %s/", defaultUpstream, upstreamEnv, name)
+	}
+	return filepath.Join(root, name)
+}
+
+// upstreamRoot returns where ToolHive's files are; empty when they are not here.
+func upstreamRoot() string {
 	root := os.Getenv(upstreamEnv)
 	if root == "" {
 		root = filepath.FromSlash(defaultUpstream)
 		if _, err := os.Stat(root); os.IsNotExist(err) {
-			tb.Skipf("ToolHive's rendered objects are not here (%s); set %s to the directory that holds %s/", root, upstreamEnv, name)
+			return ""
 		}
 	}
-	return filepath.Join(root, name)
+	return root
 }
 
 // readUpstream returns all of ToolHive's cases, or skips the test when its files are not here.
