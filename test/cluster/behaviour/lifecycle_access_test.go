@@ -18,7 +18,7 @@ import (
 // backend, with stdio, and read its own StatefulSet, and neither of those of another MCPServer.
 func TestProxyReachesItsOwnBackendAlone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, env)
+	s := env.Namespace(t)
 	s.Operate(t)
 	const stdio, http = "typed", "web"
 	s.Create(t, harness.Server(stdio, v1beta1.TransportStdio))
