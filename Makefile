@@ -91,6 +91,10 @@ e2e: ## Run the suites with ToolHive's programs and real MCP traffic on a real n
 test-toolhive: ## Run a part of these suites with another release of ToolHive (VERSION=v0.44.0, v0.62.0 or v0.63.0)
 	@FREEHOLD_TOOLHIVE="$(VERSION)" hack/test.sh toolhive
 
+.PHONY: test-peer
+test-peer: ## Run ToolHive's own scenarios about MCPServers, from its Go module, against Freehold
+	@hack/test.sh peer
+
 .PHONY: test-kubernetes
 test-kubernetes: ## Run a part of the suites on the API server of an older Kubernetes (VERSION=v1.34.4, built the first time)
 	@FREEHOLD_KUBERNETES="$(VERSION)" hack/test.sh kubernetes

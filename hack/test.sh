@@ -12,6 +12,7 @@
 #            root; see hack/install-node-packages.sh)
 #   toolhive a part of these suites with the release of ToolHive that FREEHOLD_TOOLHIVE names; not in CI, as it builds
 #            that release
+#   peer     ToolHive's own scenarios about MCPServers, in test/chainsaw; not in CI, as it downloads ToolHive's module
 #   kubernetes a part of the suites of cluster on the release of Kubernetes that FREEHOLD_KUBERNETES names; not in CI, as it
 #            builds that release
 #
@@ -66,13 +67,13 @@ took() {
 	printf '%5d s  %s\n' "$((SECONDS - $2))" "$1" >>"${WORK}/times"
 }
 
-# packages_of MODULE: those of a module that need no real node.
+# packages_of MODULE: those of a module that run in CI and need no real node.
 packages_of() {
 	local package
 	packages=()
 	while IFS= read -r package; do
 		packages+=("${package}")
-	done < <(go -C "${ROOT}/$1" list ./... | grep -vE '/(hack/node|test/node|test/takeover)$')
+	done < <(go -C "${ROOT}/$1" list ./... | grep -vE '/(hack/node|test/node|test/takeover|test/chainsaw)$')
 }
 
 # tests_in PREFIX...: an expression for the tests in those files of test/cluster whose paths begin with a prefix.
@@ -96,7 +97,7 @@ build_control_plane() {
 }
 
 if (($# == 0)); then
-	echo "say which tests: unit, simulation, tools, cluster, node, toolhive, kubernetes" >&2
+	echo "say which tests: unit, simulation, tools, cluster, node, toolhive, peer, kubernetes" >&2
 	exit 2
 fi
 for part in "$@"; do
@@ -158,6 +159,12 @@ for part in "$@"; do
 		packages=(./node ./takeover)
 		run test "${SUITE[@]}" -p=1 -timeout=45m \
 			-run='^TestTransports$|^TestFence|^TestRunnerRole$|^TestRecovery$/^stdio$|^TestTokens$|^TestPolicyEdit$|^TestToolConfig$|^TestListsOfServersThatCompressAreFiltered$|^TestTokenExchange$|^TestTelemetry$|^TestWebhooks$|^TestWebhookThatCannotBeAskedDenies$|^TestTakeover$|^TestHandback$|^TestBothOperators$|^TestVirtualMCPServer$'
+		packages=(./...)
+		;;
+	peer)
+		build_control_plane fake
+		packages=(./chainsaw)
+		run test "${SUITE[@]}" -timeout=45m
 		packages=(./...)
 		;;
 	kubernetes)
