@@ -6,6 +6,7 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,7 @@ func (l *library) serve(r *http.Request) (int, any) {
 	}
 	return http.StatusNotFound, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{Name: path.Base(r.URL.Path)},
 	}
 }
 

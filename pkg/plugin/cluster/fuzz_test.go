@@ -22,7 +22,7 @@ func (a *answering) RoundTrip(request *http.Request) (*http.Response, error) {
 	a.requests = append(a.requests, request)
 	return &http.Response{
 		StatusCode: http.StatusNotFound, Request: request, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)),
+		Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"it"}}`)),
 	}, nil
 }
 

@@ -12,10 +12,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
 // Admission policies of deploy/policy, besides the fences.
@@ -59,12 +58,12 @@ func (c *Client) Policy(name string) (*Policy, error) {
 	found := &Policy{Name: name}
 	if err := c.read(admissionPolicies, "", name, policy); err == nil {
 		found.ValidatingAdmissionPolicy = policy
-	} else if !apply.IsAbsent(err) {
+	} else if !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	if err := c.read(policyBindings, "", name, binding); err == nil {
 		found.Binding = binding
-	} else if !apply.IsAbsent(err) {
+	} else if !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	return found, nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -30,13 +31,14 @@ type deployments map[string][]string
 
 // RoundTrip implements http.RoundTripper.
 func (d deployments) RoundTrip(request *http.Request) (*http.Response, error) {
-	notFound := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
+	notFound := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{Name: path.Base(request.URL.Path)}}
 	var answer any = metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}}
 	code := http.StatusOK
-	path, _ := strings.CutPrefix(request.URL.Path, "/apis/apps/v1/")
-	name, one := strings.CutPrefix(path, "namespaces/freehold-system/deployments/")
+	resource, _ := strings.CutPrefix(request.URL.Path, "/apis/apps/v1/")
+	name, one := strings.CutPrefix(resource, "namespaces/freehold-system/deployments/")
 	switch {
-	case path == "deployments":
+	case resource == "deployments":
 		list := appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{Kind: "DeploymentList", APIVersion: "apps/v1"}}
 		for name := range d {
 			list.Items = append(list.Items, d.deployment(name))
