@@ -160,6 +160,7 @@ var reasons = map[string]string{
 	"{.target_host}":          "a runner that does not write is to know where the backend is",
 	"{.mcpserver_generation}": "it never moves",
 	".rules":                  "the runner does not write",
+	".spec.selector":          "pods of other workloads have the label app as well",
 }
 
 // Restarts reports whether some changes replace the pods of a workload.
