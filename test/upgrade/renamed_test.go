@@ -112,7 +112,7 @@ func TestRenamedWriters(t *testing.T) {
 		mark := s.Mark(t)
 		harness.Stop(t, p)
 		if !back(round) {
-			p, _ = s.OtherOperator(t, other, s.flags(t)...)
+			p, _ = s.OtherOperator(t, other, s.flags()...)
 		} else {
 			p = s.runPresent(t)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/test/documents"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -97,26 +98,25 @@ func lastRelease(t *testing.T) *operator.Release {
 }
 
 // flags are those of the operator in deploy/, as far as they matter to a process: a lease between replicas. Configurations are
-// Freehold's at once, so that nothing waits for an operator of ToolHive's.
-func (s *scene) flags(t *testing.T) []string {
-	t.Helper()
-	image := s.kubectl.Run(t, "get", "-n", operator.Namespace, "deployment/freehold", "-o",
-		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="TOOLHIVE_RUNNER_IMAGE")].value}`)
+// Freehold's at once, so that nothing waits for an operator of ToolHive's. The proxyrunner stays the same: docs/upgrade.md says what
+// another one replaces.
+func (s *scene) flags() []string {
 	return []string{
-		"--leader-elect=true", "--leader-elect-resource-namespace=" + operator.Namespace, "--configs=freehold", "--runner-image=" + image,
+		"--leader-elect=true", "--leader-elect-resource-namespace=" + operator.Namespace, "--configs=freehold",
+		"--runner-image=" + render.DefaultRunnerImage,
 	}
 }
 
 // runEarlier and runPresent run a replica of an operator, until it is stopped or the test ends.
 func (s *scene) runEarlier(t *testing.T) *operator.Process {
 	t.Helper()
-	p, _ := s.OtherOperator(t, s.earlier.Binary, s.flags(t)...)
+	p, _ := s.OtherOperator(t, s.earlier.Binary, s.flags()...)
 	return p
 }
 
 func (s *scene) runPresent(t *testing.T) *operator.Process {
 	t.Helper()
-	return s.Operator(t, s.flags(t)...)
+	return s.Operator(t, s.flags()...)
 }
 
 // types runs a command of the documentation in the root of the repository. LAST is the directory of the last release's files.
