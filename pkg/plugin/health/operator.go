@@ -11,11 +11,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/shell"
 )
@@ -26,7 +26,7 @@ func (e *examination) operator(c *Check) error {
 		c.find(Finding{Severity: severity, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do})
 	}
 	deployment, err := e.deployment()
-	if apply.IsAbsent(err) {
+	if apierrors.IsNotFound(err) {
 		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait", e.installOperator()+"; or name the operator by "+e.otherNames())
 		return nil
 	}
@@ -100,7 +100,7 @@ func (e *examination) leader(c *Check) error {
 	}
 	logs := e.Client.Kubectl("logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
 	lease, err := e.lease()
-	if apply.IsAbsent(err) {
+	if apierrors.IsNotFound(err) {
 		find(FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
 		return nil
 	}

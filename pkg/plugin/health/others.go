@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
 // operators looks for other operators that look after the same MCPServers as ours.
 func (e *examination) operators(c *Check) error {
 	process, missing := e.process()
-	if missing != nil && !apply.IsAbsent(missing) {
+	if missing != nil && !apierrors.IsNotFound(missing) {
 		c.cannot(missing)
 	}
 	looked, known := []cluster.Scope{process.Scope}, missing == nil
