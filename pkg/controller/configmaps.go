@@ -100,9 +100,9 @@ func (c *configMaps) start(ctx context.Context, ref cache.ObjectName) *configMap
 	wake := func(any) { c.wakeUsers(ref) }
 	// The errors are those of an informer which has been started or stopped; this one has not been started.
 	_ = watch.informer.SetWatchErrorHandlerWithContext(watch.record.failed)
-	_, _ = watch.informer.AddEventHandler(persistent{cache.ResourceEventHandlerFuncs{
+	_, _ = watch.informer.AddEventHandler(persistent(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) }, DeleteFunc: wake,
-	}})
+	}))
 	c.running.Go(func() { watch.informer.RunWithContext(ctx) })
 	c.running.Go(func() {
 		// A ConfigMap that does not exist causes no event, but its absence is news as well.

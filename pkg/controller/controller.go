@@ -315,7 +315,7 @@ func (c *Controller) addHandlers() error {
 		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, to lane) {
 			c.enqueue(cache.MetaObjectToName(obj), to)
 		})
-		if _, err := s.serverStore.AddEventHandler(persistent{cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers}}); err != nil {
+		if _, err := s.serverStore.AddEventHandler(persistent(cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
 		if err := s.watchConfigs(c.wake); err != nil {
@@ -326,9 +326,9 @@ func (c *Controller) addHandlers() error {
 		}
 		for key, store := range s.childStores {
 			kind := key.kind
-			if _, err := store.AddEventHandler(persistent{c.handler(kind, store.GetStore(), func(obj metav1.Object, to lane) {
+			if _, err := store.AddEventHandler(persistent(c.handler(kind, store.GetStore(), func(obj metav1.Object, to lane) {
 				c.wakeParents(kind, obj, to)
-			})}); err != nil {
+			}))); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
 		}

@@ -70,24 +70,24 @@ func newConfigKeeper(c *Controller) *configKeeper {
 func (k *configKeeper) addHandlers() error {
 	for _, s := range k.caches.byNamespace {
 		for kind, store := range s.configStores {
-			if _, err := store.AddEventHandler(persistent{onEvery(func(obj any) {
+			if _, err := store.AddEventHandler(persistent(onEvery(func(obj any) {
 				if object, err := meta.Accessor(obj); err == nil {
 					k.queue.Add(configKey{kind, cache.MetaObjectToName(object)})
 				}
-			})}); err != nil {
+			}))); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
 			}
 		}
 		if k.config.Configs == ConfigsToolHive {
 			continue
 		}
-		if _, err := s.serverStore.AddEventHandler(persistent{onNews(refersAlike, func(obj any) {
+		if _, err := s.serverStore.AddEventHandler(persistent(onNews(refersAlike, func(obj any) {
 			if server, ok := obj.(*v1beta1.MCPServer); ok {
 				for _, named := range configs.Of(&server.Spec) {
 					k.queue.Add(configKey{named.Kind, cache.NewObjectName(server.Namespace, named.Name)})
 				}
 			}
-		})}); err != nil {
+		}))); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
 	}

@@ -258,19 +258,19 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// That a pod has been given a node, or is reported on once more, is no news.
-		if _, err := store.AddEventHandler(persistent{onNews((*keptPod).sameExceptVersion, func(obj any) {
+		if _, err := store.AddEventHandler(persistent(onNews((*keptPod).sameExceptVersion, func(obj any) {
 			if pod, ok := obj.(*keptPod); ok {
 				wake(serverOf(pod))
 			}
-		})}); err != nil {
+		}))); err != nil {
 			return err
 		}
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(persistent{onNews(replicaSet.sameExceptVersion, func(obj any) {
+	_, err := s.replicaSetStore.AddEventHandler(persistent(onNews(replicaSet.sameExceptVersion, func(obj any) {
 		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
 			wake(set.server())
 		}
-	})})
+	})))
 	return err
 }

@@ -61,9 +61,9 @@ func (s *scope) watchConfigs(wake func(server cache.ObjectName)) error {
 				s.wakeReferrers(referenceKey(kind, object.GetNamespace(), object.GetName()), wake)
 			}
 		}
-		if _, err := store.AddEventHandler(persistent{onNews(func(now, before metav1.Object) bool {
+		if _, err := store.AddEventHandler(persistent(onNews(func(now, before metav1.Object) bool {
 			return render.StateOf(kind, now) == render.StateOf(kind, before)
-		}, wakeServers)}); err != nil {
+		}, wakeServers))); err != nil {
 			return err
 		}
 		if err := store.onFailure(func(ctx context.Context, _ listFailure, err error) {

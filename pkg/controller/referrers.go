@@ -206,7 +206,7 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 	if err := informer.SetTransform(surviving(of.reduce)); err != nil {
 		return nil, err
 	}
-	if _, err := informer.AddEventHandler(persistent{onNews(func(now, before *referrer) bool {
+	if _, err := informer.AddEventHandler(persistent(onNews(func(now, before *referrer) bool {
 		return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(now.to, before.to)
 	}, func(obj any) {
 		if found, ok := obj.(*referrer); ok {
@@ -214,7 +214,7 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 				r.wake(configKey{named.Kind, cache.NewObjectName(found.Namespace, named.Name)})
 			}
 		}
-	})}); err != nil {
+	}))); err != nil {
 		return nil, err
 	}
 	if err := store.onFailure(func(ctx context.Context, failure listFailure, _ error) {

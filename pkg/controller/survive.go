@@ -48,22 +48,13 @@ func surviving(transform cache.TransformFunc) cache.TransformFunc {
 	}
 }
 
-// persistent handles an event again if that panics. No other event waits for it.
-type persistent struct{ cache.ResourceEventHandler }
-
-// OnAdd implements cache.ResourceEventHandler.
-func (p persistent) OnAdd(obj any, initial bool) {
-	persist(obj, minBackoff, func() { p.ResourceEventHandler.OnAdd(obj, initial) })
-}
-
-// OnUpdate implements cache.ResourceEventHandler.
-func (p persistent) OnUpdate(before, obj any) {
-	persist(obj, minBackoff, func() { p.ResourceEventHandler.OnUpdate(before, obj) })
-}
-
-// OnDelete implements cache.ResourceEventHandler.
-func (p persistent) OnDelete(obj any) {
-	persist(lastKnown(obj), minBackoff, func() { p.ResourceEventHandler.OnDelete(obj) })
+// persistent returns a handler that handles an event again if that panics. No other event waits for it.
+func persistent(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { persist(obj, minBackoff, func() { handler.OnAdd(obj, initial) }) },
+		UpdateFunc: func(before, obj any) { persist(obj, minBackoff, func() { handler.OnUpdate(before, obj) }) },
+		DeleteFunc: func(obj any) { persist(lastKnown(obj), minBackoff, func() { handler.OnDelete(obj) }) },
+	}
 }
 
 // persist calls a function until it does not panic, after waits that grow. It gives up after the longest: later events of the object, and

@@ -122,14 +122,14 @@ var changedFields = map[harness.Component][]string{
 	harness.BackendAccount: {".metadata.labels"},
 	harness.ProxyBinding:   {".metadata.labels"},
 	harness.ProxyRole:      {".metadata.labels", ".rules"},
-	// They are the StatefulSet's, and become the MCPServer's.
+	// They are the StatefulSet's, and become the MCPServer's. ToolHive's select by the label app alone.
 	harness.HeadlessService: {
 		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
-		".metadata.ownerReferences.<name>.uid",
+		".metadata.ownerReferences.<name>.uid", ".spec.selector.toolhive-name",
 	},
 	harness.BackendService: {
 		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
-		".metadata.ownerReferences.<name>.uid",
+		".metadata.ownerReferences.<name>.uid", ".spec.selector.toolhive-name",
 	},
 	harness.Proxy: {
 		gatePath, template + ".metadata.annotations.toolhive.stacklok.dev/runconfig-checksum",
