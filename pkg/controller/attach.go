@@ -10,25 +10,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // stranded returns the pods of a proxy with transport stdio whose runner is attached to a process that has ended, while the Deployment
 // cannot name the process that has taken its place: the template is held back or refused as a whole, be it because of a reference that
 // cannot be used. A runner does not recover by itself, see AnnotationAttachedTo. If such a pod is deleted, the one that follows has the same
 // template and attaches to the present process.
-func (p *pass) stranded() []*corev1.Pod {
+func (p *pass) stranded() []*workload.Pod {
 	deployment, process := p.deployment(), p.backendProcess()
 	if deployment == nil || slices.ContainsFunc(p.refused, isMomentary) {
 		return nil
 	}
-	to, attached := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
-	if !attached || to == process || p.reattached.of(p.key) == process {
+	to := deployment.Template.AttachedTo
+	if to == "" || to == process || p.reattached.of(p.key) == process {
 		return nil
 	}
 	began := p.processBegan()
-	return slices.DeleteFunc(slices.Clone(p.proxyPods()), func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(slices.Clone(p.proxyPods()), func(pod *workload.Pod) bool {
 		return pod.DeletionTimestamp != nil || !began.IsZero() && pod.CreationTimestamp.After(began)
 	})
 }
@@ -45,7 +45,7 @@ func (p *pass) reattach(ctx context.Context) {
 		return
 	}
 	for _, pod := range stranded {
-		if out := p.delete(ctx, podRef(pod), pod); out.Err != nil {
+		if out := p.delete(ctx, podRef(pod), pod.GetObjectMeta()); out.Err != nil {
 			return
 		}
 	}
@@ -58,13 +58,11 @@ func (v *view) processBegan() (began time.Time) {
 		if pod.Name != render.OnlyBackendPod(v.key.Name) {
 			continue
 		}
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				began = c.LastTransitionTime.Time
-			}
+		if pod.Ready != nil && pod.Ready.Status == corev1.ConditionTrue {
+			began = pod.Ready.LastTransitionTime.Time
 		}
-		for i := range pod.Status.ContainerStatuses {
-			if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(began) {
+		for i := range pod.Statuses {
+			if running := pod.Statuses[i].Running; running != nil && running.StartedAt.After(began) {
 				began = running.StartedAt.Time
 			}
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -19,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
@@ -36,7 +35,7 @@ func (c *Controller) resumeConfigRollouts(s *scope) {
 		if found == nil || found.Object.GetAnnotations()[v1beta1.AnnotationReferences] == "" {
 			continue
 		}
-		if deployment, ok := found.Object.(*appsv1.Deployment); ok && isReplaced(deployment, nil, c.config.Clock.Now()) {
+		if deployment, ok := found.Object.(*workload.Deployment); ok && isReplaced(deployment, nil, c.config.Clock.Now()) {
 			c.configRollouts.hold(name, turnProgress{generation: -1})
 		}
 	}
@@ -86,8 +85,8 @@ func (p *pass) rollsForReference(result *render.Result, template *render.Intent)
 }
 
 // keepsTemplate reports whether a proxy stays as it is.
-func (p *pass) keepsTemplate(result *render.Result, deployment *appsv1.Deployment, template *render.Intent) bool {
-	read := rollout.ConfigMapsOf(&deployment.Spec.Template.Spec)
+func (p *pass) keepsTemplate(result *render.Result, deployment *workload.Deployment, template *render.Intent) bool {
+	read := deployment.Template.ConfigMaps
 	for _, intent := range result.Intents {
 		if intent.Child == inventory.RunConfig && !slices.Contains(read, intent.Name) {
 			return false
@@ -148,13 +147,13 @@ func (p *pass) leaveTurn() (wake time.Duration) {
 
 // isReplaced reports whether the pods of a Deployment are being replaced, or are to become ready. Where it is to have none there is
 // nothing to wait for.
-func isReplaced(deployment *appsv1.Deployment, pods []*corev1.Pod, now time.Time) bool {
+func isReplaced(deployment *workload.Deployment, pods []*workload.Pod, now time.Time) bool {
 	state, _ := rollout.Deployment(deployment, pods, now)
 	return !state.Serves() && state.Reason != v1beta1.ReasonScaledToZero
 }
 
 // outdatedProxies returns how many pods of a Deployment are still to be replaced, or to become ready.
-func outdatedProxies(deployment *appsv1.Deployment) int {
+func outdatedProxies(deployment *workload.Deployment) int {
 	s := deployment.Status
 	if s.ObservedGeneration < deployment.Generation {
 		// The status counts pods of the template before this one as updated.

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 var webDeployment = apply.NewObjectRef(managers.Deployment, "shop", "web")
@@ -178,8 +179,8 @@ func TestConflictAboutAFieldToRemove(t *testing.T) {
 func TestFieldsToRemoveThatMayBeThere(t *testing.T) {
 	const account, settings = ".spec.template.spec.serviceAccount", render.RollingUpdatePath
 	intent := render.Intent{Unset: []string{settings, account}}
-	rolling, onDelete := &appsv1.StatefulSet{}, &appsv1.StatefulSet{}
-	rolling.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+	rolling, onDelete := &workload.StatefulSet{}, &workload.StatefulSet{}
+	rolling.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 	for name, test := range map[string]struct {
 		live metav1.Object
 		want []string

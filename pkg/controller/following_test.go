@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // A proxy that is attached to a process of the backend is complete once it is attached to the present one.
@@ -60,13 +61,13 @@ func TestPodToReplaceIsChosen(t *testing.T) {
 	}
 	old.Status.Conditions[0].Status = corev1.ConditionFalse
 	old.Status.Conditions[0].LastTransitionTime = metav1.NewTime(bubbleStart.Add(-time.Hour))
-	if r := followRollouts(sees(server, set(appsv1.RollingUpdateStatefulSetStrategyType), old)); r.next != old {
+	if r := followRollouts(sees(server, set(appsv1.RollingUpdateStatefulSetStrategyType), old)); r.next == nil || r.next.Name != old.Name {
 		t.Errorf("%+v: the pod that blocks the rollout is not replaced", r)
 	}
 	if r := followRollouts(sees(server, set(appsv1.OnDeleteStatefulSetStrategyType), old)); r.next != nil || r.backend.Phase == rollout.Progressing {
 		t.Errorf("%+v: a pod is replaced that waits for its user", r)
 	}
-	if s := heldByBudget(rollout.State{Phase: rollout.Progressing}, old, "no"); s.Phase != rollout.Waiting || s.Pod != old.Name || s.Detail != "no" {
+	if s := heldByBudget(rollout.State{Phase: rollout.Progressing}, workload.PodOf(old), "no"); s.Phase != rollout.Waiting || s.Pod != old.Name || s.Detail != "no" {
 		t.Errorf("held by a budget: %+v", s)
 	}
 }

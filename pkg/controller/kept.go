@@ -8,51 +8,25 @@ import (
 	"slices"
 	"unique"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: it has none of the API's structs,
-// most of whose fields would be empty, nor of their maps, and equal parts of many objects are stored once. A pass converts it
-// to a child for as long as it runs.
+// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: its metadata is none of the API's structs,
+// most of whose fields would be empty, nor of their maps, and equal parts of many objects are stored once. A pass converts it to a child
+// for as long as it runs.
 type kept struct {
 	keptMeta
 	// state has no object.
 	state  apply.State
 	spoilt bool
-	// more is a *keptDeployment, a *keptStatefulSet, the pull secrets of a ServiceAccount, or nil.
+	// more is a *workload.Deployment or *workload.StatefulSet without metadata, the pull secrets of a ServiceAccount, or nil.
 	more any
-}
-
-// keptDeployment and keptStatefulSet are what is kept of the workloads besides their metadata.
-type keptDeployment struct {
-	replicas *int32
-	paused   bool
-	template keptTemplate
-	status   appsv1.DeploymentStatus
-}
-
-type keptStatefulSet struct {
-	replicas   *int32
-	updates    appsv1.StatefulSetUpdateStrategy
-	management appsv1.PodManagementPolicyType
-	template   keptTemplate
-	status     appsv1.StatefulSetStatus
-}
-
-type keptTemplate struct {
-	annotations    pairs
-	serviceAccount string
-	configMaps     []string
-	endpoint       unique.Handle[render.Endpoint]
 }
 
 // keep converts a child to the form in a cache.
@@ -60,13 +34,15 @@ func keep(from *child) *kept {
 	k := &kept{keptMeta: keepMeta(from.Object), state: from.State, spoilt: from.spoilt}
 	k.state.Object = nil
 	switch object := from.Object.(type) {
-	case *appsv1.Deployment:
-		k.more = &keptDeployment{object.Spec.Replicas, object.Spec.Paused, keepTemplate(&object.Spec.Template), object.Status}
-	case *appsv1.StatefulSet:
-		k.more = &keptStatefulSet{
-			object.Spec.Replicas, object.Spec.UpdateStrategy, object.Spec.PodManagementPolicy, keepTemplate(&object.Spec.Template), object.Status,
-		}
-	case *corev1.ServiceAccount:
+	case *workload.Deployment:
+		more := *object
+		more.ObjectMeta = metav1.ObjectMeta{}
+		k.more = &more
+	case *workload.StatefulSet:
+		more := *object
+		more.ObjectMeta = metav1.ObjectMeta{}
+		k.more = &more
+	case *workload.ServiceAccount:
 		if len(object.ImagePullSecrets) > 0 {
 			k.more = object.ImagePullSecrets
 		}
@@ -77,36 +53,22 @@ func keep(from *child) *kept {
 // child converts the cached form of an object of a kind to a child.
 func (k *kept) child(kind schema.GroupKind) *child {
 	made := &child{State: k.state, spoilt: k.spoilt}
-	object := bare(kind, k.meta(wantedOf(kind)))
+	meta := k.meta(wantedOf(kind))
 	switch more := k.more.(type) {
-	case *keptDeployment:
-		object.(*appsv1.Deployment).Spec = appsv1.DeploymentSpec{Replicas: more.replicas, Paused: more.paused, Template: more.template.whole()}
-		object.(*appsv1.Deployment).Status = more.status
-	case *keptStatefulSet:
-		object.(*appsv1.StatefulSet).Spec = appsv1.StatefulSetSpec{
-			Replicas: more.replicas, UpdateStrategy: more.updates, PodManagementPolicy: more.management, Template: more.template.whole(),
-		}
-		object.(*appsv1.StatefulSet).Status = more.status
-	case []corev1.LocalObjectReference:
-		object.(*corev1.ServiceAccount).ImagePullSecrets = more
+	case *workload.Deployment:
+		deployment := *more
+		deployment.ObjectMeta = meta
+		made.Object = &deployment
+	case *workload.StatefulSet:
+		set := *more
+		set.ObjectMeta = meta
+		made.Object = &set
+	case []string:
+		made.Object = &workload.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: more}
+	default:
+		made.Object = &meta
 	}
-	made.Object = object
 	return made
-}
-
-func keepTemplate(template *corev1.PodTemplateSpec) keptTemplate {
-	return keptTemplate{
-		keepPairs(template.Annotations), template.Spec.ServiceAccountName, rollout.ConfigMapsOf(&template.Spec), unique.Make(render.EndpointOf(template)),
-	}
-}
-
-func (t *keptTemplate) whole() corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Annotations: t.annotations.whole()},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: t.serviceAccount, Volumes: volumesOf(t.configMaps), Containers: t.endpoint.Value().Containers(),
-		},
-	}
 }
 
 // wantedOf returns the field of a kind's objects whose owners are kept; nil for none.
@@ -261,16 +223,6 @@ func keepPairs(values map[string]string) pairs {
 	}
 	slices.SortFunc(kept, func(a, b unique.Handle[pair]) int { return cmp.Compare(a.Value().key, b.Value().key) })
 	return kept
-}
-
-// get returns the value of a key; empty for none.
-func (p pairs) get(key string) string {
-	for _, handle := range p {
-		if handle.Value().key == key {
-			return handle.Value().value
-		}
-	}
-	return ""
 }
 
 func (p pairs) whole() map[string]string {

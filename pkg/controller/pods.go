@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // A pod belongs to the workload that its controller references lead to: a backend's to a StatefulSet, a proxy's through
@@ -27,10 +27,8 @@ const byController = "controller"
 func controllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
-	case *keptPod:
-		if controller, ok := dependent.controller(); ok {
-			uid = controller.uid
-		}
+	case *workload.Pod:
+		uid = dependent.Controller.UID
 	case replicaSet:
 		uid = dependent.deployment()
 	case metav1.Object: // See surviving.
@@ -42,6 +40,18 @@ func controllerUID(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{string(uid)}, nil
+}
+
+// slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a *workload.Pod or a
+// replicaSet.
+func slim(obj any) (any, error) {
+	switch whole := obj.(type) {
+	case *corev1.Pod:
+		return workload.PodOf(whole), nil
+	case *appsv1.ReplicaSet:
+		return trimReplicaSet(whole), nil
+	}
+	return obj, nil
 }
 
 // replicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, its revision, and the other objects that its template names. The
@@ -84,7 +94,7 @@ func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
 	}
 	parts[setRevision] = strconv.Itoa(revisionOf(set))
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
-	return replicaSet(strings.Join(slices.Concat(parts, rollout.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
+	return replicaSet(strings.Join(slices.Concat(parts, workload.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
 }
 
 // from returns the parts from one on.
@@ -146,36 +156,29 @@ func (c *caches) replicaSets(namespace string, deployment types.UID) []replicaSe
 
 // proxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
 // ReplicaSet's event brings the MCPServer back.
-func (c *caches) proxyPods(namespace string, deployment types.UID) (found []*corev1.Pod) {
+func (c *caches) proxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
 	s := c.scope(namespace)
 	if s == nil {
 		return nil
 	}
 	for _, set := range c.replicaSets(namespace, deployment) {
-		found = append(found, wholePods(controlledBy[*keptPod](s.proxyStore, types.UID(set.part(setUID))))...)
+		found = append(found, controlledBy[*workload.Pod](s.proxyStore, types.UID(set.part(setUID)))...)
 	}
 	return found
 }
 
 // backendPods returns the pods of a StatefulSet.
-func (c *caches) backendPods(namespace string, set types.UID) []*corev1.Pod {
+func (c *caches) backendPods(namespace string, set types.UID) []*workload.Pod {
 	s := c.scope(namespace)
 	if s == nil {
 		return nil
 	}
-	return wholePods(controlledBy[*keptPod](s.backendStore, set))
-}
-
-func wholePods(kept []*keptPod) (pods []*corev1.Pod) {
-	for _, k := range kept {
-		pods = append(pods, k.pod())
-	}
-	return pods
+	return controlledBy[*workload.Pod](s.backendStore, set)
 }
 
 // unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not have it yet, or the ReplicaSet was deleted before its pods.
-func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*corev1.Pod) {
+func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*workload.Pod) {
 	s := c.scope(server.Namespace)
 	if s == nil {
 		return nil
@@ -185,12 +188,12 @@ func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*corev1.
 		return nil
 	}
 	for _, item := range items {
-		kept, ok := item.(*keptPod)
-		if !ok || len(kept.owners) == 0 || kept.server() != server.Name {
+		pod, ok := item.(*workload.Pod)
+		if !ok || pod.Controller.UID == "" || pod.Server != server.Name {
 			continue
 		}
-		if _, known := s.replicaSetOf(kept); !known {
-			unplaced = append(unplaced, kept.pod())
+		if _, known := s.replicaSetOf(pod); !known {
+			unplaced = append(unplaced, pod)
 		}
 	}
 	return unplaced
@@ -214,31 +217,27 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 }
 
 // replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
-func (s *scope) replicaSetOf(pod *keptPod) (set replicaSet, known bool) {
-	controller, ok := pod.controller()
-	if !ok {
-		return "", false
-	}
-	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.namespace.Value(), controller.name).String())
+func (s *scope) replicaSetOf(pod *workload.Pod) (set replicaSet, known bool) {
+	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, pod.Controller.Name).String())
 	if err != nil || !exists {
 		return "", false
 	}
-	set, ok = item.(replicaSet)
-	return set, ok && set.part(setUID) == string(controller.uid)
+	set, ok := item.(replicaSet)
+	return set, ok && set.part(setUID) == string(pod.Controller.UID)
 }
 
 // proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
 // the controller does not lead to one, the label does: to wake one too many costs nothing.
-func (s *scope) proxyOf(pod *keptPod) cache.ObjectName {
+func (s *scope) proxyOf(pod *workload.Pod) cache.ObjectName {
 	if set, known := s.replicaSetOf(pod); known && set.deployment() != "" {
 		return set.server()
 	}
 	return labelled(pod)
 }
 
-func (s *scope) backendOf(pod *keptPod) cache.ObjectName {
-	if controller, ok := pod.controller(); ok {
-		return cache.NewObjectName(pod.namespace.Value(), controller.name)
+func (s *scope) backendOf(pod *workload.Pod) cache.ObjectName {
+	if pod.Controller.UID != "" {
+		return cache.NewObjectName(pod.Namespace, pod.Controller.Name)
 	}
 	return labelled(pod)
 }
@@ -248,18 +247,18 @@ func (r replicaSet) server() cache.ObjectName {
 	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
 }
 
-func labelled(pod *keptPod) cache.ObjectName {
-	return cache.NewObjectName(pod.namespace.Value(), pod.server())
+func labelled(pod *workload.Pod) cache.ObjectName {
+	return cache.NewObjectName(pod.Namespace, pod.Server)
 }
 
 // watchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
 func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
-	for store, serverOf := range map[cache.SharedIndexInformer]func(*keptPod) cache.ObjectName{
+	for store, serverOf := range map[cache.SharedIndexInformer]func(*workload.Pod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// That a pod has been given a node, or is reported on once more, is no news.
-		if _, err := store.AddEventHandler(persistent(onNews((*keptPod).sameExceptVersion, func(obj any) {
-			if pod, ok := obj.(*keptPod); ok {
+		if _, err := store.AddEventHandler(persistent(onNews((*workload.Pod).SameExceptVersion, func(obj any) {
+			if pod, ok := obj.(*workload.Pod); ok {
 				wake(serverOf(pod))
 			}
 		}))); err != nil {

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // proxyRecovery remembers which proxy pods failed while their backend was not ready.
@@ -62,7 +61,7 @@ type recovery struct {
 	// failed are those that have not had a new start yet.
 	failed map[types.UID]failure
 	// doomed are those of them that are to be deleted, which gives them one.
-	doomed []*corev1.Pod
+	doomed []*workload.Pod
 	// recovering reports that the backend is back, and they are not.
 	recovering bool
 }
@@ -93,15 +92,15 @@ func recoverProxies(v *view, before map[types.UID]failure) (r recovery) {
 }
 
 // waitsForRestart reports whether the runner's container waits out a back-off.
-func waitsForRestart(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == render.ProxyContainer && c.State.Waiting != nil && c.State.Waiting.Reason == v1beta1.ReasonCrashLoopBackOff
+func waitsForRestart(pod *workload.Pod) bool {
+	return slices.ContainsFunc(pod.Statuses, func(c workload.ContainerStatus) bool {
+		return c.Name == workload.ProxyContainer && c.Waiting != nil && c.Waiting.Reason == v1beta1.ReasonCrashLoopBackOff
 	})
 }
 
-func runnerRestarts(pod *corev1.Pod) failure {
-	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; c.Name == render.ProxyContainer {
+func runnerRestarts(pod *workload.Pod) failure {
+	for i := range pod.Statuses {
+		if c := &pod.Statuses[i]; c.Name == workload.ProxyContainer {
 			return failure(c.RestartCount)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 const proxyPodName = "web-5d8f9-x2x4z"
@@ -28,7 +28,7 @@ const proxyPodName = "web-5d8f9-x2x4z"
 func (o *operating) crashed(restarts int32, state corev1.ContainerState) {
 	o.t.Helper()
 	change(o.apiServer, proxyPodName, func(pod *corev1.Pod) {
-		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: render.ProxyContainer, RestartCount: restarts, State: state}
+		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: workload.ProxyContainer, RestartCount: restarts, State: state}
 	})
 	o.rest()
 }
@@ -158,7 +158,7 @@ func TestRecoveryIsDecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, pod := newServer("web"), proxyPod("web", nil)
 			pod.UID = "pod"
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: render.ProxyContainer, RestartCount: 3, State: c.state}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: workload.ProxyContainer, RestartCount: 3, State: c.state}}
 			if c.going {
 				pod.DeletionTimestamp = &metav1.Time{Time: bubbleStart}
 			}

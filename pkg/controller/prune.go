@@ -7,15 +7,14 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // pruning decides which children that the MCPServer does not ask for are deleted.
@@ -87,7 +86,7 @@ func (in *pruning) inUse(ref apply.ObjectRef) bool {
 // observedProxy returns the proxy's Deployment when its present state is all that matters. It returns nil when there is no
 // Deployment, so that there may be orphans for it to adopt; when it was to be written and may differ from what was seen;
 // and when its controller has not seen it, and may still make ReplicaSets of an earlier template.
-func (in *pruning) observedProxy() *appsv1.Deployment {
+func (in *pruning) observedProxy() *workload.Deployment {
 	deployment := in.deployment()
 	if deployment == nil || in.unwritten.Has(in.deploymentRef()) || deployment.Status.ObservedGeneration < deployment.Generation {
 		return nil
@@ -96,7 +95,7 @@ func (in *pruning) observedProxy() *appsv1.Deployment {
 }
 
 // allProxyPods returns the pods of the proxy, and those that may turn out to be.
-func (in *pruning) allProxyPods() []*corev1.Pod {
+func (in *pruning) allProxyPods() []*workload.Pod {
 	return slices.Concat(in.proxyPods(), in.around.unplacedProxyPods(in.key))
 }
 
@@ -107,15 +106,15 @@ func (in *pruning) configInUse(name string) bool {
 		return true
 	}
 	sets := in.around.replicaSets(deployment.Namespace, deployment.UID)
-	return !knowsRevisions(deployment, sets) || slices.Contains(rollout.ConfigMapsOf(&deployment.Spec.Template.Spec), name) ||
+	return !knowsRevisions(deployment, sets) || slices.Contains(deployment.Template.ConfigMaps, name) ||
 		slices.ContainsFunc(sets, func(set replicaSet) bool { return slices.Contains(set.configMaps(), name) }) ||
-		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return slices.Contains(rollout.ConfigMapsOf(&pod.Spec), name) })
+		slices.ContainsFunc(in.allProxyPods(), func(pod *workload.Pod) bool { return slices.Contains(pod.ConfigMaps, name) })
 }
 
 // knowsRevisions reports whether the ReplicaSets are all of those that a Deployment had when it was seen. Its cache may be ahead of
 // theirs. The events of ReplicaSets come in the order of their writes, and the present one of a Deployment was written after all
 // others had been created, so where that is known, all are.
-func knowsRevisions(deployment *appsv1.Deployment, sets []replicaSet) bool {
+func knowsRevisions(deployment *workload.Deployment, sets []replicaSet) bool {
 	present := revisionOf(deployment)
 	return present > 0 && slices.ContainsFunc(sets, func(set replicaSet) bool { return set.revision() >= present })
 }
@@ -128,11 +127,9 @@ func (in *pruning) earlierProxies() bool {
 	if wanted < 0 || deployment == nil || deployment.Status.UpdatedReplicas < deployment.Status.Replicas {
 		return true
 	}
-	earlier := func(pod *corev1.PodSpec) bool {
-		return !slices.Contains(rollout.ConfigMapsOf(pod), in.result.Intents[wanted].Name)
-	}
-	return earlier(&deployment.Spec.Template.Spec) ||
-		slices.ContainsFunc(in.allProxyPods(), func(pod *corev1.Pod) bool { return earlier(&pod.Spec) })
+	earlier := func(configMaps []string) bool { return !slices.Contains(configMaps, in.result.Intents[wanted].Name) }
+	return earlier(deployment.Template.ConfigMaps) ||
+		slices.ContainsFunc(in.allProxyPods(), func(pod *workload.Pod) bool { return earlier(pod.ConfigMaps) })
 }
 
 // accountInUse reports whether a pod of the backend has a ServiceAccount, or would.
@@ -141,9 +138,9 @@ func (in *pruning) accountInUse(account string) bool {
 	if set == nil || in.unwritten.Has(in.statefulSetRef()) || set.Status.ObservedGeneration < set.Generation {
 		return true
 	}
-	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType && set.Status.CurrentRevision != set.Status.UpdateRevision {
+	if set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType && set.Status.CurrentRevision != set.Status.UpdateRevision {
 		return true // A pod that is deleted may come back as it was: behind a partition, or before its turn.
 	}
-	return set.Spec.Template.Spec.ServiceAccountName == account ||
-		slices.ContainsFunc(in.backendPods(), func(pod *corev1.Pod) bool { return pod.Spec.ServiceAccountName == account })
+	return set.Template.ServiceAccount == account ||
+		slices.ContainsFunc(in.backendPods(), func(pod *workload.Pod) bool { return pod.ServiceAccount == account })
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // roll does what the Deployment's controller does with a new template: a ReplicaSet and a pod of it come.
@@ -142,7 +142,7 @@ func TestConfigMapThatIsWantedAgainIsMadeAgain(t *testing.T) {
 		o.rest()
 		s.hold("configmaps", false)
 		o.rest()
-		if proxy, _ := get[*appsv1.Deployment](s, "web"); !slices.Contains(rollout.ConfigMapsOf(&proxy.Spec.Template.Spec), first) || !exists[*corev1.ConfigMap](s, first) {
+		if proxy, _ := get[*appsv1.Deployment](s, "web"); !slices.Contains(workload.ConfigMapsOf(&proxy.Spec.Template.Spec), first) || !exists[*corev1.ConfigMap](s, first) {
 			t.Errorf("the proxy does not read %s at last", first)
 		}
 	})

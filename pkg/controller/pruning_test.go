@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 const (
@@ -64,12 +65,12 @@ func TestPruningIsDecided(t *testing.T) {
 		"a pod reads it":            {change: inPod(reads(wantedConfig, earlierConfig)), want: []string{service, account}},
 		"a pod of an earlier proxy": {change: inPod(reads("other")), want: []string{account, config}},
 		"a pod that may be one": {change: func(in *pruning) {
-			in.around = &outskirts{sets: []replicaSet{presentSet()}, unplaced: []*corev1.Pod{{Spec: reads(earlierConfig)}}}
+			in.around = &outskirts{sets: []replicaSet{presentSet()}, unplaced: []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: reads(earlierConfig)})}}
 		}, want: []string{account}},
 		"a pod has the account": {change: func(in *pruning) {
 			pod := backendPod(in.server, "uid")
 			pod.Spec.ServiceAccountName = "web-sa"
-			in.pods["set-web"] = []*corev1.Pod{pod}
+			in.pods["set-web"] = []*workload.Pod{workload.PodOf(pod)}
 		}, want: []string{service, config}},
 		"a reference cannot be used":    {change: func(in *pruning) { in.result.Held = []render.Problem{{}} }, want: []string{service, account}},
 		"written at a later generation": {old: ofGeneration2},
@@ -150,7 +151,9 @@ func inRevisionOf(revision, config string) func(*pruning) {
 }
 
 func inPod(spec corev1.PodSpec) func(*pruning) {
-	return func(in *pruning) { in.pods["deployment-web"] = []*corev1.Pod{{Spec: spec}} }
+	return func(in *pruning) {
+		in.pods["deployment-web"] = []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: spec})}
+	}
 }
 
 func ofGeneration2(object metav1.Object) {

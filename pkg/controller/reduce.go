@@ -20,8 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
@@ -63,7 +62,7 @@ func (r *reducer) reduce(ref apply.ObjectRef, object metav1.Object, before *chil
 	if !inventory.MayBelong(object) {
 		meta := identity(object)
 		meta.Labels = only(object.GetLabels(), keptLabels)
-		return &child{State: apply.State{Object: bare(ref.Kind, meta)}}
+		return &child{State: apply.State{Object: &meta}}
 	}
 	var known *apply.State
 	if before != nil {
@@ -104,10 +103,6 @@ var (
 	keptAnnotations = []string{
 		v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource, v1beta1.AnnotationReplicasWritten, annotationRevision,
 	}
-	// The values on pod templates and pods that say what they were made from.
-	keptOfPods = []string{
-		v1beta1.AnnotationRestartedAt, v1beta1.AnnotationRunConfigChecksum, v1beta1.AnnotationGeneration, v1beta1.AnnotationAttachedTo,
-	}
 )
 
 // only returns those of the values that have one of the keys; nil for none.
@@ -123,54 +118,26 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 	return kept
 }
 
-// essence returns an object reduced to what is kept of it. A workload and a ServiceAccount keep their types.
+// essence returns what is kept of an object: of a workload or a ServiceAccount the struct in package workload, of others the metadata.
 func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)
 	meta.ManagedFields = entries(object, wantedOf(kind))
 	switch whole := object.(type) {
 	case *appsv1.Deployment:
-		return &appsv1.Deployment{
-			ObjectMeta: meta,
-			Spec:       appsv1.DeploymentSpec{Replicas: whole.Spec.Replicas, Paused: whole.Spec.Paused, Template: template(&whole.Spec.Template)},
-			Status:     whole.Status,
-		}
+		deployment := workload.DeploymentOf(whole)
+		deployment.ObjectMeta = meta
+		return deployment
 	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{
-			ObjectMeta: meta,
-			Spec: appsv1.StatefulSetSpec{
-				Replicas: whole.Spec.Replicas, UpdateStrategy: whole.Spec.UpdateStrategy,
-				PodManagementPolicy: whole.Spec.PodManagementPolicy, Template: template(&whole.Spec.Template),
-			},
-			Status: whole.Status,
-		}
+		set := workload.StatefulSetOf(whole)
+		set.ObjectMeta = meta
+		return set
 	case *corev1.ServiceAccount:
-		return &corev1.ServiceAccount{ObjectMeta: meta, ImagePullSecrets: whole.ImagePullSecrets}
-	default:
-		return bare(kind, meta)
+		account := workload.ServiceAccountOf(whole)
+		account.ObjectMeta = meta
+		return account
 	}
-}
-
-// template returns what is kept of the pod template of a workload.
-func template(whole *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Annotations: only(whole.Annotations, keptOfPods)},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: whole.Spec.ServiceAccountName, Volumes: configVolumes(&whole.Spec), Containers: render.EndpointOf(whole).Containers(),
-		},
-	}
-}
-
-// configVolumes are volumes that name the same ConfigMaps as those of a pod, and nothing else.
-func configVolumes(pod *corev1.PodSpec) []corev1.Volume { return volumesOf(rollout.ConfigMapsOf(pod)) }
-
-// volumesOf are volumes that name ConfigMaps.
-func volumesOf(configMaps []string) (volumes []corev1.Volume) {
-	for _, name := range configMaps {
-		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
-		volumes = append(volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: source}})
-	}
-	return volumes
+	return &meta
 }
 
 // entries returns the managedFields of an object without their fields, but for those that are wanted.
@@ -207,16 +174,3 @@ var (
 		path: fieldmanager.Path("imagePullSecrets"), name: `"f:imagePullSecrets"`, alone: metav1.NewFieldsV1(`{"f:imagePullSecrets":{}}`),
 	}
 )
-
-// bare makes an object of a kind with nothing but metadata.
-func bare(kind schema.GroupKind, meta metav1.ObjectMeta) metav1.Object {
-	switch kind {
-	case managers.Deployment:
-		return &appsv1.Deployment{ObjectMeta: meta}
-	case managers.StatefulSet:
-		return &appsv1.StatefulSet{ObjectMeta: meta}
-	case managers.ServiceAccount:
-		return &corev1.ServiceAccount{ObjectMeta: meta}
-	}
-	return &meta
-}

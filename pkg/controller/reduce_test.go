@@ -24,7 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
-	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // heavy is metadata with all that a cache could do without.
@@ -102,7 +102,7 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(bare(kind, want), got.(*kept).child(kind).Object); diff != "" {
+		if diff := cmp.Diff(metav1.Object(&want), got.(*kept).child(kind).Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -146,12 +146,12 @@ func TestReduceChildren(t *testing.T) {
 				t.Fatal(err)
 			}
 			left := got.(*kept).child(kind).Object
-			stripped := bare(kind, *want)
-			if set, ok := stripped.(*appsv1.StatefulSet); ok {
-				set.Status.ReadyReplicas = 1
-			}
-			if deployment, ok := stripped.(*appsv1.Deployment); ok {
-				deployment.Spec.Paused = true
+			var stripped metav1.Object = want
+			switch kind {
+			case managers.Deployment:
+				stripped = &workload.Deployment{ObjectMeta: *want, Paused: true}
+			case managers.StatefulSet:
+				stripped = &workload.StatefulSet{ObjectMeta: *want, Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}
 			}
 			if diff := cmp.Diff(stripped, left, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)
@@ -173,102 +173,20 @@ func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	}
 }
 
-func TestSlimKeepsOfPodsWhatAStatusNeeds(t *testing.T) {
-	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	ended := func(code int32, more string) corev1.ContainerState {
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: more}}
-	}
-	meta := heavy()
-	meta.Labels = render.ProxySelector("web")
-	controller := controlled("ReplicaSet", "web-5d8f9", "9")
-	meta.OwnerReferences = append(meta.OwnerReferences, controller...)
-	got, err := slim(&corev1.Pod{
-		ObjectMeta: meta,
-		Spec: corev1.PodSpec{
-			NodeName: "n", Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}, ServiceAccountName: "web-proxy-runner",
-			Volumes: []corev1.Volume{configMapVolume("a", "web-runconfig"), {Name: "b"}},
-		},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Message: "m",
-			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "m"},
-				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
-				{Type: "example.com/other", Status: corev1.ConditionFalse},
-			},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "done", State: ended(0, "")}, {Name: "again", State: ended(1, "")}},
-			ContainerStatuses: []corev1.ContainerStatus{
-				{Name: "toolhive", Ready: true, Image: "x", RestartCount: 4},
-				{Name: "sidecar", State: state, LastTerminationState: ended(2, "a long story")},
-			},
-		},
-	})
+func TestPodsAreFoundByTheirControllers(t *testing.T) {
+	pod := proxyPod("web", nil)
+	pod.OwnerReferences = append([]metav1.OwnerReference{{Kind: "Owner", UID: "8"}}, controlled("ReplicaSet", "web-5d8f9", "9")...)
+	got, err := slim(pod)
 	if err != nil {
 		t.Fatal(err)
-	}
-	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Labels: meta.Labels, DeletionTimestamp: meta.DeletionTimestamp,
-			OwnerReferences: controller,
-		},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "toolhive", Image: "x"}}, ServiceAccountName: "web-proxy-runner",
-			Volumes: []corev1.Volume{configMapVolume("", "web-runconfig")},
-		},
-		Status: corev1.PodStatus{
-			Phase:                 corev1.PodRunning,
-			Conditions:            []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "again", State: ended(1, "")}},
-			ContainerStatuses: []corev1.ContainerStatus{
-				{Name: "toolhive", Ready: true, RestartCount: 4}, {Name: "sidecar", State: state, LastTerminationState: ended(2, "")},
-			},
-		},
-	}
-	if diff := cmp.Diff(want, got.(*keptPod).pod()); diff != "" {
-		t.Errorf("pod (-want +got):\n%s", diff)
 	}
 	keys, err := controllerUID(got)
 	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	for _, other := range []any{"no pod", &keptPod{}, replicaSet("shop/web-5d8f9/9/7///")} {
+	for _, other := range []any{"no pod", &workload.Pod{}, replicaSet("shop/web-5d8f9/9/7///")} {
 		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
 			t.Errorf("index of %v: %v, %v", other, keys, err)
-		}
-	}
-}
-
-// Only what is kept of a pod is news.
-func TestPodsDifferByWhatIsKept(t *testing.T) {
-	seen := func(change func(*corev1.Pod)) *keptPod {
-		pod := proxyPod("web", render.ProxySelector("web"))
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "toolhive", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-		change(pod)
-		got, err := slim(pod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got.(*keptPod)
-	}
-	before := seen(func(*corev1.Pod) {})
-	for name, test := range map[string]struct {
-		same   bool
-		change func(*corev1.Pod)
-	}{
-		"a node": {true, func(p *corev1.Pod) {
-			p.ResourceVersion, p.Spec.NodeName = "99", "n"
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
-		}},
-		"no node": {false, func(p *corev1.Pod) {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled})
-		}},
-		"ready":     {false, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }},
-		"a restart": {false, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 }},
-		"a label":   {false, func(p *corev1.Pod) { p.Labels["a"] = "b" }},
-		"an end":    {false, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }},
-	} {
-		if got := seen(test.change).sameExceptVersion(before); got != test.same {
-			t.Errorf("%s: the same is %v, want %v", name, got, test.same)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -188,12 +189,12 @@ func hashReferences(h *maphash.Hash, in *render.References) {
 
 // endpointMoves is render.EndpointMoves.
 func endpointMoves(v *view) bool {
-	var proxy, backend *corev1.PodTemplateSpec
+	var proxy, backend *workload.Endpoint
 	if deployment := v.deployment(); deployment != nil {
-		proxy = &deployment.Spec.Template
+		proxy = &deployment.Template.Endpoint
 	}
 	if set := v.statefulSet(); set != nil {
-		backend = &set.Spec.Template
+		backend = &set.Template.Endpoint
 	}
 	return render.EndpointMoves(v.server, proxy, backend)
 }

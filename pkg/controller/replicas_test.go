@@ -80,8 +80,8 @@ func TestReplicasOf(t *testing.T) {
 	}
 }
 
-// workload is one of the two tiers, as tests see it.
-type workload struct {
+// scaledTier is one of the two tiers, as tests see it.
+type scaledTier struct {
 	writer string
 	object string
 	// ask writes the number to the MCPServer; nil is none.
@@ -92,7 +92,7 @@ type workload struct {
 	owners func(s *apiServer) []string
 }
 
-var workloads = map[string]workload{
+var workloads = map[string]scaledTier{
 	"proxy": {
 		writer: managers.ProxyReplicas, object: "Deployment/web",
 		ask: func(server *v1beta1.MCPServer, replicas *int32) { server.Spec.Replicas = replicas },
@@ -125,7 +125,7 @@ func (o *operating) toChildren() []string {
 }
 
 // expectTier fails unless the tier is as it should be, and just these requests were sent to children.
-func (o *operating) expectTier(w workload, why string, number int32, owners, requests []string) {
+func (o *operating) expectTier(w scaledTier, why string, number int32, owners, requests []string) {
 	o.t.Helper()
 	o.rest()
 	got := slices.DeleteFunc(o.toChildren(), func(request string) bool {

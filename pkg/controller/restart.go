@@ -6,18 +6,17 @@ package controller
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // podKind is the kind of the objects that are deleted for an immediate restart.
 var podKind = schema.GroupKind{Kind: "Pod"}
 
-func podRef(pod *corev1.Pod) apply.ObjectRef {
+func podRef(pod *workload.Pod) apply.ObjectRef {
 	return apply.NewObjectRef(podKind, pod.Namespace, pod.Name)
 }
 
@@ -27,7 +26,7 @@ func podRef(pod *corev1.Pod) apply.ObjectRef {
 // The Deployment has the request on its pod template, so its rollout is the restart, and the same annotation on a pod
 // shows whether it is one of the new ones. Of the others, those older than the request are deleted. The ReplicaSet may
 // replace them before the rollout takes its pods away; its new pods are younger, and are left to the rollout.
-func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
+func immediateRestart(v *view) (doomed []*workload.Pod, wait time.Duration) {
 	at, written, asked := render.ImmediateRestart(v.server)
 	if !asked {
 		return nil, 0
@@ -36,7 +35,7 @@ func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
 		return nil, wait // The clock of the user's machine is ahead of ours.
 	}
 	deployment := v.deployment()
-	if deployment == nil || deployment.Spec.Template.Annotations[v1beta1.AnnotationRestartedAt] != written {
+	if deployment == nil || deployment.Template.RestartedAt != written {
 		return nil, 0 // It does not have the request yet, or another field manager owns it.
 	}
 	for _, pod := range v.proxyPods() {
@@ -47,6 +46,6 @@ func immediateRestart(v *view) (doomed []*corev1.Pod, wait time.Duration) {
 	return doomed, 0
 }
 
-func supersededBy(pod *corev1.Pod, request string) bool {
-	return pod.Annotations[v1beta1.AnnotationRestartedAt] != request
+func supersededBy(pod *workload.Pod, request string) bool {
+	return pod.RestartedAt != request
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // asked is when a restart is asked for: in the past of what becomeReady leaves behind.
@@ -154,7 +155,7 @@ func TestImmediateRestartWaitsForTheDeployment(t *testing.T) {
 
 func TestPodOfARequestIsNotSuperseded(t *testing.T) {
 	for request, want := range map[string]bool{"": true, "1999-01-01T00:00:00Z": true, asked: false} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationRestartedAt: request}}}
+		pod := &workload.Pod{Marks: workload.Marks{RestartedAt: request}}
 		if got := supersededBy(pod, asked); got != want {
 			t.Errorf("a pod of the request %q is superseded: %t", request, got)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // rolledOut is how far the rollouts of the two workloads have come.
@@ -27,7 +28,7 @@ type rolledOut struct {
 	// images are those of the ready pods of the backend.
 	images []string
 	// next is the pod of the backend that is to be replaced, where Kubernetes does not; nil for none.
-	next *corev1.Pod
+	next *workload.Pod
 	// wake is when to look again although nothing has happened; 0 for never.
 	wake time.Duration
 }
@@ -44,7 +45,7 @@ func followRollouts(v *view) (r rolledOut) {
 		r.next = nil
 	}
 	if deployment != nil && r.proxy.Phase == rollout.Complete {
-		if to, attached := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]; attached && to != v.backendProcess() {
+		if to := deployment.Template.AttachedTo; to != "" && to != v.backendProcess() {
 			r.proxy.Phase, r.proxy.Reason = rollout.Progressing, rollout.Replacing
 		}
 	}
@@ -68,15 +69,15 @@ func isWorthTelling(o *status.Observation, refused []error, capped int, wait tim
 }
 
 // heldByBudget returns the state of a rollout that the PodDisruptionBudget of a pod keeps from going on.
-func heldByBudget(state rollout.State, pod *corev1.Pod, detail string) rollout.State {
+func heldByBudget(state rollout.State, pod *workload.Pod, detail string) rollout.State {
 	state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
 	return state
 }
 
 // evict lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
-func (p *pass) evict(ctx context.Context, pod *corev1.Pod) apply.Outcome {
-	out := p.applier.Delete(ctx, podRef(pod), pod, guard(p.mandate, p.clients.eviction(pod.Namespace)))
+func (p *pass) evict(ctx context.Context, pod *workload.Pod) apply.Outcome {
+	out := p.applier.Delete(ctx, podRef(pod), pod.GetObjectMeta(), guard(p.mandate, p.clients.eviction(pod.Namespace)))
 	if out.Err == nil && out.Action == apply.ActionDeleted && p.config.Recorder != nil {
 		// Events that are about other pods are other events, whatever the version of the MCPServer.
 		p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{

@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // Tier is one of the two workloads of an MCPServer.
@@ -63,11 +64,11 @@ func newRolloutTracker() *rolloutTracker {
 }
 
 // note remembers an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports them.
-func (s *rolloutTracker) note(key cache.ObjectName, set *appsv1.StatefulSet, backend, proxy rollout.State) {
+func (s *rolloutTracker) note(key cache.ObjectName, set *workload.StatefulSet, backend, proxy rollout.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states[key] = tierStates{backend, proxy}
-	if set == nil || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+	if set == nil || set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 		delete(s.onDelete, key)
 		return
 	}

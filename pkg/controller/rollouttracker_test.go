@@ -13,14 +13,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 func TestOnDeleteIsWhatWasSeenLast(t *testing.T) {
 	o := newRolloutTracker()
-	set := func(namespace, name string, strategy appsv1.StatefulSetUpdateStrategyType) *appsv1.StatefulSet {
-		return &appsv1.StatefulSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       appsv1.StatefulSetSpec{UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: strategy}},
+	set := func(namespace, name string, strategy appsv1.StatefulSetUpdateStrategyType) *workload.StatefulSet {
+		return &workload.StatefulSet{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: strategy},
 		}
 	}
 	expect := func(why string, want ...types.NamespacedName) {

@@ -29,7 +29,7 @@ func (o *operating) scaleThrough(tier string, number int32) {
 }
 
 // forEachTier runs a test for each tier of a ready MCPServer that asks for one pod there, with either kind of transport.
-func forEachTier(t *testing.T, test func(t *testing.T, o *operating, tier string, w workload)) {
+func forEachTier(t *testing.T, test func(t *testing.T, o *operating, tier string, w scaledTier)) {
 	t.Helper()
 	for tier, w := range workloads {
 		for _, transport := range []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio} {
@@ -52,7 +52,7 @@ func forEachTier(t *testing.T, test func(t *testing.T, o *operating, tier string
 }
 
 // expectDecided fails unless the tier has no pod, which no field manager owns and the MCPServer reports, and nothing was sent to it.
-func (o *operating) expectDecided(w workload, why string) {
+func (o *operating) expectDecided(w scaledTier, why string) {
 	o.t.Helper()
 	o.expectTier(w, why, 0, nil, nil)
 	object := map[string]string{managers.ProxyReplicas: "deployment.apps/web", managers.BackendReplicas: "statefulset.apps/web"}[w.writer]
@@ -69,7 +69,7 @@ func (o *operating) expectDecided(w workload, why string) {
 
 // A write of 0 through the subresource scale leaves the number without an owner. It is a decision all the same.
 func TestTierThatIsScaledToNoneStaysSo(t *testing.T) {
-	forEachTier(t, func(t *testing.T, o *operating, tier string, w workload) {
+	forEachTier(t, func(t *testing.T, o *operating, tier string, w scaledTier) {
 		t.Helper()
 		o.scaleThrough(tier, 0)
 		o.expectDecided(w, "scaled to none")
@@ -94,7 +94,7 @@ func TestTierThatIsScaledToNoneStaysSo(t *testing.T) {
 
 // An edit of the number in the spec is a decision too, and the later one.
 func TestEditOfTheNumberEndsThatATierIsScaledToNone(t *testing.T) {
-	forEachTier(t, func(t *testing.T, o *operating, tier string, w workload) {
+	forEachTier(t, func(t *testing.T, o *operating, tier string, w scaledTier) {
 		t.Helper()
 		ask := func(number *int32) {
 			change(o.apiServer, "web", func(server *v1beta1.MCPServer) { w.ask(server, number) })
@@ -116,7 +116,7 @@ func TestEditOfTheNumberEndsThatATierIsScaledToNone(t *testing.T) {
 }
 
 func TestTakeAndYieldSettleThatATierIsScaledToNone(t *testing.T) {
-	forEachTier(t, func(t *testing.T, o *operating, tier string, w workload) {
+	forEachTier(t, func(t *testing.T, o *operating, tier string, w scaledTier) {
 		t.Helper()
 		field := map[string]string{managers.ProxyReplicas: "deployment.apps/web", managers.BackendReplicas: "statefulset.apps/web"}[w.writer] + ":.spec.replicas"
 		applied := "apply " + w.object + " " + w.writer
@@ -147,7 +147,7 @@ func TestTakeAndYieldSettleThatATierIsScaledToNone(t *testing.T) {
 
 // What an earlier release wrote has no record of the number: it gets one, once, and is guessed at in no way.
 func TestNumberWithoutARecordIsRecordedOnce(t *testing.T) {
-	forEachTier(t, func(t *testing.T, o *operating, tier string, w workload) {
+	forEachTier(t, func(t *testing.T, o *operating, tier string, w scaledTier) {
 		t.Helper()
 		applied := "apply " + w.object + " " + w.writer
 		kind := o.kindOf(&appsv1.Deployment{})

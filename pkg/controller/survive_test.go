@@ -156,10 +156,10 @@ func TestReductionThatPanicsIsOneObjectsAffair(t *testing.T) {
 	operate(t, []apiruntime.Object{newServer("bad"), newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("bad")
 		o.becomeReady("web")
-		// What was made of the earlier version belongs to another kind, so the next reduction panics.
+		// What was made of the earlier version is damaged, so the next reduction panics.
 		ref := inventory.Proxy.Ref("shop", "bad")
 		poisoned := *o.caches.item(ref).(*kept)
-		poisoned.more = &keptStatefulSet{}
+		poisoned.annotations = make(pairs, 1)
 		if err := o.caches.store(ref).Update(&poisoned); err != nil {
 			t.Fatal(err)
 		}

@@ -206,7 +206,7 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 		superseded, wait := immediateRestart(p.view)
 		p.wake = sooner(p.wake, wait)
 		for _, pod := range superseded {
-			p.delete(ctx, podRef(pod), pod)
+			p.delete(ctx, podRef(pod), pod.GetObjectMeta())
 		}
 		prune := pruning{p.view, result, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
 		unused, gone := prune.decide()
@@ -254,7 +254,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))
 	p.proxyRecovery.replace(p.key, recovery.failed)
 	for _, pod := range recovery.doomed {
-		p.delete(ctx, podRef(pod), pod)
+		p.delete(ctx, podRef(pod), pod.GetObjectMeta())
 	}
 	p.reattach(ctx)
 	rollouts := followRollouts(p.view)

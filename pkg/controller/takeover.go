@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -22,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TakeoverMode says whether and how Freehold takes over MCPServers of ToolHive.
@@ -148,7 +147,7 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 		return ""
 	}
 	// The gate reports whether our runners leave a StatefulSet alone.
-	switch takeover.MomentOf(child, set == nil || takeover.Closed(takeover.Gate(set.Spec.Template.Annotations))) {
+	switch takeover.MomentOf(child, set == nil || takeover.Closed(takeover.Gate(set.Template.Generation))) {
 	case takeover.AfterBackend:
 		return "the backend to be taken over: its generation gate is open"
 	case takeover.AfterProxies:
@@ -169,7 +168,7 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 
 // backendRolls reports whether pods of the backend are being replaced. Pods that wait for permission to be replaced are
 // no reason to wait as well: the StatefulSet's template closes the gate, not its pods.
-func backendRolls(v *view, set *appsv1.StatefulSet) bool {
+func backendRolls(v *view, set *workload.StatefulSet) bool {
 	state, _ := rollout.StatefulSet(set, v.backendPods(), v.driver(), v.now)
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
@@ -181,7 +180,7 @@ func proxiesReplaced(v *view) bool {
 		return true
 	}
 	// Only ToolHive's pods record their generation. What was taken over may still be as it was, if another field manager contests it.
-	if _, theirs := deployment.Spec.Template.Annotations[v1beta1.AnnotationGeneration]; theirs {
+	if deployment.Template.Generation != "" {
 		return false
 	}
 	// A pod may outlive its ReplicaSet, and its runner writes as long as it lives.
@@ -190,9 +189,9 @@ func proxiesReplaced(v *view) bool {
 
 // countToolHivesProxies returns how many pods of proxies were made from ToolHive's template: only that records its generation.
 func countToolHivesProxies(v *view) (count int) {
-	for _, pods := range [][]*corev1.Pod{v.proxyPods(), v.around.unplacedProxyPods(v.key)} {
+	for _, pods := range [][]*workload.Pod{v.proxyPods(), v.around.unplacedProxyPods(v.key)} {
 		for _, pod := range pods {
-			if _, theirs := pod.Annotations[v1beta1.AnnotationGeneration]; theirs {
+			if pod.Generation != "" {
 				count++
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 func ofOperator() metav1.ManagedFieldsEntry {
@@ -104,14 +104,14 @@ func TestTurnOfObjectIsDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		gate   string
 		change func(d *appsv1.Deployment, s *appsv1.StatefulSet)
-		pods   []*corev1.Pod
+		pods   []*workload.Pod
 		// waits are the objects that wait, of the Deployment, the StatefulSet, the Role and its binding.
 		waits []bool
 	}{
 		"closed":                    {"2", nil, nil, []bool{false, true, true, true}},
 		"open":                      {"1", nil, nil, []bool{true, false, true, true}},
-		"closed, an old pod lives":  {"2", renewed, []*corev1.Pod{oldProxyPod("web")}, []bool{false, true, true, true}},
-		"closed, all are new":       {"2", renewed, []*corev1.Pod{proxyPod("web", nil)}, []bool{false, false, false, false}},
+		"closed, an old pod lives":  {"2", renewed, []*workload.Pod{workload.PodOf(oldProxyPod("web"))}, []bool{false, true, true, true}},
+		"closed, all are new":       {"2", renewed, []*workload.Pod{workload.PodOf(proxyPod("web", nil))}, []bool{false, false, false, false}},
 		"the backend taken, ready":  {"2", func(_ *appsv1.Deployment, s *appsv1.StatefulSet) { takenOf(s, 1) }, nil, []bool{false, true, true, true}},
 		"the backend taken, rolls":  {"2", func(_ *appsv1.Deployment, s *appsv1.StatefulSet) { takenOf(s, 0) }, nil, []bool{true, true, true, true}},
 		"open, an old pod is apart": {"1", renewed, nil, []bool{true, false, false, false}},
@@ -122,7 +122,7 @@ func TestTurnOfObjectIsDecided(t *testing.T) {
 				c.change(deployment, set)
 			}
 			v := sees(server, deployment, set)
-			v.pods[deployment.UID], v.pods[set.UID] = c.pods, []*corev1.Pod{backendPod(server, "uid")}
+			v.pods[deployment.UID], v.pods[set.UID] = c.pods, []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
 			for i, ref := range []apply.ObjectRef{webDeployment, v.statefulSetRef(), role, binding} {
 				if why := waitsFor(v, ref); (why != "") != c.waits[i] {
 					t.Errorf("%s waits for %q", ref, why)
@@ -133,7 +133,7 @@ func TestTurnOfObjectIsDecided(t *testing.T) {
 	deployment, set := ofToolHive(server, "2")
 	renewed(deployment, set)
 	v := sees(server, deployment, set)
-	v.around = &outskirts{unplaced: []*corev1.Pod{oldProxyPod("web")}}
+	v.around = &outskirts{unplaced: []*workload.Pod{workload.PodOf(oldProxyPod("web"))}}
 	if waitsFor(v, v.statefulSetRef()) == "" {
 		t.Error("the backend does not wait for a pod that has outlived its ReplicaSet")
 	}
@@ -266,7 +266,7 @@ func TestTakeoverProgressIsCounted(t *testing.T) {
 	server := newServer("web")
 	deployment, set := ofToolHive(server, "2")
 	v := sees(server, deployment, set, oldProxyPod("web"), proxyPod("web", nil))
-	v.pods[set.UID] = []*corev1.Pod{backendPod(server, "uid")}
+	v.pods[set.UID] = []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
 	if got, want := progressOfTakeover(v), (turnProgress{generation: 1, untaken: 2, outdated: 1}); got != want {
 		t.Errorf("progress %+v, want %+v", got, want)
 	}

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // A proxy that another field manager has scaled warns of sessions, and of what an authorization server keeps, that its pods do not
@@ -38,8 +37,8 @@ func TestUnsharedState(t *testing.T) {
 		"stdio":            {pods: 2, state: unshared, spec: func(s *v1beta1.MCPServerSpec) { s.Transport = v1beta1.TransportStdio }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := status.Observation{Server: newServer("web"), Deployment: &appsv1.Deployment{}, SharedSessions: test.shared, Unshared: test.state}
-			o.Server.Spec.Transport, o.Deployment.Spec.Replicas = v1beta1.TransportStreamableHTTP, &test.pods
+			o := status.Observation{Server: newServer("web"), Deployment: &workload.Deployment{}, SharedSessions: test.shared, Unshared: test.state}
+			o.Server.Spec.Transport, o.Deployment.Replicas = v1beta1.TransportStreamableHTTP, &test.pods
 			if test.spec != nil {
 				test.spec(&o.Server.Spec)
 			}

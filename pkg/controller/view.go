@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -20,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // view is what one pass decides on: an MCPServer and its children, all of one moment, except for the pass's own writes since.
@@ -38,7 +37,7 @@ type view struct {
 	// children has the objects in those places, and in places that no informer shows.
 	children map[apply.ObjectRef]*child
 	// pods has those of the two workloads, by the UIDs of these.
-	pods map[types.UID][]*corev1.Pod
+	pods map[types.UID][]*workload.Pod
 	// around answers rare questions.
 	around surroundings
 }
@@ -48,7 +47,7 @@ type surroundings interface {
 	// replicaSets returns the ReplicaSets that a Deployment controls.
 	replicaSets(namespace string, deployment types.UID) []replicaSet
 	// unplacedProxyPods returns the pods that may be an MCPServer's proxies, although their ReplicaSet is not known.
-	unplacedProxyPods(server cache.ObjectName) []*corev1.Pod
+	unplacedProxyPods(server cache.ObjectName) []*workload.Pod
 	// serverOf returns the name of the MCPServer of a namespace that has a UID.
 	serverOf(namespace string, uid types.UID) (name string, ok bool)
 	// exists reports whether there is an MCPServer, whichever operator works for it.
@@ -60,7 +59,7 @@ func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, place
 	v := &view{
 		key: key, server: server, resolution: newResolution(server), now: c.config.Clock.Now(),
 		children: map[apply.ObjectRef]*child{},
-		pods:     map[types.UID][]*corev1.Pod{}, around: c.caches,
+		pods:     map[types.UID][]*workload.Pod{}, around: c.caches,
 	}
 	v.resolution.begun = v.resolution.begun && !c.takes.isWithdrawn(key)
 	v.resolution.done = func(object apply.ObjectRef, path string) bool {
@@ -125,8 +124,8 @@ func (v *view) statefulSetRef() apply.ObjectRef {
 }
 
 // deployment returns the MCPServer's Deployment; nil when there is none, or it is another one's.
-func (v *view) deployment() *appsv1.Deployment {
-	found, ok := v.object(v.deploymentRef()).(*appsv1.Deployment)
+func (v *view) deployment() *workload.Deployment {
+	found, ok := v.object(v.deploymentRef()).(*workload.Deployment)
 	if !ok || !v.isOwned(v.deploymentRef(), found) {
 		return nil
 	}
@@ -134,8 +133,8 @@ func (v *view) deployment() *appsv1.Deployment {
 }
 
 // statefulSet returns the MCPServer's StatefulSet; nil when there is none, or it is another one's.
-func (v *view) statefulSet() *appsv1.StatefulSet {
-	found, ok := v.object(v.statefulSetRef()).(*appsv1.StatefulSet)
+func (v *view) statefulSet() *workload.StatefulSet {
+	found, ok := v.object(v.statefulSetRef()).(*workload.StatefulSet)
 	if !ok || !v.isOwned(v.statefulSetRef(), found) {
 		return nil
 	}
@@ -150,7 +149,7 @@ func (v *view) hasService() bool {
 }
 
 // proxyPods returns the pods of the MCPServer's proxy.
-func (v *view) proxyPods() []*corev1.Pod {
+func (v *view) proxyPods() []*workload.Pod {
 	if deployment := v.deployment(); deployment != nil {
 		return v.pods[deployment.UID]
 	}
@@ -158,7 +157,7 @@ func (v *view) proxyPods() []*corev1.Pod {
 }
 
 // backendPods returns the pods of the MCPServer's backend.
-func (v *view) backendPods() []*corev1.Pod {
+func (v *view) backendPods() []*workload.Pod {
 	if set := v.statefulSet(); set != nil {
 		return v.pods[set.UID]
 	}
@@ -183,7 +182,7 @@ func (v *view) backendProcess() string {
 	if deployment == nil {
 		return ""
 	}
-	return deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
+	return deployment.Template.AttachedTo
 }
 
 // driver returns what replaces the backend's pods under OnDelete.

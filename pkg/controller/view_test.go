@@ -18,18 +18,19 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // outskirts are surroundings without caches.
 type outskirts struct {
 	sets     []replicaSet
-	unplaced []*corev1.Pod
+	unplaced []*workload.Pod
 	living   map[types.UID]string
 }
 
 func (o *outskirts) replicaSets(string, types.UID) []replicaSet { return o.sets }
 
-func (o *outskirts) unplacedProxyPods(cache.ObjectName) []*corev1.Pod { return o.unplaced }
+func (o *outskirts) unplacedProxyPods(cache.ObjectName) []*workload.Pod { return o.unplaced }
 
 func (o *outskirts) serverOf(_ string, uid types.UID) (name string, ok bool) {
 	name, ok = o.living[uid]
@@ -50,17 +51,17 @@ func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
 	v := &view{
 		key: cache.MetaObjectToName(server), server: server, resolution: newResolution(server), now: bubbleStart,
 		refs: fixed(cache.MetaObjectToName(server)), children: map[apply.ObjectRef]*child{},
-		pods: map[types.UID][]*corev1.Pod{}, around: &outskirts{},
+		pods: map[types.UID][]*workload.Pod{}, around: &outskirts{},
 	}
 	for _, object := range objects {
 		ref := apply.ObjectRef{}
 		switch object := object.(type) {
 		case *corev1.Pod:
-			workload := metav1.GetControllerOf(object).UID
+			owner := metav1.GetControllerOf(object).UID
 			if metav1.GetControllerOf(object).Kind == "ReplicaSet" {
-				workload = types.UID("deployment-" + server.Name)
+				owner = types.UID("deployment-" + server.Name)
 			}
-			v.pods[workload] = append(v.pods[workload], object)
+			v.pods[owner] = append(v.pods[owner], workload.PodOf(object))
 			continue
 		case *appsv1.Deployment:
 			ref.Kind = managers.Deployment
@@ -125,7 +126,7 @@ func refNames(refs []apply.ObjectRef) (names []string) {
 	return names
 }
 
-func podNames(pods []*corev1.Pod) (names []string) {
+func podNames(pods []*workload.Pod) (names []string) {
 	for _, pod := range pods {
 		names = append(names, pod.Name)
 	}
@@ -137,7 +138,7 @@ func TestViewTellsWhoseAnObjectIs(t *testing.T) {
 	server, other := newServer("web"), newServer("other")
 	pod := proxyPod("web", render.ProxySelector("web"))
 	v := sees(server, webProxy(server), pod)
-	if v.deployment() == nil || !slices.Equal(v.proxyPods(), []*corev1.Pod{pod}) {
+	if v.deployment() == nil || !slices.Equal(podNames(v.proxyPods()), []string{pod.Name}) {
 		t.Errorf("the Deployment is %v, its pods %v", v.deployment(), v.proxyPods())
 	}
 	foreign := webProxy(server)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -21,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -77,7 +77,7 @@ func (p *pass) backendReady(result *render.Result) bool {
 // stillSet returns which of the fields that an intent unsets may be set. Of those of a rolling update the cache keeps enough to
 // know; otherwise the object would have to be read.
 func stillSet(intent render.Intent, live metav1.Object) []string {
-	if set, ok := live.(*appsv1.StatefulSet); ok && set.Spec.UpdateStrategy.RollingUpdate == nil {
+	if set, ok := live.(*workload.StatefulSet); ok && set.UpdateStrategy.RollingUpdate == nil {
 		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
 	}
 	return intent.Unset

@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 func TestProcessOf(t *testing.T) {
-	container := func(name string, ready bool, restarts int32) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, Ready: ready, RestartCount: restarts}
+	container := func(name string, ready bool, restarts int32) workload.ContainerStatus {
+		return workload.ContainerStatus{Name: name, Ready: ready, RestartCount: restarts}
 	}
-	pod := func(containers ...corev1.ContainerStatus) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: corev1.PodStatus{ContainerStatuses: containers}}
+	pod := func(containers ...workload.ContainerStatus) *workload.Pod {
+		return &workload.Pod{UID: "u", Statuses: containers}
 	}
 	leaving := pod(container("mcp", true, 0))
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
 	for name, c := range map[string]struct {
-		pod  *corev1.Pod
+		pod  *workload.Pod
 		want string
 	}{
 		"no pod":            {nil, ""},

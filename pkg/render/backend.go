@@ -17,14 +17,12 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // accountPath is the old field for the pods' ServiceAccount. The API server makes it equal to the one that is applied, and takes that one
 // from it where it is missing: a name that is no longer applied would stay.
 const accountPath = ".spec.template.spec.serviceAccount"
-
-// backendContainer is the name of the MCP server's container; podTemplateSpec and the runner know it.
-const backendContainer = "mcp"
 
 // ClosedGate is the generation on the backend's pod template that no MCPServer ever reaches, so that no
 // proxyrunner ever takes itself for newer than the StatefulSet.
@@ -32,8 +30,6 @@ var ClosedGate = strconv.FormatInt(math.MaxInt64, 10)
 
 // Environment variables by which the MCP server learns how to listen.
 const (
-	envTransport   = "MCP_TRANSPORT"
-	envPort        = "MCP_PORT"
 	envFastMCPPort = "FASTMCP_PORT"
 	envHost        = "MCP_HOST"
 )
@@ -78,7 +74,7 @@ func (r *renderer) backendPod(pod *corev1ac.PodSpecApplyConfiguration) {
 
 	container := backendContainerOf(pod)
 	if container == nil {
-		pod.WithContainers(corev1ac.Container().WithName(backendContainer))
+		pod.WithContainers(corev1ac.Container().WithName(workload.BackendContainer))
 		container = backendContainerOf(pod)
 	}
 	container.WithImage(r.server.Spec.Image).
@@ -139,10 +135,10 @@ func (r *renderer) backendEnv() []*corev1ac.EnvVarApplyConfiguration {
 
 // transportEnv returns the variables that tell the MCP server, and in the RunConfig the proxy, how the MCP server listens.
 func (r *renderer) transportEnv() map[string]string {
-	env := map[string]string{envTransport: string(r.transport)}
+	env := map[string]string{workload.EnvTransport: string(r.transport)}
 	if !r.stdio() {
 		port := strconv.Itoa(int(r.mcpPort))
-		env[envPort], env[envFastMCPPort] = port, port
+		env[workload.EnvPort], env[envFastMCPPort] = port, port
 	}
 	return env
 }
@@ -160,7 +156,7 @@ func declarePort(container *corev1ac.ContainerApplyConfiguration, port int32) {
 // backendContainerOf returns the MCP server's container in a pod; nil when it has none.
 func backendContainerOf(pod *corev1ac.PodSpecApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name != nil && *c.Name == backendContainer {
+		if c := &pod.Containers[i]; c.Name != nil && *c.Name == workload.BackendContainer {
 			return c
 		}
 	}

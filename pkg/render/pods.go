@@ -6,10 +6,9 @@ package render
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // AnyProxySelector selects the proxy pods of all MCPServers.
@@ -22,22 +21,19 @@ func AnyBackendSelector() string {
 	return v1beta1.LabelToolHive + "=true," + v1beta1.LabelToolHiveTransport
 }
 
-// ServerOf returns the name of the MCPServer that a pod with these labels was made for.
-func ServerOf(labels map[string]string) string { return labels[v1beta1.LabelToolHiveName] }
-
 // OnlyBackendPod returns the name of the one backend pod that an MCPServer with transport stdio has.
 func OnlyBackendPod(name string) string { return inventory.Backend.Name(name) + "-0" }
 
 // ImagesOf returns the images that the MCP server has in those of the backend's pods in which it is ready, sorted and
 // without repetition.
-func ImagesOf(pods []*corev1.Pod) []string {
+func ImagesOf(pods []*workload.Pod) []string {
 	var images []string
 	for _, pod := range pods {
 		if ProcessOf(pod) == "" {
 			continue
 		}
-		for i := range pod.Spec.Containers {
-			if c := &pod.Spec.Containers[i]; c.Name == backendContainer {
+		for i := range pod.Containers {
+			if c := &pod.Containers[i]; c.Name == workload.BackendContainer {
 				images = append(images, c.Image)
 			}
 		}

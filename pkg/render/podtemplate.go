@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 const podTemplatePath = "spec.podTemplateSpec"
@@ -105,7 +106,7 @@ func (r *renderer) noteIgnoredFields(strict []error, template *corev1.PodTemplat
 	}
 	for i := range template.Spec.Containers {
 		c := &template.Spec.Containers[i]
-		if c.Name != backendContainer {
+		if c.Name != workload.BackendContainer {
 			continue
 		}
 		at := fmt.Sprintf("spec.containers[%d].", i)

@@ -17,12 +17,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 const (
-	// ProxyContainer is the name of the proxyrunner's container.
-	ProxyContainer = "toolhive"
-	healthPath     = "/health"
+	healthPath = "/health"
 	// terminationGraceSeconds is how long a proxy may take to stop. It is ToolHive's value, and also what the
 	// API server would set.
 	terminationGraceSeconds = 30
@@ -113,7 +112,7 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 			WithPath(healthPath).WithPort(intstr.FromString(proxyPortName)))
 	}
 	container := corev1ac.Container().
-		WithName(ProxyContainer).
+		WithName(workload.ProxyContainer).
 		WithImage(r.runnerImage()).
 		WithArgs("run", r.server.Spec.Image).
 		WithEnv(r.proxyEnv()...).

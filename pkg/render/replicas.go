@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // ReplicasPath is the path of a workload's number of replicas, which a separate writer sets, and scalers do.
@@ -62,20 +64,24 @@ func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration 
 }
 
 // ReplicasOf returns the number of replicas of a workload, or of the intent for one; nil for none.
-func ReplicasOf(workload any) *int32 {
-	switch workload := workload.(type) {
+func ReplicasOf(of any) *int32 {
+	switch of := of.(type) {
 	case *appsv1ac.StatefulSetApplyConfiguration:
-		if workload.Spec != nil {
-			return workload.Spec.Replicas
+		if of.Spec != nil {
+			return of.Spec.Replicas
 		}
 	case *appsv1ac.DeploymentApplyConfiguration:
-		if workload.Spec != nil {
-			return workload.Spec.Replicas
+		if of.Spec != nil {
+			return of.Spec.Replicas
 		}
 	case *appsv1.StatefulSet:
-		return workload.Spec.Replicas
+		return of.Spec.Replicas
+	case *workload.StatefulSet:
+		return of.Replicas
 	case *appsv1.Deployment:
-		return workload.Spec.Replicas
+		return of.Spec.Replicas
+	case *workload.Deployment:
+		return of.Replicas
 	}
 	return nil
 }

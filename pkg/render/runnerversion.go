@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // The first releases of ToolHive whose proxyrunner is known to read a key of the RunConfig. Earlier ones silently
@@ -92,15 +92,15 @@ func (r *renderer) noteUnknownRunner(format string, args ...any) {
 
 // LosesSessions reports whether the wanted proxyrunner does not serve the sessions that one of the proxy's pods has begun
 // in a shared store. Where a tag names no version it is false.
-func LosesSessions(pods []*corev1.Pod, opts Options) bool {
+func LosesSessions(pods []*workload.Pod, opts Options) bool {
 	wanted := RunnerVersion(cmp.Or(opts.RunnerImage, DefaultRunnerImage))
 	if wanted == nil || wanted.LessThan(sinceSessionOwners) {
 		return false
 	}
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+	return slices.ContainsFunc(pods, func(pod *workload.Pod) bool {
+		return slices.ContainsFunc(pod.Containers, func(c workload.Container) bool {
 			runs := RunnerVersion(c.Image)
-			return c.Name == ProxyContainer && runs != nil && runs.LessThan(sinceSessionOwners)
+			return c.Name == workload.ProxyContainer && runs != nil && runs.LessThan(sinceSessionOwners)
 		})
 	})
 }

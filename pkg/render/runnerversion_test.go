@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TestOlderRunnersAreNotTrustedWithWhatTheyIgnore: a proxyrunner leaves keys of the RunConfig that it does not know out of
@@ -88,11 +87,11 @@ func TestLosesSessions(t *testing.T) {
 		"from a tag of the user's": {wanted: "runner:v0.62.0", pods: []string{"runner:mine"}},
 		"to a tag of the user's":   {wanted: "runner:mine", pods: []string{"runner:v0.44.0"}},
 	} {
-		var pods []*corev1.Pod
+		var pods []*workload.Pod
 		for _, image := range c.pods {
-			pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Name: "sidecar", Image: "sidecar:v0.1.0"}, {Name: ProxyContainer, Image: image},
-			}}})
+			pods = append(pods, &workload.Pod{Containers: []workload.Container{
+				{Name: "sidecar", Image: "sidecar:v0.1.0"}, {Name: workload.ProxyContainer, Image: image},
+			}})
 		}
 		if got := LosesSessions(pods, Options{RunnerImage: c.wanted}); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

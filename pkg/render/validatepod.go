@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // validatePodSpec finds the mistakes in a pod template that are common and cheap to check. All others are the API
@@ -44,8 +46,8 @@ func (r *renderer) validatePodSpec(spec *corev1.PodSpec) {
 			r.invalidPodTemplate("%s.name %s is also the name of an init container.", at, quote(c.Name))
 		}
 	}
-	if names[backendContainer] {
-		r.invalidPodTemplate("%sinitContainers cannot have one called %s, which is the MCP server's.", path, backendContainer)
+	if names[workload.BackendContainer] {
+		r.invalidPodTemplate("%sinitContainers cannot have one called %s, which is the MCP server's.", path, workload.BackendContainer)
 	}
 }
 
@@ -54,7 +56,7 @@ func (r *renderer) validateContainer(c *corev1.Container, path string, volumes m
 		r.invalidPodTemplate("%s.name %s is not the name of a container: %s.", path, quote(c.Name), errs[0])
 	}
 	// The image of the MCP server's own container is spec.image.
-	if c.Image == "" && c.Name != backendContainer {
+	if c.Image == "" && c.Name != workload.BackendContainer {
 		r.invalidPodTemplate("%s, called %s, has no image.", path, quote(c.Name))
 	}
 	for _, text := range impossible(c.Resources.Limits, c.Resources.Requests) {

@@ -6,7 +6,6 @@ package request
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // PullSecrets is the path of a ServiceAccount's pull secrets.
@@ -58,13 +58,11 @@ func lost(writer string, live metav1.Object) bool {
 
 // pullSecrets returns the names in a ServiceAccount's list.
 func pullSecrets(live metav1.Object) []string {
-	var names []string
 	switch account := live.(type) {
-	case *corev1.ServiceAccount:
-		for _, secret := range account.ImagePullSecrets {
-			names = append(names, secret.Name)
-		}
+	case *workload.ServiceAccount:
+		return account.ImagePullSecrets
 	case *unstructured.Unstructured:
+		var names []string
 		list, _, _ := unstructured.NestedSlice(account.Object, "imagePullSecrets")
 		for _, item := range list {
 			if secret, ok := item.(map[string]any); ok {
@@ -72,6 +70,7 @@ func pullSecrets(live metav1.Object) []string {
 				names = append(names, name)
 			}
 		}
+		return names
 	}
-	return names
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TestPullSecretsAreLeftToTheirOwner: a list that another controller owns is left to it as long as nothing is missing.
@@ -62,7 +64,7 @@ func TestPullSecretsAreLeftToTheirOwner(t *testing.T) {
 			for _, name := range c.wanted {
 				want.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 			}
-			for form, live := range map[string]metav1.Object{"typed": account, "unstructured": &unstructured.Unstructured{Object: object}} {
+			for form, live := range map[string]metav1.Object{"read": workload.ServiceAccountOf(account), "unstructured": &unstructured.Unstructured{Object: object}} {
 				leave := Shared(writer, live, want)
 				if got := leave != nil && leave(fieldpath.MakePathOrDie("imagePullSecrets")); got != c.left {
 					t.Errorf("%s: left to others: %v, want %v", form, got, c.left)
@@ -73,7 +75,7 @@ func TestPullSecretsAreLeftToTheirOwner(t *testing.T) {
 			}
 		})
 	}
-	if Shared(writer, &corev1.ServiceAccount{}, appsv1ac.Deployment("a", "n")) != nil || Shared(writer, nil, corev1ac.ServiceAccount("a", "n")) != nil {
+	if Shared(writer, &workload.ServiceAccount{}, appsv1ac.Deployment("a", "n")) != nil || Shared(writer, nil, corev1ac.ServiceAccount("a", "n")) != nil {
 		t.Error("something is left to others where there is nothing to leave")
 	}
 }

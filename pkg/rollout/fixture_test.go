@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 var (
@@ -19,7 +21,7 @@ var (
 type change func(pod *corev1.Pod)
 
 // pod is one of the workload, ready, at a revision.
-func pod(name, revision string, changes ...change) *corev1.Pod {
+func pod(name, revision string, changes ...change) *workload.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}},
 		Status: corev1.PodStatus{
@@ -30,7 +32,7 @@ func pod(name, revision string, changes ...change) *corev1.Pod {
 	for _, c := range changes {
 		c(p)
 	}
-	return p
+	return workload.PodOf(p)
 }
 
 func unready(since time.Duration) change {
@@ -128,7 +130,7 @@ func leaving(p *corev1.Pod) { p.DeletionTimestamp = &before }
 
 // set is a StatefulSet of two pods whose newest revision is new. OnDelete sets of Kubernetes below v1.37 never say in
 // their status that they have got there, so the status says so nowhere here.
-func set(changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+func set(changes ...func(*appsv1.StatefulSet)) *workload.StatefulSet {
 	two := int32(2)
 	s := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Generation: 3},
@@ -138,7 +140,7 @@ func set(changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	for _, c := range changes {
 		c(s)
 	}
-	return s
+	return workload.StatefulSetOf(s)
 }
 
 func onDelete(s *appsv1.StatefulSet) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // ReadyDeadline is how long a pod may take to become ready before its rollout counts as stuck. It is the default of a
@@ -58,24 +59,22 @@ type trouble struct {
 }
 
 // troubleOf returns why a pod does not become ready, or nil while there is hope. wake is when to look again.
-func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Duration) {
-	ready := condition(pod, corev1.PodReady)
-	if ready != nil && ready.Status == corev1.ConditionTrue || pod.DeletionTimestamp != nil {
+func troubleOf(pod *workload.Pod, now time.Time) (found *trouble, wake time.Duration) {
+	if pod.IsReady() || pod.DeletionTimestamp != nil {
 		return nil, 0
 	}
-	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Reason == corev1.PodReasonUnschedulable {
-		// Which nodes do not fit changes all the time, and each message that differs would be a write.
-		return &trouble{pod.Name, v1beta1.ReasonUnschedulable, "", scheduled.LastTransitionTime.Time}, 0
+	if pod.Unscheduled != nil && pod.Unscheduled.Reason == corev1.PodReasonUnschedulable {
+		return &trouble{pod.Name, v1beta1.ReasonUnschedulable, "", pod.Unscheduled.LastTransitionTime.Time}, 0
 	}
-	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, containers := range [][]workload.ContainerStatus{pod.InitStatuses, pod.Statuses} {
 		for i := range containers {
 			reason, detail, wake := hopeless(&containers[i], now)
 			if reason == "" {
 				continue
 			}
 			found = &trouble{pod: pod.Name, reason: reason, detail: detail}
-			if ready != nil {
-				found.since = ready.LastTransitionTime.Time
+			if pod.Ready != nil {
+				found.since = pod.Ready.LastTransitionTime.Time
 			}
 			return found, wake
 		}
@@ -88,7 +87,7 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 		return nil, left
 	}
 	detail := "it is running but not ready"
-	if pod.Status.Phase != corev1.PodRunning {
+	if pod.Phase != corev1.PodRunning {
 		detail = "it is not running yet: " + notRunning(pod)
 	}
 	return &trouble{pod.Name, v1beta1.ReasonNotReady, detail, since}, 0
@@ -96,35 +95,32 @@ func troubleOf(pod *corev1.Pod, now time.Time) (found *trouble, wake time.Durati
 
 // unreadyFrom returns since when a pod that is not ready has had to become so. That is not counted for one that has ended, which its
 // controller replaces, nor for one whose scheduling another controller holds back.
-func unreadyFrom(pod *corev1.Pod) (since time.Time, counts bool) {
-	scheduled := condition(pod, corev1.PodScheduled)
-	if hasEnded(pod) || scheduled != nil && scheduled.Status != corev1.ConditionTrue {
+func unreadyFrom(pod *workload.Pod) (since time.Time, counts bool) {
+	if pod.HasEnded() || pod.Unscheduled != nil {
 		return since, false
 	}
 	since = pod.CreationTimestamp.Time
-	if ready := condition(pod, corev1.PodReady); ready != nil {
-		since = ready.LastTransitionTime.Time
-	} else if scheduled != nil {
-		since = scheduled.LastTransitionTime.Time
+	if pod.Ready != nil {
+		since = pod.Ready.LastTransitionTime.Time
 	}
 	return since, !since.IsZero()
 }
 
 // notRunning returns what a pod waits for that has not started all its containers. A kubelet starts the init containers first, one
 // after the other; a volume that cannot be mounted holds up the first container of all.
-func notRunning(pod *corev1.Pod) string {
-	for i := range pod.Status.InitContainerStatuses {
-		c := &pod.Status.InitContainerStatuses[i]
+func notRunning(pod *workload.Pod) string {
+	for i := range pod.InitStatuses {
+		c := &pod.InitStatuses[i]
 		switch {
-		case c.State.Waiting != nil:
-			return fmt.Sprintf("init container %s is in %s", c.Name, c.State.Waiting.Reason)
-		case c.State.Running != nil && !c.Ready: // A sidecar is ready while it runs.
+		case c.Waiting != nil:
+			return fmt.Sprintf("init container %s is in %s", c.Name, c.Waiting.Reason)
+		case c.Running != nil && !c.Ready: // A sidecar is ready while it runs.
 			return fmt.Sprintf("init container %s has not ended", c.Name)
 		}
 	}
-	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; c.State.Waiting != nil {
-			return fmt.Sprintf("container %s is in %s", c.Name, c.State.Waiting.Reason)
+	for i := range pod.Statuses {
+		if c := &pod.Statuses[i]; c.Waiting != nil {
+			return fmt.Sprintf("container %s is in %s", c.Name, c.Waiting.Reason)
 		}
 	}
 	return "no node has reported on it"
@@ -132,14 +128,14 @@ func notRunning(pod *corev1.Pod) string {
 
 // hopeless returns why a container does not run, or does not keep running; an empty reason while there is hope. wake is when another
 // answer is due although nothing has happened.
-func hopeless(c *corev1.ContainerStatus, now time.Time) (reason, detail string, wake time.Duration) {
+func hopeless(c *workload.ContainerStatus, now time.Time) (reason, detail string, wake time.Duration) {
 	detail = "container " + c.Name
-	last := c.LastTerminationState.Terminated
-	if w := c.State.Waiting; w != nil && reasonsOfWaiting[w.Reason] != "" {
+	last := c.LastTermination
+	if w := c.Waiting; w != nil && reasonsOfWaiting[w.Reason] != "" {
 		reason = reasonsOfWaiting[w.Reason]
 	} else if !c.Ready && c.RestartCount > 1 && last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < BackOffReset {
-		if c.State.Running != nil {
-			if wake = c.State.Running.StartedAt.Add(BackOffReset).Sub(now); wake <= 0 {
+		if c.Running != nil {
+			if wake = c.Running.StartedAt.Add(BackOffReset).Sub(now); wake <= 0 {
 				return "", "", 0 // It crashed long ago, and is not ready for another reason.
 			}
 		}
@@ -157,8 +153,8 @@ func hopeless(c *corev1.ContainerStatus, now time.Time) (reason, detail string, 
 
 // worst returns the trouble to report: of several that of the first pod by name, so that the same pods always give the
 // same answer.
-func worst(pods []*corev1.Pod, now time.Time) (found *trouble, wake time.Duration) {
-	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+func worst(pods []*workload.Pod, now time.Time) (found *trouble, wake time.Duration) {
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b *workload.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, pod := range pods {
 		of, later := troubleOf(pod, now)
 		if of != nil {
@@ -169,18 +165,4 @@ func worst(pods []*corev1.Pod, now time.Time) (found *trouble, wake time.Duratio
 		}
 	}
 	return nil, wake
-}
-
-func isReady(pod *corev1.Pod) bool {
-	ready := condition(pod, corev1.PodReady)
-	return pod.DeletionTimestamp == nil && ready != nil && ready.Status == corev1.ConditionTrue
-}
-
-func condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == conditionType {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }

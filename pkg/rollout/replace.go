@@ -9,7 +9,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // BlockedGrace is how long a pod of an earlier template may be without being ready, for no reason that is known to last,
@@ -24,34 +25,34 @@ const BlockedGrace = 30 * time.Second
 // RollingUpdate it is a pod of an earlier revision that is not ready: with the pod management policy OrderedReady the
 // controller waits for it for ever, also when the newest template would cure it
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback).
-func Replace(set *appsv1.StatefulSet, pods []*corev1.Pod, driven bool, now time.Time) (next *corev1.Pod, wake time.Duration) {
+func Replace(set *workload.StatefulSet, pods []*workload.Pod, driven bool, now time.Time) (next *workload.Pod, wake time.Duration) {
 	if set == nil || !observed(set) {
 		return nil, 0
 	}
 	old := outdated(set, pods)
-	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+	if set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 		return blocking(old, now)
 	}
-	if !driven || len(pods) < int(count(set.Spec.Replicas)) || slices.ContainsFunc(pods, isGoing) {
+	if !driven || len(pods) < int(count(set.Replicas)) || slices.ContainsFunc(pods, isGoing) {
 		return nil, 0
 	}
 	for _, pod := range pods {
-		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision && !isReady(pod) {
+		if pod.Revision == set.Status.UpdateRevision && !pod.IsReady() {
 			return nil, 0
 		}
 	}
 	if len(old) == 0 {
 		return nil, 0
 	}
-	return slices.MinFunc(old, func(a, b *corev1.Pod) int {
-		return cmp.Or(boolean(isReady(a))-boolean(isReady(b)), cmp.Compare(ordinalOf(b), ordinalOf(a)))
+	return slices.MinFunc(old, func(a, b *workload.Pod) int {
+		return cmp.Or(boolean(a.IsReady())-boolean(b.IsReady()), cmp.Compare(ordinalOf(b), ordinalOf(a)))
 	}), 0
 }
 
 // blocking returns a pod that is not ready, the one with the highest ordinal.
-func blocking(old []*corev1.Pod, now time.Time) (found *corev1.Pod, wake time.Duration) {
+func blocking(old []*workload.Pod, now time.Time) (found *workload.Pod, wake time.Duration) {
 	for _, pod := range old {
-		if isReady(pod) || isGoing(pod) || found != nil && ordinalOf(found) > ordinalOf(pod) {
+		if pod.IsReady() || isGoing(pod) || found != nil && ordinalOf(found) > ordinalOf(pod) {
 			continue
 		}
 		trouble, _ := troubleOf(pod, now)
@@ -70,9 +71,9 @@ func blocking(old []*corev1.Pod, now time.Time) (found *corev1.Pod, wake time.Du
 }
 
 // outdated returns the pods of earlier revisions which the StatefulSet is to replace.
-func outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) (old []*corev1.Pod) {
+func outdated(set *workload.StatefulSet, pods []*workload.Pod) (old []*workload.Pod) {
 	for _, pod := range pods {
-		if pod.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision && ordinalOf(pod) >= partitionOf(set) {
+		if pod.Revision != set.Status.UpdateRevision && ordinalOf(pod) >= partitionOf(set) {
 			old = append(old, pod)
 		}
 	}
@@ -80,14 +81,14 @@ func outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) (old []*corev1.Pod) {
 }
 
 // unreadySince returns when a pod was ready last, or was made.
-func unreadySince(pod *corev1.Pod) time.Time {
-	if ready := condition(pod, corev1.PodReady); ready != nil {
-		return ready.LastTransitionTime.Time
+func unreadySince(pod *workload.Pod) time.Time {
+	if pod.Ready != nil {
+		return pod.Ready.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time
 }
 
-func isGoing(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+func isGoing(pod *workload.Pod) bool { return pod.DeletionTimestamp != nil }
 
 func boolean(b bool) int {
 	if b {

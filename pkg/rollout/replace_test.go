@@ -9,19 +9,19 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 func TestReplace(t *testing.T) {
 	three := func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) }
-	old := func(name string, changes ...change) *corev1.Pod { return pod(name, "old", changes...) }
-	fresh := func(name string, changes ...change) *corev1.Pod { return pod(name, "new", changes...) }
-	pods := func(of ...*corev1.Pod) []*corev1.Pod { return of }
+	old := func(name string, changes ...change) *workload.Pod { return pod(name, "old", changes...) }
+	fresh := func(name string, changes ...change) *workload.Pod { return pod(name, "new", changes...) }
+	pods := func(of ...*workload.Pod) []*workload.Pod { return of }
 	for name, c := range map[string]struct {
-		set    *appsv1.StatefulSet
-		pods   []*corev1.Pod
+		set    *workload.StatefulSet
+		pods   []*workload.Pod
 		driven bool
 		want   string
 		wake   time.Duration

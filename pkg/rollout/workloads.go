@@ -14,15 +14,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // Deployment returns the state of a Deployment, which may be nil, with the pods that its selector selects. wake is when to
 // look again although nothing has happened; 0 for never.
-func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state State, wake time.Duration) {
+func Deployment(d *workload.Deployment, pods []*workload.Pod, now time.Time) (state State, wake time.Duration) {
 	if d == nil || d.Status.ObservedGeneration == 0 {
 		return State{Phase: Progressing, Reason: Missing}, 0
 	}
-	wanted, s := count(d.Spec.Replicas), d.Status
+	wanted, s := count(d.Replicas), d.Status
 	if s.ObservedGeneration < d.Generation {
 		return State{Phase: Progressing, Reason: Unobserved, Ready: s.ReadyReplicas > 0}, 0
 	}
@@ -47,7 +48,7 @@ func Deployment(d *appsv1.Deployment, pods []*corev1.Pod, now time.Time) (state 
 		return stuck(state, refused), 0
 	case trouble != nil:
 		return stuck(state, trouble), wake
-	case d.Spec.Paused && state.Phase != Complete:
+	case d.Paused && state.Phase != Complete:
 		state.Phase, state.Reason = Waiting, v1beta1.ReasonPaused
 		return state, 0
 	}
@@ -70,34 +71,30 @@ func conditionTrouble(s appsv1.DeploymentStatus, of appsv1.DeploymentConditionTy
 // lingers reports whether pods of an earlier template of a Deployment may still serve, by the configuration that they started with.
 // The status of a Deployment leaves out pods that are being deleted, and may be newer than the known pods. A pod that is being
 // deleted has time until its deletionTimestamp, though it usually ends before; wake is when the last one's time is over.
-func lingers(pods []*corev1.Pod, now time.Time) (lingering bool, wake time.Duration) {
+func lingers(pods []*workload.Pod, now time.Time) (lingering bool, wake time.Duration) {
 	stay := map[string]bool{}
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && !hasEnded(pod) {
-			stay[pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] = true
+		if pod.DeletionTimestamp == nil && !pod.HasEnded() {
+			stay[pod.ReplicaSet] = true
 		}
 	}
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil && !hasEnded(pod) && !stay[pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] {
+		if pod.DeletionTimestamp != nil && !pod.HasEnded() && !stay[pod.ReplicaSet] {
 			wake = max(wake, pod.DeletionTimestamp.Sub(now))
 		}
 	}
 	return len(stay) > 1 || wake > 0, wake
 }
 
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // Outdated returns how many pods of a StatefulSet are still to be replaced, to be made or to become ready, before all are
 // ready and of its present template.
-func Outdated(set *appsv1.StatefulSet, pods []*corev1.Pod) int {
-	outdated := max(int(count(set.Spec.Replicas)), len(pods))
+func Outdated(set *workload.StatefulSet, pods []*workload.Pod) int {
+	outdated := max(int(count(set.Replicas)), len(pods))
 	if !observed(set) {
 		return outdated
 	}
 	for _, pod := range pods {
-		if isReady(pod) && pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
+		if pod.IsReady() && pod.Revision == set.Status.UpdateRevision {
 			outdated--
 		}
 	}
@@ -114,7 +111,7 @@ type Driver struct {
 
 // StatefulSet returns the state of a StatefulSet, which may be nil, with the pods that its selector selects. wake is when
 // to look again although nothing has happened; 0 for never.
-func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
+func StatefulSet(set *workload.StatefulSet, pods []*workload.Pod, by Driver, now time.Time) (state State, wake time.Duration) {
 	if set == nil || set.Status.ObservedGeneration == 0 {
 		return State{Phase: Progressing, Reason: Missing}, 0
 	}
@@ -123,20 +120,20 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 		return State{Phase: Progressing, Reason: Unobserved, Ready: s.ReadyReplicas > 0}, 0
 	}
 	state = State{Phase: Complete}
-	wanted, partition := count(set.Spec.Replicas), partitionOf(set)
+	wanted, partition := count(set.Replicas), partitionOf(set)
 	present, ready, old, kept := int32(0), int32(0), "", ""
-	var updated, below []*corev1.Pod
+	var updated, below []*workload.Pod
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil {
 			present++
 		}
-		if isReady(pod) {
+		if pod.IsReady() {
 			ready++
 		}
 		switch ordinal := ordinalOf(pod); {
-		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] == s.UpdateRevision:
+		case pod.Revision == s.UpdateRevision:
 			updated = append(updated, pod)
-			state.Ready = state.Ready || isReady(pod)
+			state.Ready = state.Ready || pod.IsReady()
 		case ordinal < partition:
 			kept, below = first(kept, pod.Name), append(below, pod)
 		default:
@@ -144,15 +141,15 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 		}
 	}
 	trouble, wake := worst(updated, now)
-	onDelete := set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-	if trouble == nil && old != "" && !onDelete && set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+	onDelete := set.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	if trouble == nil && old != "" && !onDelete && set.PodManagementPolicy != appsv1.ParallelPodManagement {
 		// Their controller replaces none before all are ready, those included that keep their revision.
 		if trouble, wake = worst(slices.Concat(updated, below), now); trouble != nil {
 			trouble.detail = strings.TrimPrefix(trouble.detail+", "+detailBelow, ", ")
 		}
 	}
 	// Whoever replaces pods by hand, or in parts, is not to go on before the last one is there and ready.
-	starting := ready == present && present < wanted || slices.ContainsFunc(updated, func(p *corev1.Pod) bool { return !isReady(p) })
+	starting := ready == present && present < wanted || slices.ContainsFunc(updated, func(p *workload.Pod) bool { return !p.IsReady() })
 	switch {
 	case trouble != nil && (old != "" || !state.Ready || present < wanted):
 		return stuck(state, trouble), wake
@@ -178,7 +175,7 @@ func StatefulSet(set *appsv1.StatefulSet, pods []*corev1.Pod, by Driver, now tim
 
 // creating returns the state of a StatefulSet that has too few pods, and all are ready. An earlier pod is in the way of a new one with
 // its name; it has time until its deletionTimestamp. fewer is set when the StatefulSet's controller sees too few pods as well.
-func creating(state State, fewer bool, pods []*corev1.Pod, now time.Time) (_ State, wake time.Duration) {
+func creating(state State, fewer bool, pods []*workload.Pod, now time.Time) (_ State, wake time.Duration) {
 	going := ""
 	for _, pod := range pods {
 		if isGoing(pod) {
@@ -192,17 +189,17 @@ func creating(state State, fewer bool, pods []*corev1.Pod, now time.Time) (_ Sta
 }
 
 // newest returns the pods of the newest template: those of the ReplicaSet that has made the youngest one.
-func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
+func newest(pods []*workload.Pod) (found []*workload.Pod) {
 	if len(pods) == 0 {
 		return nil
 	}
-	youngest := slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
+	youngest := slices.MaxFunc(pods, func(a, b *workload.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 			// Made within the same second: while a rollout goes on, it is the new one that is not ready.
-			boolean(isReady(b))-boolean(isReady(a)), strings.Compare(a.Name, b.Name))
+			boolean(b.IsReady())-boolean(a.IsReady()), strings.Compare(a.Name, b.Name))
 	})
 	for _, pod := range pods {
-		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == youngest.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+		if pod.ReplicaSet == youngest.ReplicaSet {
 			found = append(found, pod)
 		}
 	}
@@ -210,13 +207,13 @@ func newest(pods []*corev1.Pod) (found []*corev1.Pod) {
 }
 
 // observed reports whether the StatefulSet's controller has looked at its template.
-func observed(set *appsv1.StatefulSet) bool {
+func observed(set *workload.StatefulSet) bool {
 	return set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision != ""
 }
 
 // partitionOf returns the ordinal below which pods keep their revision.
-func partitionOf(set *appsv1.StatefulSet) int32 {
-	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+func partitionOf(set *workload.StatefulSet) int32 {
+	if r := set.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
 		return *r.Partition
 	}
 	return 0
@@ -236,7 +233,7 @@ func count(replicas *int32) int32 {
 }
 
 // ordinalOf returns the number at the end of the name of a StatefulSet's pod; -1 when there is none.
-func ordinalOf(pod *corev1.Pod) int32 {
+func ordinalOf(pod *workload.Pod) int32 {
 	_, number, _ := cutLast(pod.Name)
 	ordinal, err := strconv.ParseInt(number, 10, 32)
 	if err != nil {
@@ -258,4 +255,12 @@ func first(a, b string) string {
 		return b
 	}
 	return a
+}
+
+// ReadTemplate reports whether all pods of a Deployment read the ConfigMaps that its template names, besides those that every pod reads.
+// One that does not is to be replaced, whether or not the Deployment's controller has looked at the template.
+func ReadTemplate(d *workload.Deployment, pods []*workload.Pod) bool {
+	return !slices.ContainsFunc(pods, func(pod *workload.Pod) bool {
+		return slices.ContainsFunc(d.Template.ConfigMaps, func(name string) bool { return !slices.Contains(pod.ConfigMaps, name) })
+	})
 }

@@ -72,8 +72,8 @@ func readyReplicas(o Observation, pods tally) int32 {
 		return pods.running
 	}
 	ready := min(pods.running, d.Status.ReadyReplicas)
-	if d.Spec.Replicas != nil {
-		ready = min(ready, *d.Spec.Replicas)
+	if d.Replicas != nil {
+		ready = min(ready, *d.Replicas)
 	}
 	return ready
 }
@@ -113,7 +113,7 @@ func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
 			return v1beta1.PhaseFailed, prefixNotApplied + refusal.Message
 		}
 	}
-	if d := o.Deployment; d != nil && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+	if d := o.Deployment; d != nil && d.Replicas != nil && *d.Replicas == 0 {
 		return v1beta1.PhaseStopped, messageStopped
 	}
 	_, proxy := o.Rollouts()

@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // stored is a status as it comes back from the API server.
@@ -52,7 +53,7 @@ func TestCreationHasTwoStatuses(t *testing.T) {
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: unobserved, Images: []string{"a"}},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(waiting(corev1.PodPending, "ContainerCreating"))},
-		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, corev1.ContainerStatus{}))},
+		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodRunning, workload.ContainerStatus{}))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(pod(corev1.PodPending))},
 		{StatefulSet: backend(1), Backend: serving, Deployment: yet, Proxy: coming, Images: []string{"a"}, ProxyPods: pods(running())},
 		{StatefulSet: backend(1), Backend: serving, Deployment: one, Proxy: serving, Images: []string{"a"}, ProxyPods: pods(running())},
@@ -100,9 +101,9 @@ func genObservation(t *rapid.T) status.Observation {
 			}
 		}), 0, 3).Draw(t, label)
 	}
-	kinds := []func() *corev1.Pod{
-		running, func() *corev1.Pod { return pod(corev1.PodPending) }, func() *corev1.Pod { return exited(1) },
-		func() *corev1.Pod { return waiting(corev1.PodRunning, "CrashLoopBackOff") }, func() *corev1.Pod { return going(running()) },
+	kinds := []func() *workload.Pod{
+		running, func() *workload.Pod { return pod(corev1.PodPending) }, func() *workload.Pod { return exited(1) },
+		func() *workload.Pod { return waiting(corev1.PodRunning, "CrashLoopBackOff") }, func() *workload.Pod { return going(running()) },
 	}
 	o := status.Observation{
 		Server: server(), SharedSessions: rapid.Bool().Draw(t, "shared"), LosesSessions: rapid.Bool().Draw(t, "loses"), Notices: findings("notices"),

@@ -6,13 +6,12 @@ package status
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // Observation is everything that one status is computed from.
@@ -60,11 +59,11 @@ type Observation struct {
 	// Unreported are conditions that were computed before and have not been written. They record since when they hold.
 	Unreported []metav1.Condition
 	// Deployment of the proxy; nil when it does not exist.
-	Deployment *appsv1.Deployment
+	Deployment *workload.Deployment
 	// StatefulSet of the backend; nil when it does not exist.
-	StatefulSet *appsv1.StatefulSet
+	StatefulSet *workload.StatefulSet
 	// ProxyPods are the pods that the proxy's Service selects.
-	ProxyPods []*corev1.Pod
+	ProxyPods []*workload.Pod
 	// Proxy and Backend say how far the rollouts of the two workloads have come.
 	Proxy, Backend rollout.State
 	// Images are those that the ready pods of the backend have, sorted and without repetition.

@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -34,37 +35,35 @@ func known(phase v1beta1.MCPServerPhase, message string) v1beta1.MCPServerStatus
 }
 
 // deployment counts more pods as ready than any test has, so that the pods themselves tell.
-func deployment(replicas *int32) *appsv1.Deployment {
-	return &appsv1.Deployment{
-		Spec: appsv1.DeploymentSpec{Replicas: replicas}, Status: appsv1.DeploymentStatus{ReadyReplicas: 9},
+func deployment(replicas *int32) *workload.Deployment {
+	return &workload.Deployment{
+		Replicas: replicas, Status: appsv1.DeploymentStatus{ReadyReplicas: 9},
 	}
 }
 
-func backend(ready int32) *appsv1.StatefulSet {
-	return &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
+func backend(ready int32) *workload.StatefulSet {
+	return &workload.StatefulSet{Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
 }
 
-func pods(of ...*corev1.Pod) []*corev1.Pod { return of }
+func pods(of ...*workload.Pod) []*workload.Pod { return of }
 
-func pod(phase corev1.PodPhase, containers ...corev1.ContainerStatus) *corev1.Pod {
-	return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: containers}}
+func pod(phase corev1.PodPhase, containers ...workload.ContainerStatus) *workload.Pod {
+	return &workload.Pod{Phase: phase, Statuses: containers}
 }
 
-func running() *corev1.Pod {
-	return pod(corev1.PodRunning, corev1.ContainerStatus{Ready: true})
+func running() *workload.Pod {
+	return pod(corev1.PodRunning, workload.ContainerStatus{Ready: true})
 }
 
-func waiting(phase corev1.PodPhase, reason string) *corev1.Pod {
-	return pod(phase, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
+func waiting(phase corev1.PodPhase, reason string) *workload.Pod {
+	return pod(phase, workload.ContainerStatus{Waiting: &workload.Waiting{Reason: reason}})
 }
 
-func exited(code int32) *corev1.Pod {
-	return pod(corev1.PodRunning, corev1.ContainerStatus{
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
-	})
+func exited(code int32) *workload.Pod {
+	return pod(corev1.PodRunning, workload.ContainerStatus{Terminated: &workload.Termination{ExitCode: code}})
 }
 
-func going(p *corev1.Pod) *corev1.Pod {
+func going(p *workload.Pod) *workload.Pod {
 	p.DeletionTimestamp = &metav1.Time{Time: noon}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // summary is what of a status sums the others up.
@@ -198,14 +199,14 @@ func TestPhase(t *testing.T) {
 // Each pod alone, with a backend that is ready.
 func TestPodsAreCounted(t *testing.T) {
 	const pending = "MCP server is starting"
-	sidecar := corev1.ContainerStatus{Ready: true}
-	crashed := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+	sidecar := workload.ContainerStatus{Ready: true}
+	crashed := workload.ContainerStatus{Waiting: &workload.Waiting{Reason: "CrashLoopBackOff"}}
 	for name, test := range map[string]struct {
-		pod  *corev1.Pod
+		pod  *workload.Pod
 		want string // the message
 	}{
 		"all containers are ready":         {pod(corev1.PodRunning, sidecar, sidecar), "MCP server is running"},
-		"one of two is not ready":          {pod(corev1.PodRunning, sidecar, corev1.ContainerStatus{}), pending},
+		"one of two is not ready":          {pod(corev1.PodRunning, sidecar, workload.ContainerStatus{}), pending},
 		"it runs and tells no containers":  {pod(corev1.PodRunning), pending},
 		"ready, but the pod does not run":  {pod(corev1.PodPending, sidecar), pending},
 		"completed":                        {pod(corev1.PodSucceeded), "MCP server is running"},

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // tally is how the proxy's pods are doing.
@@ -27,7 +28,7 @@ var failing = map[string]bool{
 
 // count looks at the pods that are not being deleted: during a rollout those of the old template are on
 // their way out and do not serve for long.
-func count(pods []*corev1.Pod) tally {
+func count(pods []*workload.Pod) tally {
 	var t tally
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
@@ -35,7 +36,7 @@ func count(pods []*corev1.Pod) tally {
 		}
 		failure := Failure(pod)
 		switch {
-		case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodRunning && allReady(pod):
+		case pod.Phase == corev1.PodSucceeded, pod.Phase == corev1.PodRunning && allReady(pod):
 			t.running++
 		case failure != "":
 			t.failed++
@@ -49,27 +50,27 @@ func count(pods []*corev1.Pod) tally {
 	return t
 }
 
-func allReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.ContainerStatuses {
-		if !pod.Status.ContainerStatuses[i].Ready {
+func allReady(pod *workload.Pod) bool {
+	for i := range pod.Statuses {
+		if !pod.Statuses[i].Ready {
 			return false
 		}
 	}
-	return len(pod.Status.ContainerStatuses) > 0
+	return len(pod.Statuses) > 0
 }
 
 // Failure returns why a pod has failed, or the empty string.
-func Failure(pod *corev1.Pod) string {
-	for i := range pod.Status.ContainerStatuses {
-		state := pod.Status.ContainerStatuses[i].State
-		if state.Waiting != nil && failing[state.Waiting.Reason] {
-			return state.Waiting.Reason
+func Failure(pod *workload.Pod) string {
+	for i := range pod.Statuses {
+		c := &pod.Statuses[i]
+		if c.Waiting != nil && failing[c.Waiting.Reason] {
+			return c.Waiting.Reason
 		}
-		if state.Terminated != nil && state.Terminated.ExitCode != 0 {
+		if c.Terminated != nil && c.Terminated.ExitCode != 0 {
 			return "ContainerTerminated"
 		}
 	}
-	if pod.Status.Phase == corev1.PodFailed {
+	if pod.Phase == corev1.PodFailed {
 		return "PodFailed"
 	}
 	return ""

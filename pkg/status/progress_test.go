@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TestProgress: at most one of Ready and Reconciling is True, and where neither is, Stalled tells what is wrong.
@@ -138,8 +137,8 @@ func TestNotObserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := policed.DeepCopy()
 			s.Generation, s.Status = c.generation, c.previous
-			deployment, pod := &appsv1.Deployment{}, running()
-			deployment.Spec.Template.Spec.Volumes, pod.Spec.Volumes = reading("new"), reading(c.read)
+			deployment, pod := &workload.Deployment{}, running()
+			deployment.Template.ConfigMaps, pod.ConfigMaps = []string{"new"}, []string{c.read}
 			got := status.Compute(status.Observation{
 				Server: s, StatefulSet: backend(1), Deployment: deployment, ProxyPods: pods(pod), Proxy: unobserved, Backend: serving,
 				Hashes: configs.Hashes{Authz: c.policy},
@@ -174,13 +173,6 @@ func TestRolledOutOfWhatIsWithheld(t *testing.T) {
 			}
 		}
 	}
-}
-
-// reading are the volumes of a pod that reads a ConfigMap.
-func reading(configMap string) []corev1.Volume {
-	return []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}},
-	}}}
 }
 
 // The image is that of the pods that are ready; as long as they have not all the same, or none is, that which was told last.

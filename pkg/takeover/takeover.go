@@ -139,10 +139,10 @@ func isInConfigStatus(path fieldpath.Path) bool {
 	return len(path) > 1 && path[:1].Equals(fieldpath.MakePathOrDie("status")) && !path.Equals(fieldpath.MakePathOrDie("status", "conditions"))
 }
 
-// Gate returns the generation below which no proxyrunner writes a StatefulSet whose pods have these annotations; 0 when
-// they do not name one.
-func Gate(annotations map[string]string) int64 {
-	gate, err := strconv.ParseInt(annotations[v1beta1.AnnotationGeneration], 10, 64)
+// Gate returns the generation below which no proxyrunner writes a StatefulSet whose pod template has a value of
+// v1beta1.AnnotationGeneration; 0 when that names none.
+func Gate(generation string) int64 {
+	gate, err := strconv.ParseInt(generation, 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // rawApplier sends what the operator sends for an MCPServer that becomes Ready, and does nothing else: no caches, no
@@ -109,12 +109,10 @@ func (a *rawApplier) apply(ctx context.Context, server *v1beta1.MCPServer) error
 	}
 	done := rollout.State{Phase: rollout.Complete, Ready: true}
 	for _, observed := range []status.Observation{
-		{StatefulSet: &appsv1.StatefulSet{}},
+		{StatefulSet: &workload.StatefulSet{}},
 		{
-			StatefulSet: &appsv1.StatefulSet{}, Backend: done, Proxy: done, Images: []string{server.Spec.Image},
-			ProxyPods: []*corev1.Pod{{Status: corev1.PodStatus{
-				Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Ready: true}},
-			}}},
+			StatefulSet: &workload.StatefulSet{}, Backend: done, Proxy: done, Images: []string{server.Spec.Image},
+			ProxyPods: []*workload.Pod{{Phase: corev1.PodRunning, Statuses: []workload.ContainerStatus{{Ready: true}}}},
 		},
 	} {
 		observed.Server, observed.URL = server, render.URL(server)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // ready tells what is missing until an MCPServer is Ready at its present generation.
@@ -113,7 +114,7 @@ func (ns *Namespace) attached(ctx context.Context, deployment *appsv1.Deployment
 		return err
 	}
 	to := deployment.Spec.Template.Annotations[v1beta1.AnnotationAttachedTo]
-	if process := render.ProcessOf(pod); to != process {
+	if process := render.ProcessOf(workload.PodOf(pod)); to != process {
 		return fmt.Errorf("the proxy of MCPServer %s is attached to %q, and its backend is %q", deployment.Name, to, process)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
-	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // keep keeps the objects that name ConfigMaps, the MCPServers that they are of, and the processes of pods.
@@ -42,7 +42,7 @@ func (o *oracle) keep(event watch.EventType, obj runtime.Object) {
 
 // ownConfigs returns the names of the ConfigMaps that pods of a proxy read and Freehold makes.
 func ownConfigs(namespace, proxy string, pods *corev1.PodSpec) []string {
-	return slices.DeleteFunc(rollout.ConfigMapsOf(pods), func(name string) bool {
+	return slices.DeleteFunc(workload.ConfigMapsOf(pods), func(name string) bool {
 		child := inventory.Named(apply.NewObjectRef(managers.ConfigMap, namespace, name), proxy)
 		return child == nil || !child.ByContent
 	})

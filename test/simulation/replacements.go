@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // count counts what replaces pods.
@@ -52,7 +53,7 @@ func processOf(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		pod.Status.ContainerStatuses[i].Ready = true
 	}
-	return render.ProcessOf(pod)
+	return render.ProcessOf(workload.PodOf(pod))
 }
 
 // workloadOf returns the workload that a pod is of.

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // checkConflicts lets new operators come to rest, and compares the conflicts that the one alive reports with managedFields: each reported
@@ -75,7 +76,7 @@ func (s *story) checkTold(name string, told map[string]bool) {
 		number                 *int32
 	}{
 		{"StatefulSet", "mcp", spec.Image, spec.BackendReplicas},
-		{"Deployment", render.ProxyContainer, render.DefaultRunnerImage, spec.Replicas},
+		{"Deployment", workload.ProxyContainer, render.DefaultRunnerImage, spec.Replicas},
 	} {
 		live, ok := s.Server.Get(s.Server.KindOf("apps", workload.kind), s.Namespace, name)
 		if !ok || access(live).GetDeletionTimestamp() != nil || workload.kind == "Deployment" && waits(name, told) {

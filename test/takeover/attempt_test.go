@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -42,7 +43,7 @@ func (w *world) intents(t *testing.T, name string) (*render.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	input.BackendProcess = render.ProcessOf(pod)
+	input.BackendProcess = render.ProcessOf(workload.PodOf(pod))
 	result, err := render.Render(input, render.Options{RunnerImage: images.ProxyRunner})
 	if err == nil && len(result.Held) > 0 {
 		return nil, &render.InvalidError{Problems: result.Held}

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TryReplace returns what the API server would make of an object if it was replaced by another state of itself: with
@@ -63,5 +64,5 @@ func (c *Client) Process(namespace, server string) (string, error) {
 	if apply.IsAbsent(err) || apierrors.IsForbidden(err) {
 		return "", nil
 	}
-	return render.ProcessOf(pod), err
+	return render.ProcessOf(workload.PodOf(pod)), err
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
@@ -249,8 +250,14 @@ func waitsForTurn(server *v1beta1.MCPServer) bool {
 // Stays reports whether an intent is not written to an existing object, because the proxy stays as it is and would not find the
 // object any more.
 func (p *Planner) Stays(intent *render.Intent) bool {
-	return p.proxyStays() && intent.MovesWithProxy() &&
-		render.EndpointMoves(p.Server, p.template(inventory.Proxy), p.template(inventory.Backend))
+	endpoint := func(child *inventory.Child) *workload.Endpoint {
+		template := p.template(child)
+		if template == nil {
+			return nil
+		}
+		return new(workload.EndpointOf(template))
+	}
+	return p.proxyStays() && intent.MovesWithProxy() && render.EndpointMoves(p.Server, endpoint(inventory.Proxy), endpoint(inventory.Backend))
 }
 
 // Keeps reports whether an object that the MCPServer does not ask for any more is not deleted, because a proxy that stays as it is

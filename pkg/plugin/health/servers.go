@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // setRunner is how a user gives all proxies another proxyrunner.
@@ -121,7 +122,7 @@ func (e *examination) isMine(process cluster.Process) (func(proxy *appsv1.Deploy
 // otherRunner reports a proxy with another proxyrunner than that of its operator.
 func (e *examination) otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
 	for _, container := range proxy.Spec.Template.Spec.Containers {
-		if container.Name == render.ProxyContainer && container.Image != image {
+		if container.Name == workload.ProxyContainer && container.Image != image {
 			c.find(Finding{
 				Severity: Warning, Reason: FoundOtherRunner, Object: "deployment.apps/" + proxy.Name, Namespace: proxy.Namespace,
 				Message: fmt.Sprintf("it has the proxyrunner %s, and not that of the operator %s", container.Image, e.Operator),

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // NoticeUsageMetricsBegin is the reason of the notice that a proxy begins to report usage metrics. No condition has it.
@@ -30,7 +31,7 @@ func (p *Plan) foretell(in desired.Input, result *render.Result) {
 		return
 	}
 	before, after := podOf(p.Objects[i].Live), podOf(p.Objects[i].Merged)
-	if result.SharedSessions && render.LosesSessions([]*corev1.Pod{{Spec: before}}, in.Options) {
+	if result.SharedSessions && render.LosesSessions([]*workload.Pod{workload.PodOf(&corev1.Pod{Spec: before})}, in.Options) {
 		p.Notices = append(p.Notices, render.Problem{
 			Condition: v1beta1.ConditionSessionStorageWarning, Reason: v1beta1.ReasonSessionsNotKept,
 			Message: "The proxyrunner that takes over does not serve the sessions which those before v0.58.0 have begun in Redis; " +

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -210,7 +211,7 @@ func Taken(c desired.Contested, requests []request.Selector) bool {
 // gateOf returns the gate of a StatefulSet.
 func gateOf(set *unstructured.Unstructured) int64 {
 	annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
-	return takeover.Gate(annotations)
+	return takeover.Gate(annotations[v1beta1.AnnotationGeneration])
 }
 
 // Moments at which the operator writes an object, besides those at which it takes one over.

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/takeover"
 	"github.com/freehold-dev/freehold/pkg/render"
 	basetakeover "github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // TestLostSessionsAreForetold: a takeover that changes the proxyrunner's image may end sessions in Redis.
@@ -47,7 +48,7 @@ func TestLostSessionsAreForetold(t *testing.T) {
 				return &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "uid": "deployment"},
 					"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-						"containers": []any{map[string]any{"name": render.ProxyContainer, "image": c.live}},
+						"containers": []any{map[string]any{"name": workload.ProxyContainer, "image": c.live}},
 					}}},
 				}}
 			},
@@ -150,7 +151,7 @@ func TestHeldReferences(t *testing.T) {
 			switch {
 			case ref.Kind == managers.Deployment:
 				live.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
-					"name": render.ProxyContainer, "ports": []any{map[string]any{"containerPort": int64(7777)}},
+					"name": workload.ProxyContainer, "ports": []any{map[string]any{"containerPort": int64(7777)}},
 				}}}}}
 				return live
 			case ref.Kind == managers.ServiceKind && ref.Name == "mcp-web-proxy":
