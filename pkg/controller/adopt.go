@@ -10,60 +10,12 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
-
-// adoptions remembers the doubts about children for which the API server has confirmed the MCPServer as this cache has
-// it: about children without a reference to it, and, see ahead, about those that are ahead of it.
-//
-// A user may have removed the reference; then it is to come back. Or the garbage collector has, because the MCPServer
-// was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
-// these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
-// MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
-type adoptions struct {
-	confirmed perServer[string] // what unowned and ahead returned
-	// orphaned are the MCPServers that were seen to be deleted with the request to leave their children behind. The UID tells them
-	// from a new MCPServer of the same name, which a user may create before a pass has seen that the old one is gone.
-	orphaned perServer[types.UID]
-	// proved are the MCPServers being deleted none of whose children are to stay, see decideDeletion.
-	proved perServer[types.UID]
-}
-
-// orphans notes that the garbage collector was asked to leave the MCPServer's children behind, and asked reports it.
-func (a *adoptions) orphans(server cache.ObjectName, uid types.UID) { a.orphaned.note(server, uid) }
-
-func (a *adoptions) asked(server cache.ObjectName, uid types.UID) bool {
-	return a.orphaned.of(server) == uid
-}
-
-// prove notes that none of the children of an MCPServer that is being deleted are to stay, and isProved reports it.
-func (a *adoptions) prove(server cache.ObjectName, uid types.UID) { a.proved.note(server, uid) }
-
-func (a *adoptions) isProved(server cache.ObjectName, uid types.UID) bool {
-	return a.proved.of(server) == uid
-}
-
-// due reports whether the MCPServer is to be confirmed for these doubts. A confirmation ends when there are none.
-func (a *adoptions) due(server cache.ObjectName, doubts string) bool {
-	if doubts == "" {
-		a.confirmed.forget(server)
-	}
-	return a.confirmed.of(server) != doubts
-}
-
-func (a *adoptions) confirm(server cache.ObjectName, doubts string) { a.confirmed.note(server, doubts) }
-
-func (a *adoptions) forget(server cache.ObjectName) {
-	a.confirmed.forget(server)
-	a.orphaned.forget(server)
-	a.proved.forget(server)
-}
 
 // ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as
 // forged. An operator that is ahead of this one may have written them; or a user has forged or restored the annotation,
@@ -106,16 +58,24 @@ func unowned(v *view) string {
 	return strings.Join(found, " ")
 }
 
-// ownFinalizer makes the finalizer ours, and thereby sure that the MCPServer is as this cache has it where there are doubts. It
-// reports whether the pass is to go on.
+// ownFinalizer makes the finalizer ours, and thereby sure that the MCPServer is as this cache has it where there are doubts: about children
+// without a reference to it, and, see ahead, about those that are ahead of it. It reports whether the pass is to go on.
+//
+// A user may have removed the reference; then it is to come back. Or the garbage collector has, because the MCPServer
+// was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
+// these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
+// MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 func (p *pass) ownFinalizer(ctx context.Context) bool {
 	unowned := unowned(p.view)
 	ahead, forged := ahead(p.view)
 	doubts := strings.TrimSpace(unowned + " " + ahead)
+	if doubts == "" {
+		p.state.confirmedOwner = "" // A confirmation ends with the doubts.
+	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
 		Object:  serverRef(p.key),
 		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
-		Confirm: p.adoptions.due(p.key, doubts),
+		Confirm: p.state.confirmedOwner != doubts,
 	})
 	switch class := apply.ClassOf(out.Err); {
 	case class == "" || class == apply.ClassConflict:
@@ -128,9 +88,9 @@ func (p *pass) ownFinalizer(ctx context.Context) bool {
 		p.blocked = true // Children without a finalizer could be left behind. The condition says what keeps Freehold from writing them.
 	}
 	if out.Err == nil && out.Action != apply.ActionNone {
-		p.adoptions.confirm(p.key, doubts)
+		p.state.confirmedOwner = doubts
 	}
-	if !p.adoptions.due(p.key, doubts) {
+	if p.state.confirmedOwner == doubts {
 		p.forged = forged // As far as is known.
 	}
 	return true

@@ -86,15 +86,3 @@ func TestConfirmationIsRemembered(t *testing.T) {
 		}
 	})
 }
-
-// What was asked of an MCPServer was not asked of the next one of its name.
-func TestOrphaningIsAskedOfOneMCPServer(t *testing.T) {
-	a, server := &adoptions{}, key("web")
-	if a.asked(server, "1") {
-		t.Error("asked before it was")
-	}
-	a.orphans(server, "1")
-	if !a.asked(server, "1") || a.asked(server, "2") {
-		t.Error("not asked of the MCPServer, or asked of another one")
-	}
-}

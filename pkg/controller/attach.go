@@ -24,7 +24,7 @@ func (p *pass) stranded() []*workload.Pod {
 		return nil
 	}
 	to := deployment.Template.AttachedTo
-	if to == "" || to == process || p.reattached.of(p.key) == process {
+	if to == "" || to == process || p.state.reattachedTo == process {
 		return nil
 	}
 	began := p.processBegan()
@@ -49,7 +49,7 @@ func (p *pass) reattach(ctx context.Context) {
 			return
 		}
 	}
-	p.reattached.note(p.key, p.backendProcess())
+	p.state.reattachedTo = p.backendProcess()
 }
 
 // processBegan returns since when the present process of the backend can be attached to; zero if that is not known.

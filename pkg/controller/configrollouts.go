@@ -73,15 +73,14 @@ func (p *pass) rollsForReference(result *render.Result, template *render.Intent)
 	}
 	switch {
 	case !p.references.Behind(deployment, v1beta1.AnnotationReferences):
-		p.withoutEffect.forget(p.key)
+		p.state.withoutEffect = nil
 		return false
 	case p.keepsTemplate(result, deployment, template):
-		p.withoutEffect.note(p.key, p.references)
+		p.state.withoutEffect = p.references
 		return false
 	}
 	// What differs for another reason than a newer reference is the author's own.
-	before := p.withoutEffect.of(p.key)
-	return before == nil || p.references.NewerThan(before)
+	return p.state.withoutEffect == nil || p.references.NewerThan(p.state.withoutEffect)
 }
 
 // keepsTemplate reports whether a proxy stays as it is.

@@ -6,7 +6,6 @@ package controller
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,38 +60,6 @@ func (c *caches) configs(server cache.ObjectName) []apply.ObjectRef {
 		refs = append(refs, apply.NewObjectRef(managers.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
 	}
 	return refs
-}
-
-// configNames remembers which ConfigMaps were last wanted for each MCPServer, so that a pass waits for the cache to show
-// them, and forgets what is remembered of those that are not wanted any more.
-type configNames struct {
-	mu     sync.Mutex
-	wanted map[cache.ObjectName][]apply.ObjectRef
-}
-
-func newConfigNames() *configNames {
-	return &configNames{wanted: map[cache.ObjectName][]apply.ObjectRef{}}
-}
-
-// get returns the ConfigMaps that were last wanted.
-func (c *configNames) get(server cache.ObjectName) []apply.ObjectRef {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wanted[server]
-}
-
-// replace notes which are wanted now, and returns those that were and are not.
-func (c *configNames) replace(server cache.ObjectName, wanted []apply.ObjectRef) (dropped []apply.ObjectRef) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := c.wanted[server]
-	if slices.Equal(before, wanted) {
-		return nil
-	}
-	if c.wanted[server] = wanted; len(wanted) == 0 {
-		delete(c.wanted, server)
-	}
-	return slices.DeleteFunc(before, func(ref apply.ObjectRef) bool { return slices.Contains(wanted, ref) })
 }
 
 // wantedConfigs returns the ConfigMaps that are wanted.

@@ -9,31 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
-
-// confirmations remembers the children that record newer states of references and for which a read confirmed that no such states
-// exist: the API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would
-// hold the writer back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
-type confirmations struct {
-	backoff *backoff[cache.ObjectName]
-	// confirmed has what doubts returned.
-	confirmed perServer[string]
-}
-
-func newConfirmations(clock clock.PassiveClock) *confirmations {
-	return &confirmations{backoff: newBackoff[cache.ObjectName](clock, minBackoff, maxBackoff)}
-}
-
-func (c *confirmations) forget(server cache.ObjectName) {
-	c.confirmed.forget(server)
-	c.backoff.forget(server)
-}
 
 // doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
 // change, and those references.
@@ -55,21 +35,26 @@ func doubts(v *view) (text string, children []apply.ObjectRef, references []stri
 	return strings.Join(append(found, v.references.String()), " "), children, slices.Compact(references)
 }
 
-// confirmReferences finds the children that record states of references that never existed.
+// confirmationBounds bound how often references are read to confirm that they have no newer state.
+var confirmationBounds = bounds{minBackoff, maxBackoff}
+
+// confirmReferences finds the children that record newer states of references for which a read confirms that no such states exist: the
+// API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
+// back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
 func (p *pass) confirmReferences(ctx context.Context) {
 	text, children, references := doubts(p.view)
 	if text == "" {
 		return
 	}
-	if p.confirmations.confirmed.of(p.key) == text {
+	if p.state.confirmedReferences == text {
 		p.confirmed = children
 		return
 	}
-	if left := p.confirmations.backoff.left(p.key); left > 0 {
+	if left := p.state.confirmationWait.left(p.config.Clock.Now()); left > 0 {
 		p.wake = sooner(p.wake, left)
 		return
 	}
-	p.wake = sooner(p.wake, p.confirmations.backoff.begin(p.key))
+	p.wake = sooner(p.wake, p.state.confirmationWait.begin(p.config.Clock.Now(), confirmationBounds))
 	for _, ours := range p.references {
 		if !slices.Contains(references, ours.Name) {
 			continue
@@ -84,6 +69,6 @@ func (p *pass) confirmReferences(ctx context.Context) {
 			return // This cache is behind. It will catch up, and that wakes the MCPServer.
 		}
 	}
-	p.confirmations.confirmed.note(p.key, text)
+	p.state.confirmedReferences = text
 	p.confirmed = children
 }

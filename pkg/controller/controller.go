@@ -103,28 +103,11 @@ type Controller struct {
 	syncBackoff *syncBackoff
 	// configMaps are those that MCPServers refer to.
 	configMaps *configMaps
-	adoptions  adoptions
-	// reattached has the processes for which proxies were replaced, see stranded. It is lost with the operator; then the ages of pods
-	// tell; as these are by the clocks of several machines, they alone might have one pod after the other replaced.
-	reattached    perServer[string]
-	capBackoff    *capBackoff
-	proxyRecovery *proxyRecovery
-	takeovers     *turnLimiter
+	states     serverStates
+	takeovers  *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
-	// withoutEffect is what MCPServers referred to when that had changed and their proxies had nothing to change: the annotation of a
-	// Deployment is written with its template alone, and does not tell.
-	withoutEffect perServer[apply.References]
-	takes         takes
-	rollouts      *rolloutTracker
-	unreported    unreported
-	overwritten   *overwritten
-	rests         *rests
-	hidden        *hidden
-	confirmations *confirmations
-	// configNames are the ConfigMaps whose names contain a hash of their content.
-	configNames *configNames
-	keeper      *configKeeper
+	keeper         *configKeeper
 }
 
 // New returns a controller that has not started to watch.
@@ -168,18 +151,13 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		config:        config,
-		caches:        caches,
-		clients:       clients,
-		applier:       applier,
-		tracer:        config.Tracer.Tracer(instrumentation),
-		lanes:         newLanes[cache.ObjectName](config.Clock),
-		syncBackoff:   newSyncBackoff(config.Clock),
-		capBackoff:    newCapBackoff(config.Clock),
-		overwritten:   newOverwritten(config.Clock),
-		proxyRecovery: newProxyRecovery(),
-		rollouts:      newRolloutTracker(), configNames: newConfigNames(), hidden: newHidden(config.Clock), rests: newRests(),
-		confirmations: newConfirmations(config.Clock),
+		config:      config,
+		caches:      caches,
+		clients:     clients,
+		applier:     applier,
+		tracer:      config.Tracer.Tracer(instrumentation),
+		lanes:       newLanes[cache.ObjectName](config.Clock),
+		syncBackoff: newSyncBackoff(config.Clock),
 	}
 	c.queue = c.lanes.newQueue(queueServers)
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
@@ -199,7 +177,7 @@ func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Confl
 func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
-func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.rollouts.onDeleteSets() }
+func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.states.onDeleteSets() }
 
 // Queues returns how long the key of each workqueue has waited that has waited longest.
 func (c *Controller) Queues() []Queue {
@@ -207,7 +185,7 @@ func (c *Controller) Queues() []Queue {
 }
 
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
-func (c *Controller) Rollouts() []Rollout { return c.rollouts.list() }
+func (c *Controller) Rollouts() []Rollout { return c.states.rollouts() }
 
 // Run watches and reconciles until the context ends, and returns when everything that it started has ended, but for informers that wait
 // to list again and then end. The error says why it could not start. A controller runs once.

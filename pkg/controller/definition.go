@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -36,13 +35,13 @@ const (
 type definition struct {
 	kind schema.GroupVersionResource
 	// client watches the definition; nil does not.
-	client  dynamic.Interface
-	server  discovery.ServerResourcesInterface
-	backoff *backoff[schema.GroupVersionResource]
+	client dynamic.Interface
+	server discovery.ServerResourcesInterface
+	retry  growingWait
 }
 
 func newDefinition(client dynamic.Interface, server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) *definition {
-	return &definition{kind, client, server, newBackoff[schema.GroupVersionResource](clock.RealClock{}, minUnserved, maxUnserved)}
+	return &definition{kind: kind, client: client, server: server}
 }
 
 // isUnserved reports whether the API server itself says that it does not serve a kind: it has a document of the group and version, without
@@ -59,7 +58,7 @@ func (d *definition) await(ctx context.Context) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	again := wait.Jitter(d.backoff.begin(d.kind), maxUnservedJitter)
+	again := wait.Jitter(d.retry.begin(time.Now(), bounds{minUnserved, maxUnserved}), maxUnservedJitter)
 	klog.FromContext(ctx).V(2).Info("Cannot watch a CustomResourceDefinition that is not installed", "name", d.name(), "err", err, "again", again)
 	timer := time.NewTimer(again)
 	defer timer.Stop()

@@ -21,12 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -292,32 +288,6 @@ func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
 			t.Errorf("FieldsOwned is %s: %s", status, message)
 		}
 	})
-}
-
-// Nothing is remembered of ConfigMaps that are wanted no more.
-func TestNamesOfConfigMapsAreForgotten(t *testing.T) {
-	names := newConfigNames()
-	key := cache.NewObjectName("shop", "web")
-	ref := func(policy string) apply.ObjectRef {
-		return apply.NewObjectRef(managers.ConfigMap, "shop", inventory.InlineAuthz.ContentName("web", map[string]string{"authz.json": policy}))
-	}
-	first, second := ref(permitAll), ref(forbidAll)
-	for _, step := range []struct{ wanted, dropped []apply.ObjectRef }{
-		{[]apply.ObjectRef{first}, nil},
-		{[]apply.ObjectRef{first}, nil},
-		{[]apply.ObjectRef{second}, []apply.ObjectRef{first}},
-		{nil, []apply.ObjectRef{second}},
-	} {
-		if diff := cmp.Diff(step.dropped, names.replace(key, step.wanted)); diff != "" {
-			t.Errorf("dropped (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(step.wanted, names.get(key)); diff != "" {
-			t.Errorf("wanted (-want +got):\n%s", diff)
-		}
-	}
-	if len(names.wanted) > 0 {
-		t.Errorf("left are %v", names.wanted)
-	}
 }
 
 // Whatever of its template is left to others, a proxy is replaced for another policy, and reads that.

@@ -50,18 +50,18 @@ func (p *pass) finalize(ctx context.Context) {
 	if !p.reveal(ctx) {
 		return // What is left of the children has to be known.
 	}
-	deletion := decideDeletion(p.view, p.adoptions.isProved(p.key, p.server.UID))
+	deletion := decideDeletion(p.view, p.state.proved)
 	for i, ref := range deletion.doomed {
 		out := p.delete(ctx, ref, p.object(ref))
 		if len(p.refused) > 0 {
 			return
 		}
 		if i == 0 && deletion.proves && out.Action == apply.ActionDeleted {
-			p.adoptions.prove(p.key, p.server.UID)
+			p.state.proved = true
 		}
 	}
 	if deletion.orphaned {
-		p.adoptions.orphans(p.key, p.server.UID)
+		p.state.orphaned = true
 	}
 	if deletion.collecting {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
@@ -73,7 +73,7 @@ func (p *pass) finalize(ctx context.Context) {
 		return
 	}
 	klog.FromContext(ctx).Info("Released the finalizer")
-	if len(deletion.left) > 0 && !p.adoptions.asked(p.key, p.server.UID) {
+	if len(deletion.left) > 0 && !p.state.orphaned {
 		event, command := leftBehind(p.key, deletion.left)
 		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
 		p.recordEvents(p.server, []status.Event{event})

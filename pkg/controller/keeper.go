@@ -66,6 +66,30 @@ func newConfigKeeper(c *Controller) *configKeeper {
 	return k
 }
 
+// unwritten remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
+// status is new since then: otherwise each pass would have another status, and send it at once although the last one was refused.
+type unwritten struct {
+	times sync.Map // apply.ObjectRef -> time.Time
+}
+
+func (u *unwritten) since(ref apply.ObjectRef, now time.Time) time.Time {
+	if at, ok := u.times.Load(ref); ok {
+		return at.(time.Time)
+	}
+	return now
+}
+
+// note remembers that a status was not written, from the first time on, and forgets it once one is.
+func (u *unwritten) note(ref apply.ObjectRef, written bool, now time.Time) {
+	if written {
+		u.forget(ref)
+		return
+	}
+	u.times.LoadOrStore(ref, now)
+}
+
+func (u *unwritten) forget(ref apply.ObjectRef) { u.times.Delete(ref) }
+
 // addHandlers makes events wake keys: those of the objects themselves, and those of MCPServers that begin or cease to refer to them.
 func (k *configKeeper) addHandlers() error {
 	for _, s := range k.caches.byNamespace {

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"context"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -26,8 +25,8 @@ func fixed(server cache.ObjectName) []apply.ObjectRef {
 }
 
 // places returns the references of everything that may be made for an MCPServer, with the ConfigMaps that were last wanted.
-func (c *Controller) places(server cache.ObjectName) []apply.ObjectRef {
-	return append(fixed(server), c.configNames.get(server)...)
+func (s *serverState) places(server cache.ObjectName) []apply.ObjectRef {
+	return append(fixed(server), s.configMaps...)
 }
 
 func serverRef(key cache.ObjectName) apply.ObjectRef {
@@ -53,45 +52,10 @@ func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) 
 	return found
 }
 
-// forget drops what is kept of an MCPServer that is gone.
-func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
-	c.configMaps.use(ctx, key)
-	c.adoptions.forget(key)
-	c.reattached.forget(key)
-	c.confirmations.forget(key)
-	c.proxyRecovery.forget(key)
-	c.rollouts.forget(key)
-	c.rests.forget(key)
-	c.unreported.forget(key)
-	c.overwritten.forget(key)
-	c.takeovers.release(key)
-	c.configRollouts.release(key)
-	c.withoutEffect.forget(key)
-	c.takes.forget(key)
-	c.applier.Forget(serverRef(key))
-	for _, ref := range c.unshared(key) {
-		c.applier.Forget(ref)
-		c.hidden.drop(ref)
-		c.capBackoff.forget(ref)
-	}
-	c.configNames.replace(key, nil)
-}
-
-// forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
-// no user can settle them. Another finalizer may keep it for long.
-func (c *Controller) forgetConflicts(key cache.ObjectName) {
-	for _, ref := range c.unshared(key) {
-		c.applier.Forget(ref)
-	}
-	for _, writer := range []string{managers.Status, managers.Requests} {
-		c.applier.ForgetWriter(writer, serverRef(key))
-	}
-}
-
 // unshared returns the references of everything that may be made for an MCPServer, except what may belong to another MCPServer, which
 // still needs what is remembered of it.
 func (c *Controller) unshared(key cache.ObjectName) []apply.ObjectRef {
-	return slices.DeleteFunc(c.places(key), func(ref apply.ObjectRef) bool { return len(c.neighbours(key, ref)) > 0 })
+	return slices.DeleteFunc(c.states.get(key).places(key), func(ref apply.ObjectRef) bool { return len(c.neighbours(key, ref)) > 0 })
 }
 
 // caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included.

@@ -6,55 +6,16 @@ package controller
 import (
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// proxyRecovery remembers which proxy pods failed while their backend was not ready.
-//
-// A runner exits when its backend is not ready, and the kubelet starts it again after waits of up to five minutes. Once
-// the backend is back there is nothing to wait for: a pod that waits out its back-off is deleted, and the ReplicaSet
-// makes one that starts at once. A pod that fails with its backend ready has another problem and is left to the
-// kubelet. The memory is lost with the process; then only the kubelet's wait remains.
-type proxyRecovery struct {
-	mu sync.Mutex
-	// failed has, for each MCPServer, the pods and what is known of them.
-	failed map[cache.ObjectName]map[types.UID]failure
-}
-
 // failure of a proxy pod for want of a backend: how often the runner had been started again by then.
 type failure int32
-
-func newProxyRecovery() *proxyRecovery {
-	return &proxyRecovery{failed: map[cache.ObjectName]map[types.UID]failure{}}
-}
-
-// of returns the pods of an MCPServer that failed, and replace takes them over as they are known now.
-func (o *proxyRecovery) of(key cache.ObjectName) map[types.UID]failure {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed[key]
-}
-
-func (o *proxyRecovery) replace(key cache.ObjectName, failed map[types.UID]failure) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.failed[key] = failed; len(failed) == 0 {
-		delete(o.failed, key)
-	}
-}
-
-func (o *proxyRecovery) forget(key cache.ObjectName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.failed, key)
-}
 
 // recovery is what to do about proxies that failed for want of a backend.
 type recovery struct {
@@ -66,7 +27,14 @@ type recovery struct {
 	recovering bool
 }
 
-// recoverProxies decides on a view, and on what was known of the pods before. While the backend does not serve it adds those
+// recoverProxies decides on a view, and on which pods of the proxy failed before while their backend was not ready.
+//
+// A runner exits when its backend is not ready, and the kubelet starts it again after waits of up to five minutes. Once
+// the backend is back there is nothing to wait for: a pod that waits out its back-off is deleted, and the ReplicaSet
+// makes one that starts at once. A pod that fails with its backend ready has another problem and is left to the
+// kubelet.
+//
+// While the backend does not serve it adds those
 // that fail. Afterwards a pod stays among them, as long as it is as it failed, until it is being deleted: a deletion that was
 // refused is repeated.
 func recoverProxies(v *view, before map[types.UID]failure) (r recovery) {

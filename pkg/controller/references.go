@@ -177,7 +177,7 @@ func enforced(v *view) string {
 	return writers.Enforced(nil, false)
 }
 
-// hashReferences adds the referenced objects of an MCPServer to the hash of a situation.
+// hashReferences adds the referenced objects of an MCPServer to the hash of an input.
 func hashReferences(h *maphash.Hash, in *render.References) {
 	for _, state := range in.States() {
 		maphash.WriteComparable(h, state)

@@ -131,11 +131,9 @@ func toldCapping(server *v1beta1.MCPServer, spec []status.Finding) *metav1.Condi
 	return before
 }
 
-const (
-	// minCapWait and maxCapWait bound how often a number of replicas that another field manager keeps setting is set back.
-	minCapWait = time.Second
-	maxCapWait = 5 * time.Minute
-)
+// capBounds bound how often a number of replicas that another field manager keeps setting is set back: the first time at once, then
+// after waits that grow.
+var capBounds = bounds{time.Second, 5 * time.Minute}
 
 // writersOfReplicas returns the writers of replicas that have a number to write.
 func writersOfReplicas(intents []render.Intent) (writers []string) {

@@ -24,46 +24,38 @@ import (
 
 // A number that is set again and again is set back after waits that double, up to a bound, and at once again after
 // peace for as long as the longest wait.
-func TestCaps(t *testing.T) {
+func TestWaitsGrow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(bubbleStart)
-	c := newCapBackoff(clock)
+	c := &growingWait{}
 	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	expect := func(want time.Duration, why string) {
 		t.Helper()
-		if got := c.left(webDeployment); got != want {
+		if got := c.left(clock.Now()); got != want {
 			t.Fatalf("%s: wait for %s, want %s", why, got, want)
 		}
 	}
 	expect(0, "the first time")
-	want := minCapWait
+	want := capBounds.shortest
 	for range 12 {
-		c.begin(webDeployment)
+		c.begin(clock.Now(), capBounds)
 		expect(want, "it was just set back")
 		pass(want / 2)
 		expect(want-want/2, "half of the wait is over")
 		pass(want - want/2)
 		expect(0, "the wait is over")
-		want = min(2*want, maxCapWait)
+		want = min(2*want, capBounds.longest)
 	}
-	if want != maxCapWait {
-		t.Fatalf("the wait has grown to %s, want %s", want, maxCapWait)
+	if want != capBounds.longest {
+		t.Fatalf("the wait has grown to %s, want %s", want, capBounds.longest)
 	}
-	if other := webDeployment; c.left(apply.NewObjectRef(managers.StatefulSet, other.Namespace, other.Name)) != 0 {
-		t.Error("another object waits along")
-	}
-
-	pass(maxCapWait)
+	pass(capBounds.longest)
 	expect(0, "peace, not long enough yet")
-	c.begin(webDeployment)
-	expect(maxCapWait, "it goes on as before")
-	pass(2*maxCapWait + time.Second)
+	c.begin(clock.Now(), capBounds)
+	expect(capBounds.longest, "it goes on as before")
+	pass(2*capBounds.longest + time.Second)
 	expect(0, "peace for long")
-	c.begin(webDeployment)
-	expect(minCapWait, "it begins anew")
-	c.forget(webDeployment)
-	expect(0, "forgotten")
-	c.begin(webDeployment)
-	expect(minCapWait, "forgotten, it begins anew")
+	c.begin(clock.Now(), capBounds)
+	expect(capBounds.shortest, "it begins anew")
 }
 
 func TestReplicasOf(t *testing.T) {
@@ -301,7 +293,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 				if told := o.events.heard(); len(slices.DeleteFunc(told, func(e string) bool { return strings.Contains(e, "FieldsTaken") })) > 1 {
 					t.Errorf("events %q, want one about the cap at most", told)
 				}
-				<-time.After(maxCapWait)
+				<-time.After(capBounds.longest)
 				o.rest()
 				if n := w.number(o.apiServer); n != 1 {
 					t.Errorf("%d replicas at last", n)

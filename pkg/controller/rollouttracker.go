@@ -5,18 +5,16 @@ package controller
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
@@ -40,109 +38,69 @@ type Rollout struct {
 	rollout.State
 }
 
-// rolloutTracker remembers how each pass saw the workloads. Metrics report them, and are read far more often than this
-// changes, so the caches are not searched for it.
-type rolloutTracker struct {
-	mu sync.Mutex
-	// onDelete are the StatefulSets with the update strategy OnDelete.
-	onDelete map[cache.ObjectName]types.NamespacedName
-	states   map[cache.ObjectName]tierStates
-	// unobserved has the time since which a workload has had a change that its controller has not looked at.
-	unobserved map[cache.ObjectName]time.Time
-	// creating has the time since which a StatefulSet's controller has had a pod to create.
-	creating map[cache.ObjectName]time.Time
-}
-
-// tierStates are the rollouts of one MCPServer. There is one for each MCPServer, so it is no map.
+// tierStates are the rollouts of one MCPServer.
 type tierStates struct{ backend, proxy rollout.State }
 
-func newRolloutTracker() *rolloutTracker {
-	return &rolloutTracker{
-		onDelete: map[cache.ObjectName]types.NamespacedName{}, states: map[cache.ObjectName]tierStates{},
-		unobserved: map[cache.ObjectName]time.Time{}, creating: map[cache.ObjectName]time.Time{},
-	}
-}
-
-// note remembers an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports them.
-func (s *rolloutTracker) note(key cache.ObjectName, set *workload.StatefulSet, backend, proxy rollout.State) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.states[key] = tierStates{backend, proxy}
-	if set == nil || set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
-		delete(s.onDelete, key)
-		return
-	}
-	s.onDelete[key] = types.NamespacedName{Namespace: set.Namespace, Name: set.Name}
-}
-
-func (s *rolloutTracker) forget(key cache.ObjectName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.onDelete, key)
-	delete(s.states, key)
-	delete(s.unobserved, key)
-	delete(s.creating, key)
+// publish makes known to metrics an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports
+// them. They are read far more often than they change, so the caches are not searched for them.
+func (s *serverState) publish(set *workload.StatefulSet, backend, proxy rollout.State) {
+	s.published.Store(&published{
+		tierStates{backend, proxy}, set != nil && set.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+	})
 }
 
 // observeWait is how long the controllers of workloads are given to look at a change before the status is written without
 // their result. It takes them milliseconds, and a status in between would say nothing and be in the way of the next.
 const observeWait = 2 * time.Second
 
-// wait returns for how much longer a controller may take to look at a change; 0 for no longer.
-func (s *rolloutTracker) wait(key cache.ObjectName, now time.Time, states ...rollout.State) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// observationLeft returns for how much longer a controller may take to look at a change; 0 for no longer.
+func (s *serverState) observationLeft(now time.Time, states ...rollout.State) time.Duration {
 	if !slices.ContainsFunc(states, func(state rollout.State) bool { return state.Reason == rollout.Unobserved }) {
-		delete(s.unobserved, key)
+		s.unobservedSince = time.Time{}
 		return 0
 	}
-	since, ok := s.unobserved[key]
-	if !ok {
-		since = now
-		s.unobserved[key] = now
+	if s.unobservedSince.IsZero() {
+		s.unobservedSince = now
 	}
-	return max(0, since.Add(observeWait).Sub(now))
+	return max(0, s.unobservedSince.Add(observeWait).Sub(now))
 }
 
 // createBy gives the controller of a backend's StatefulSet until rollout.ReadyDeadline to create a pod. Why it cannot, it says in events
 // alone, which no informer has, and when that began is in no object: it counts from when it was seen first. What the MCPServer's status
 // reports already stays so, also after a restart of the operator. wake is when the time is over.
-func (s *rolloutTracker) createBy(key cache.ObjectName, backend rollout.State, previous *v1beta1.MCPServerStatus, now time.Time) (_ rollout.State, wake time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *serverState) createBy(backend rollout.State, previous *v1beta1.MCPServerStatus, now time.Time) (_ rollout.State, wake time.Duration) {
 	if backend.Phase != rollout.Progressing || backend.Reason != rollout.Creating {
-		delete(s.creating, key)
+		s.creatingSince = time.Time{}
 		return backend, 0
 	}
-	since, ok := s.creating[key]
-	if !ok {
-		since = now
+	if s.creatingSince.IsZero() {
+		s.creatingSince = now
 		if c := meta.FindStatusCondition(previous.Conditions, v1beta1.ConditionStalled); c != nil && c.Reason == v1beta1.ReasonPodsMissing {
-			since = now.Add(-rollout.ReadyDeadline)
+			s.creatingSince = now.Add(-rollout.ReadyDeadline)
 		}
-		s.creating[key] = since
 	}
-	if left := since.Add(rollout.ReadyDeadline).Sub(now); left > 0 {
+	if left := s.creatingSince.Add(rollout.ReadyDeadline).Sub(now); left > 0 {
 		return backend, left
 	}
 	return backend.Overdue(), 0
 }
 
 // onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.
-func (s *rolloutTracker) onDeleteSets() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.onDelete), compareNames)
+func (s *serverStates) onDeleteSets() (sets []types.NamespacedName) {
+	for key, now := range s.published() {
+		if now.onDelete {
+			sets = append(sets, types.NamespacedName{Namespace: key.Namespace, Name: inventory.Backend.Name(key.Name)})
+		}
+	}
+	slices.SortFunc(sets, compareNames)
+	return sets
 }
 
-// list returns all rollouts, in order.
-func (s *rolloutTracker) list() []Rollout {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []Rollout
-	for key, states := range s.states {
+// rollouts returns all rollouts, in order.
+func (s *serverStates) rollouts() (all []Rollout) {
+	for key, now := range s.published() {
 		server := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-		all = append(all, Rollout{server, TierBackend, states.backend}, Rollout{server, TierProxy, states.proxy})
+		all = append(all, Rollout{server, TierBackend, now.backend}, Rollout{server, TierProxy, now.proxy})
 	}
 	slices.SortFunc(all, func(a, b Rollout) int {
 		return cmp.Or(compareNames(a.Server, b.Server), cmp.Compare(a.Tier, b.Tier))

@@ -39,6 +39,7 @@ const (
 type pass struct {
 	*Controller
 	*view
+	state   *serverState
 	mandate *mandate
 	// takeover decides what to do with objects that ToolHive has made.
 	takeover takingOver
@@ -85,7 +86,8 @@ type part struct {
 // sync brings one MCPServer's children and status about. It reads from caches alone.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	// Nothing is read before this: the caches may catch up at any moment, and what was read earlier does not.
-	places := c.places(key)
+	state := c.states.get(key)
+	places := state.places(key)
 	if !c.caughtUp(key, places) {
 		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
 		traceEnd(ctx, OutcomeWaiting)
@@ -98,13 +100,19 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
+	if state.uid != server.UID && state.uid != "" {
+		c.forget(ctx, key)
+		state = c.states.get(key)
+		places = state.places(key)
+	}
+	state.uid = server.UID
 	traceGeneration(ctx, server)
-	wake := c.lookAgain(ctx, server, places)
-	p := &pass{Controller: c, view: c.look(key, server, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
+	wake := c.lookAgain(ctx, server, state, places)
+	p := &pass{Controller: c, state: state, view: c.look(key, server, state, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
-		c.rollouts.forget(key)
+		state.published.Store(nil)
 		c.configRollouts.release(key)
 		c.forgetConflicts(key)
 		p.end(ctx)
@@ -159,7 +167,7 @@ func (p *pass) reconcile(ctx context.Context) {
 // false when there is nothing.
 func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation status.Observation, ok bool) {
 	if !p.blocked && p.takeover.isIdle() {
-		if known, rests := p.rests.get(p.key, situationOf(p.view, input)); rests {
+		if known := p.state.settled; known != nil && known.input == inputHash(p.view, input) {
 			p.refused = append(p.refused, known.conflicts...)
 			p.unwritten, p.unattempted = p.unwritten.Union(known.unwritten), known.unattempted
 			return known.observation(p.server), true
@@ -178,10 +186,10 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 	}
 	before := len(p.refused)
 	observation = p.carryOut(ctx, result)
-	if p.restsOn(result) {
+	if p.hasSettled(result) {
 		told := *result
 		told.Intents, told.Absent = nil, nil
-		p.rests.put(p.key, rest{situationOf(p.view, input), told, slices.Clone(p.refused[before:]), p.unwritten.Clone(), p.unattempted})
+		p.state.settled = &settledPass{inputHash(p.view, input), told, slices.Clone(p.refused[before:]), p.unwritten.Clone(), p.unattempted}
 	}
 	return observation, true
 }
@@ -193,10 +201,14 @@ func (p *pass) carryOut(ctx context.Context, result *render.Result) (observation
 	p.confirmReferences(ctx)
 	p.pace(result)
 	if len(result.Held) == 0 && p.queued == nil { // Otherwise the proxy keeps those that it has.
-		for _, ref := range p.configNames.replace(p.key, wantedConfigs(p.key, result.Intents)) {
-			p.applier.Forget(ref)
-			p.hidden.drop(ref)
+		before, wanted := p.state.configMaps, wantedConfigs(p.key, result.Intents)
+		for _, ref := range before {
+			if !slices.Contains(wanted, ref) {
+				p.applier.Forget(ref)
+				delete(p.state.unlabelled, ref)
+			}
 		}
+		p.state.configMaps = wanted
 	}
 	if !p.blocked {
 		p.writeChildren(ctx, result)
@@ -251,8 +263,8 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
 	o.NoService = !p.hasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
-	recovery := recoverProxies(p.view, p.proxyRecovery.of(p.key))
-	p.proxyRecovery.replace(p.key, recovery.failed)
+	recovery := recoverProxies(p.view, p.state.failedProxies)
+	p.state.failedProxies = recovery.failed
 	for _, pod := range recovery.doomed {
 		p.delete(ctx, podRef(pod), pod.GetObjectMeta())
 	}
@@ -269,36 +281,36 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 		}
 	}
 	var wait time.Duration
-	rollouts.backend, wait = p.rollouts.createBy(p.key, rollouts.backend, &p.server.Status, p.now)
+	rollouts.backend, wait = p.state.createBy(rollouts.backend, &p.server.Status, p.now)
 	p.wake = sooner(p.wake, wait)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", rollouts.backend, "proxy", rollouts.proxy)
 	o.Recovering, o.Backend, o.Proxy, o.Images = recovery.recovering, rollouts.backend, rollouts.proxy, rollouts.images
 	backend, proxy := o.Rollouts()
-	p.rollouts.note(p.key, o.StatefulSet, backend, proxy)
+	p.state.publish(o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
 	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, p.refused, p.unattempted)
 	p.tellTurn(&o)
-	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.rollouts.wait(p.key, p.now, rollouts.backend, rollouts.proxy))
+	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.state.observationLeft(p.now, rollouts.backend, rollouts.proxy))
 	if !tell {
 		p.wake = sooner(p.wake, wake)
 		return
 	}
-	o.Unreported = p.unreported.of(p.key)
+	o.Unreported = p.state.pending
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
 	p.takeover.reporting = true
 	next := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
-	if wait := p.overwritten.left(p.key); wait > 0 && p.overwritten.again(p.key, p.server, next) {
+	if wait := p.state.statusBackoff.left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
-	p.unreported.note(p.key, out.Err, next.Conditions)
+	p.state.notePending(out.Err, next.Conditions)
 	if out.Err == nil && out.Action != apply.ActionNone {
-		if p.overwritten.again(p.key, p.server, next) {
+		if p.state.statusBackoff.again(p.server, next) {
 			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are two operators running?",
-				"fieldManager", managers.Status, "nextWriteIn", p.overwritten.begin(p.key))
+				"fieldManager", managers.Status, "nextWriteIn", p.state.statusBackoff.begin(p.config.Clock.Now(), statusBounds))
 		}
-		p.overwritten.note(p.key, p.server, next)
+		p.state.statusBackoff.written = fingerprint(p.server, next)
 		p.recordEvents(p.server, status.NewEvents(p.server.Status, stored(out, next)))
 	}
 }

@@ -111,9 +111,9 @@ func (p *pass) mayReconcile(ctx context.Context) bool {
 	p.takeover.underWay, p.takeover.queued = admission == takesOver, admission == queued
 	if reason != "" {
 		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		config, conditions, news := status.Notice(p.server, finding, p.unreported.of(p.key), p.config.Clock.Now())
+		config, conditions, news := status.Notice(p.server, finding, p.state.pending, p.config.Clock.Now())
 		out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
-		p.unreported.note(p.key, out.Err, conditions)
+		p.state.notePending(out.Err, conditions)
 		if out.Err == nil && out.Action != apply.ActionNone {
 			p.recordEvents(p.server, news)
 		}

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -26,15 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// takes remembers what this process has taken for the present request to take of each MCPServer. The record on the
-// MCPServer is what counts; this is for a manager that claims a field again within the second, which the times in
-// managedFields do not show.
-type takes struct {
-	mu sync.Mutex
-	of map[cache.ObjectName]taken
-}
-
-// taken is the set of claims that were taken for one request.
+// taken is the set of fields that were taken for one request.
 type taken struct {
 	request string
 	fields  map[string]bool
@@ -43,51 +33,26 @@ type taken struct {
 	withdrawn bool
 }
 
-func (t *takes) done(key cache.ObjectName, digest string, object apply.ObjectRef, path string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.of[key]
-	return now.request == digest && now.fields[object.String()+path]
+// has reports whether a field was taken for a request, and add notes which were.
+func (t *taken) has(digest string, object apply.ObjectRef, path string) bool {
+	return t.request == digest && t.fields[object.String()+path]
 }
 
-func (t *takes) note(key cache.ObjectName, digest string, out apply.Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *taken) add(digest string, out apply.Outcome) {
 	for _, change := range out.Claims {
 		if change.Cause != apply.CauseTaken {
 			continue
 		}
-		if t.of == nil {
-			t.of = map[cache.ObjectName]taken{}
+		if t.request != digest {
+			*t = taken{request: digest}
 		}
-		if t.of[key].request != digest {
-			t.of[key] = taken{request: digest, fields: map[string]bool{}}
+		if t.fields == nil {
+			t.fields = map[string]bool{}
 		}
 		for _, field := range change.Fields {
-			t.of[key].fields[out.Object.String()+field.Path] = true
+			t.fields[out.Object.String()+field.Path] = true
 		}
 	}
-}
-
-func (t *takes) withdraw(key cache.ObjectName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = map[cache.ObjectName]taken{}
-	}
-	t.of[key] = taken{withdrawn: true}
-}
-
-func (t *takes) isWithdrawn(key cache.ObjectName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.of[key].withdrawn
-}
-
-func (t *takes) forget(key cache.ObjectName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.of, key)
 }
 
 // take carries out a request to take fields of the status, which is then written with the rest. Of another request it records
@@ -115,7 +80,7 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	case r.take.Empty() && !recorded:
 		return
 	case r.take.Empty():
-		p.takes.withdraw(p.key)
+		p.state.taken = taken{withdrawn: true}
 	default:
 		held := p.heldOfStatus(ctx)
 		record := claimsToTake(p.view, conflicts(p.refused), held)
@@ -130,7 +95,7 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	}
 	out := p.write(ctx, managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
-		p.takes.forget(p.key) // What was taken for another request, or for the same one that was withdrawn, counts no more.
+		p.state.taken = taken{} // What was taken for another request, or for the same one that was withdrawn, counts no more.
 	}
 }
 
@@ -182,7 +147,7 @@ func (p *pass) reviewConflicts(result *render.Result) {
 	}
 	// There is no intent of a proxy that is held, or waits for its turn; nor, while it is held, of the ConfigMaps that it reads.
 	absent := []part{{managers.Proxy, p.deploymentRef()}}
-	for _, ref := range p.configNames.get(p.key) {
+	for _, ref := range p.state.configMaps {
 		absent = append(absent, part{inventory.MainWriter(ref.Kind, ref.Name), ref})
 	}
 	for _, proxy := range absent {

@@ -55,21 +55,21 @@ type surroundings interface {
 }
 
 // look collects from the caches what a pass over an MCPServer decides on.
-func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, places []apply.ObjectRef) *view {
+func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, state *serverState, places []apply.ObjectRef) *view {
 	v := &view{
 		key: key, server: server, resolution: newResolution(server), now: c.config.Clock.Now(),
 		children: map[apply.ObjectRef]*child{},
 		pods:     map[types.UID][]*workload.Pod{}, around: c.caches,
 	}
-	v.resolution.begun = v.resolution.begun && !c.takes.isWithdrawn(key)
+	v.resolution.begun = v.resolution.begun && !state.taken.withdrawn
 	v.resolution.done = func(object apply.ObjectRef, path string) bool {
-		return c.takes.done(key, v.resolution.record.Request, object, path)
+		return state.taken.has(v.resolution.record.Request, object, path)
 	}
 	known := c.caches.configs(key) // What is named by its content is found by an index.
 	for _, ref := range places {
 		if ref.Kind != managers.ConfigMap {
 			v.refs = append(v.refs, ref)
-		} else if c.hidden.get(ref) != nil && !slices.Contains(known, ref) {
+		} else if state.unlabelled.get(ref) != nil && !slices.Contains(known, ref) {
 			known = append(known, ref)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, place
 	for _, ref := range v.refs {
 		if found := c.caches.child(ref); found != nil {
 			v.children[ref] = found
-		} else if found = c.hidden.get(ref); found != nil {
+		} else if found = state.unlabelled.get(ref); found != nil {
 			v.children[ref] = found
 		}
 	}

@@ -86,7 +86,7 @@ func stillSet(intent render.Intent, live metav1.Object) []string {
 // scale writes the number of pods of one workload.
 func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *render.Result) {
 	ref := workload.Ref(p.key.Namespace, p.key.Name)
-	in := scaling{view: p.view, workload: workload, result: result, wait: p.capBackoff.left(ref)}
+	in := scaling{view: p.view, workload: workload, result: result, wait: p.capWait(ref).left(p.config.Clock.Now())}
 	scaled := in.decide()
 	p.wake = sooner(p.wake, scaled.wait)
 	if scaled.absent {
@@ -98,10 +98,21 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 			return
 		}
 		if scaled.caps && out.Err == nil {
-			p.capBackoff.begin(ref)
+			p.capWait(ref).begin(p.config.Clock.Now(), capBounds)
 		}
 	}
 	p.capped = append(p.capped, scaled.told...)
+}
+
+// capWait is the wait before the number of replicas of a workload is set back again.
+func (p *pass) capWait(ref apply.ObjectRef) *growingWait {
+	if p.state.capWaits == nil {
+		p.state.capWaits = map[apply.ObjectRef]*growingWait{}
+	}
+	if p.state.capWaits[ref] == nil {
+		p.state.capWaits[ref] = &growingWait{}
+	}
+	return p.state.capWaits[ref]
 }
 
 // write brings one object in line with one intent, unless the object belongs to another owner. It fills in the
@@ -132,7 +143,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 
 // discoverFrom is discover, for the pass.
 func (p *pass) discoverFrom(ctx context.Context, out apply.Outcome) {
-	discovered, wake := p.discover(ctx, out)
+	discovered, wake := p.discover(ctx, p.state, out)
 	p.discovered, p.wake = p.discovered || discovered, sooner(p.wake, wake)
 }
 
@@ -190,12 +201,12 @@ func (p *pass) recordOutcome(out apply.Outcome) {
 	} else if out.Wrote() {
 		now := p.caches.reducer.reduce(out.Object, out.Live, p.children[out.Object])
 		p.children[out.Object] = now
-		p.wake = sooner(p.wake, p.keep(out.Object, now))
+		p.wake = sooner(p.wake, p.keep(p.state, out.Object, now))
 	}
 	p.made = p.made || out.Action == apply.ActionCreated
 	p.resolution.note(out)
 	if p.resolution.begun {
-		p.takes.note(p.key, p.resolution.record.Request, out)
+		p.state.taken.add(p.resolution.record.Request, out)
 	}
 	p.recordEvents(p.server, claimEvents(p.view, out))
 	p.wake = sooner(p.wake, out.RetryAfter)

@@ -7,10 +7,8 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -18,21 +16,15 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// rests remembers, for each MCPServer, how a pass has left its children, when it left nothing to do but what is in conflict. A
-// pass that finds them unchanged, and is to render the same, has nothing to do either: it goes on to the status. More than half of
-// all passes are of that kind, since most events are about pods and the progress of rollouts.
-type rests struct {
-	mu sync.Mutex
-	of map[cache.ObjectName]rest
-}
-
-// rest is what to know about children that are up to date.
-type rest struct {
-	// situation is that of situationOf.
-	situation uint64
+// settledPass is how a pass has left the children, when it left nothing to do but what is in conflict. A pass that finds them unchanged,
+// and is to render the same, has nothing to do either: it goes on to the status. More than half of all passes are of that kind, since
+// most events are about pods and the progress of rollouts.
+type settledPass struct {
+	// input is the hash of inputHash.
+	input uint64
 	// result is what was rendered, without the intents.
 	result render.Result
-	// conflicts stand until the situation changes, and unwritten are the objects that they keep from being written.
+	// conflicts stand until the input changes, and unwritten are the objects that they keep from being written.
 	conflicts []error
 	unwritten sets.Set[apply.ObjectRef]
 	// unattempted are those of the pass.
@@ -40,39 +32,17 @@ type rest struct {
 }
 
 // observation returns what to report about the MCPServer.
-func (r *rest) observation(server *v1beta1.MCPServer) status.Observation {
-	return observed(server, &r.result, nil)
+func (s *settledPass) observation(server *v1beta1.MCPServer) status.Observation {
+	return observed(server, &s.result, nil)
 }
 
-func newRests() *rests { return &rests{of: map[cache.ObjectName]rest{}} }
+var inputSeed = maphash.MakeSeed()
 
-// get returns how a pass has left the children, if that is how they are.
-func (r *rests) get(key cache.ObjectName, situation uint64) (known rest, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known, ok = r.of[key]
-	return known, ok && known.situation == situation
-}
-
-func (r *rests) put(key cache.ObjectName, now rest) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of[key] = now
-}
-
-func (r *rests) forget(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, key)
-}
-
-var situationSeed = maphash.MakeSeed()
-
-// situationOf identifies the input that children are rendered from and their state, as far as these decide about writes to
+// inputHash identifies the input that children are rendered from and their state, as far as these decide about writes to
 // them. The progress of pods makes no difference. Comparable within one process.
-func situationOf(v *view, input render.Input) uint64 {
+func inputHash(v *view, input render.Input) uint64 {
 	var h maphash.Hash
-	h.SetSeed(situationSeed)
+	h.SetSeed(inputSeed)
 	maphash.WriteComparable(&h, intentOf(v.server))
 	if policy := input.AuthzConfigMap; policy != nil {
 		maphash.WriteComparable(&h, policy.UID)
@@ -83,7 +53,7 @@ func situationOf(v *view, input render.Input) uint64 {
 	maphash.WriteComparable(&h, v.backendServes())
 	var children uint64 // A sum, since a pass that makes a child does not have it where the next one does.
 	for ref, found := range v.children {
-		children += maphash.Comparable(situationSeed, struct {
+		children += maphash.Comparable(inputSeed, struct {
 			ref             apply.ObjectRef
 			standing        uint64
 			spoilt, deleted bool
@@ -97,7 +67,7 @@ func situationOf(v *view, input render.Input) uint64 {
 // process.
 func intentOf(server *v1beta1.MCPServer) uint64 {
 	var h maphash.Hash
-	h.SetSeed(situationSeed)
+	h.SetSeed(inputSeed)
 	maphash.WriteComparable(&h, server.UID)
 	maphash.WriteComparable(&h, server.Generation)
 	for _, values := range []map[string]string{server.Labels, server.Annotations} {
@@ -109,11 +79,11 @@ func intentOf(server *v1beta1.MCPServer) uint64 {
 	return h.Sum64()
 }
 
-// restsOn reports whether a pass has left nothing to do about the children, and nothing that does not follow from the same
-// situation: it neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It
+// hasSettled reports whether a pass has left nothing to do about the children, and nothing that does not follow from the same
+// input: it neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It
 // may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
 // has shown meanwhile that the backend is ready.
-func (p *pass) restsOn(result *render.Result) bool {
+func (p *pass) hasSettled(result *render.Result) bool {
 	unwanted := (&pruning{view: p.view, result: result}).unwanted()
 	_, _, restarts := render.ImmediateRestart(p.server)
 	asked := func(key string) bool { return p.server.Annotations[key] != "" }

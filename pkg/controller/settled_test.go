@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
@@ -24,8 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// situation is what situationOf tells apart.
-type situation struct {
+// passInput is what inputHash tells apart.
+type passInput struct {
 	server  *v1beta1.MCPServer
 	authz   *corev1.ConfigMap
 	process string
@@ -35,14 +34,14 @@ type situation struct {
 	config  *corev1.ConfigMap
 }
 
-func newSituation() *situation {
+func newPassInput() *passInput {
 	server := newServer("web")
 	server.Annotations = map[string]string{"x": ""}
 	ours := []metav1.ManagedFieldsEntry{{
 		Manager: managers.Proxy, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1beta1.AnnotationSource + `":{}}}}`),
 	}}
-	s := &situation{
+	s := &passInput{
 		server: server, process: "pod/1", proxy: webProxy(server), backend: webBackend(server),
 		service: childOf(server, "mcp-web-proxy", &corev1.Service{}), config: childOf(server, inventory.RunConfig.ContentName("web", nil), &corev1.ConfigMap{}),
 		authz: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "policies", UID: "p", ResourceVersion: "1"}},
@@ -55,7 +54,7 @@ func newSituation() *situation {
 	return s
 }
 
-func (s *situation) number() uint64 {
+func (s *passInput) number() uint64 {
 	v := sees(s.server)
 	reducer := &reducer{applier: apply.NewApplier(nil), clients: &clients{}}
 	add := func(child *inventory.Child, name string, object metav1.Object) {
@@ -74,57 +73,57 @@ func (s *situation) number() uint64 {
 	if s.config != nil {
 		add(inventory.RunConfig, s.config.Name, s.config)
 	}
-	return situationOf(v, render.Input{
+	return inputHash(v, render.Input{
 		Server: s.server, AuthzConfigMap: s.authz, BackendProcess: s.process,
 	})
 }
 
 func TestSituation(t *testing.T) {
 	for name, test := range map[string]struct {
-		edit func(s *situation)
+		edit func(s *passInput)
 		same bool
 	}{
-		"nothing":                   {func(*situation) {}, true},
-		"status of the MCPServer":   {func(s *situation) { s.server.Status.Message, s.server.ResourceVersion = "new", "9" }, true},
-		"status of the Deployment":  {func(s *situation) { s.proxy.Status.ReadyReplicas, s.proxy.ResourceVersion = 7, "9" }, true},
-		"progress of a StatefulSet": {func(s *situation) { s.backend.Status.UpdatedReplicas, s.backend.ResourceVersion = 7, "9" }, true},
+		"nothing":                   {func(*passInput) {}, true},
+		"status of the MCPServer":   {func(s *passInput) { s.server.Status.Message, s.server.ResourceVersion = "new", "9" }, true},
+		"status of the Deployment":  {func(s *passInput) { s.proxy.Status.ReadyReplicas, s.proxy.ResourceVersion = 7, "9" }, true},
+		"progress of a StatefulSet": {func(s *passInput) { s.backend.Status.UpdatedReplicas, s.backend.ResourceVersion = 7, "9" }, true},
 
-		"the backend no longer serves": {func(s *situation) { s.backend.Status.ReadyReplicas = 0 }, false},
-		"another MCPServer":            {func(s *situation) { s.server.UID = "another" }, false},
-		"another spec":                 {func(s *situation) { s.server.Generation++ }, false},
-		"a label of the MCPServer":     {func(s *situation) { s.server.Labels = map[string]string{"a": "b"} }, false},
-		"an annotation":                {func(s *situation) { s.server.Annotations = map[string]string{"a": "b"} }, false},
-		"a label that is one no more":  {func(s *situation) { s.server.Annotations, s.server.Labels = nil, map[string]string{"x": ""} }, false},
-		"another policy":               {func(s *situation) { s.authz.ResourceVersion = "2" }, false},
-		"a policy made anew":           {func(s *situation) { s.authz.UID = "r" }, false},
-		"no policy":                    {func(s *situation) { s.authz = nil }, false},
-		"another process":              {func(s *situation) { s.process = "pod/2" }, false},
-		"no Deployment":                {func(s *situation) { s.proxy = nil }, false},
-		"no StatefulSet":               {func(s *situation) { s.backend = nil }, false},
-		"no Service":                   {func(s *situation) { s.service = nil }, false},
-		"no RunConfig":                 {func(s *situation) { s.config = nil }, false},
-		"a Deployment made anew":       {func(s *situation) { s.proxy.UID = "anew" }, false},
-		"another field manager": {func(s *situation) {
+		"the backend no longer serves": {func(s *passInput) { s.backend.Status.ReadyReplicas = 0 }, false},
+		"another MCPServer":            {func(s *passInput) { s.server.UID = "another" }, false},
+		"another spec":                 {func(s *passInput) { s.server.Generation++ }, false},
+		"a label of the MCPServer":     {func(s *passInput) { s.server.Labels = map[string]string{"a": "b"} }, false},
+		"an annotation":                {func(s *passInput) { s.server.Annotations = map[string]string{"a": "b"} }, false},
+		"a label that is one no more":  {func(s *passInput) { s.server.Annotations, s.server.Labels = nil, map[string]string{"x": ""} }, false},
+		"another policy":               {func(s *passInput) { s.authz.ResourceVersion = "2" }, false},
+		"a policy made anew":           {func(s *passInput) { s.authz.UID = "r" }, false},
+		"no policy":                    {func(s *passInput) { s.authz = nil }, false},
+		"another process":              {func(s *passInput) { s.process = "pod/2" }, false},
+		"no Deployment":                {func(s *passInput) { s.proxy = nil }, false},
+		"no StatefulSet":               {func(s *passInput) { s.backend = nil }, false},
+		"no Service":                   {func(s *passInput) { s.service = nil }, false},
+		"no RunConfig":                 {func(s *passInput) { s.config = nil }, false},
+		"a Deployment made anew":       {func(s *passInput) { s.proxy.UID = "anew" }, false},
+		"another field manager": {func(s *passInput) {
 			theirs := s.proxy.ManagedFields[0]
 			theirs.Manager = "kubectl"
 			s.proxy.ManagedFields = append(s.proxy.ManagedFields[:1:1], theirs)
 		}, false},
-		"an edit of the Deployment":  {func(s *situation) { s.proxy.Generation++ }, false},
-		"an edit of the Service":     {func(s *situation) { s.service.ResourceVersion = "2" }, false},
-		"an edit of the RunConfig":   {func(s *situation) { s.config.ResourceVersion = "2" }, false},
-		"a RunConfig of other data":  {func(s *situation) { s.config.Data = map[string]string{"x": "y"} }, false},
-		"another owner":              {func(s *situation) { s.proxy.OwnerReferences = nil }, false},
-		"another source":             {func(s *situation) { s.proxy.Annotations[v1beta1.AnnotationSource] = "forged" }, false},
-		"a Deployment being deleted": {func(s *situation) { s.proxy.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
-		"a Service being deleted":    {func(s *situation) { s.service.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
-		"no managedFields":           {func(s *situation) { s.backend.ManagedFields = nil }, false},
+		"an edit of the Deployment":  {func(s *passInput) { s.proxy.Generation++ }, false},
+		"an edit of the Service":     {func(s *passInput) { s.service.ResourceVersion = "2" }, false},
+		"an edit of the RunConfig":   {func(s *passInput) { s.config.ResourceVersion = "2" }, false},
+		"a RunConfig of other data":  {func(s *passInput) { s.config.Data = map[string]string{"x": "y"} }, false},
+		"another owner":              {func(s *passInput) { s.proxy.OwnerReferences = nil }, false},
+		"another source":             {func(s *passInput) { s.proxy.Annotations[v1beta1.AnnotationSource] = "forged" }, false},
+		"a Deployment being deleted": {func(s *passInput) { s.proxy.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
+		"a Service being deleted":    {func(s *passInput) { s.service.DeletionTimestamp = &metav1.Time{Time: bubbleStart} }, false},
+		"no managedFields":           {func(s *passInput) { s.backend.ManagedFields = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSituation()
+			s := newPassInput()
 			before := s.number()
 			test.edit(s)
 			if same := s.number() == before; same != test.same {
-				t.Errorf("same situation: %t, want %t", same, test.same)
+				t.Errorf("same input: %t, want %t", same, test.same)
 			}
 		})
 	}
@@ -135,14 +134,14 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotation, value string
 		refuse, seize     bool
-		rests             bool
+		settled           bool
 	}{
-		"calm":               {rests: true},
-		"a conflict":         {seize: true, rests: true},
+		"calm":               {settled: true},
+		"a conflict":         {seize: true, settled: true},
 		"a refused write":    {refuse: true},
 		"a request to take":  {annotation: v1beta1.AnnotationTake, value: "helm"},
 		"a request to yield": {annotation: v1beta1.AnnotationYield, value: ".spec.replicas"},
-		"a plain annotation": {annotation: "example.com/a", value: "b", rests: true},
+		"a plain annotation": {annotation: "example.com/a", value: "b", settled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
@@ -167,8 +166,8 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 					seize(t, o, "evil")
 					o.rest()
 				}
-				if _, rests := o.rests.of[cache.NewObjectName("shop", "web")]; rests != test.rests {
-					t.Errorf("remembered: %t, want %t", rests, test.rests)
+				if settled := o.states.get(key("web")).settled != nil; settled != test.settled {
+					t.Errorf("remembered: %t, want %t", settled, test.settled)
 				}
 			})
 		})

@@ -332,11 +332,7 @@ func TestNamesOfEarlierContentAreForgotten(t *testing.T) {
 			o.add(object)
 		}
 		<-time.After(time.Minute)
-		size := func() int {
-			o.hidden.mu.Lock()
-			defer o.hidden.mu.Unlock()
-			return len(o.hidden.objects) + len(o.hidden.absent) + len(o.hidden.looked) + len(o.hidden.asked)
-		}
+		size := func() int { return len(o.states.get(key("web")).unlabelled) }
 		before := size()
 		if before == 0 {
 			t.Fatal("neither the takeover nor a refusal has looked at a name")

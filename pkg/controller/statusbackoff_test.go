@@ -9,8 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -58,33 +56,18 @@ func TestStatusThatATwinOverwrites(t *testing.T) {
 
 		// When the other one is gone, the right one comes back.
 		o.overwriteStatus("its last words")
-		<-time.After(maxStatusWait + time.Second)
+		<-time.After(statusBounds.longest + time.Second)
 		o.rest()
 		if message := o.server("web").Status.Message; message == "its last words" {
 			t.Error("what another one wrote stays")
 		}
 
 		// After peace it is mended at once again.
-		<-time.After(2*maxStatusWait + time.Second)
+		<-time.After(2*statusBounds.longest + time.Second)
 		o.overwriteStatus("again")
 		o.rest()
 		if message := o.server("web").Status.Message; message == "again" {
 			t.Error("what another one wrote after peace stays")
 		}
 	})
-}
-
-// The status of an MCPServer that was deleted is none that another process has overwritten in the next one of that name.
-func TestStatusOfTheNextMCPServer(t *testing.T) {
-	key, server, again := cache.NewObjectName("shop", "web"), newServer("web"), newServer("web")
-	again.UID = "again"
-	o := newOverwritten(clocktesting.NewFakePassiveClock(bubbleStart))
-	next := v1beta1.MCPServerStatus{Phase: v1beta1.PhasePending, Message: "waits for the backend"}
-	o.note(key, server, next)
-	if !o.again(key, server, next) {
-		t.Error("a status that is gone was not overwritten")
-	}
-	if o.again(key, again, next) {
-		t.Error("the first status of another MCPServer was overwritten")
-	}
 }
