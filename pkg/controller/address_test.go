@@ -53,7 +53,7 @@ func (o *operating) expectAddress(name, why string) {
 // The Service for the clients of pay is the backend's Service of pay-proxy. While that one has it, pay names no URL: its clients would
 // reach the other backend, past the proxy.
 func TestURLOfAnothersServiceIsNotNamed(t *testing.T) {
-	operate(t, []runtime.Object{newServer("pay-proxy")}, nil, func(t *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("pay-proxy")}, nil, func(_ *testing.T, o *operating) {
 		o.add(newServer("pay"))
 		o.rest()
 		o.serveProxy("pay")
@@ -96,7 +96,7 @@ func TestURLOfAServiceThatIsNotWrittenIsNotNamed(t *testing.T) {
 }
 
 func TestURLOfATerminatingServiceIsNotNamed(t *testing.T) {
-	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.expectAddress("web", "all is well")
 		change(o.apiServer, "mcp-web-proxy", func(service *corev1.Service) {

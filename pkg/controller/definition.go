@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -58,7 +59,7 @@ func (d *definition) await(ctx context.Context) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	again := wait.Jitter(d.retry.begin(time.Now(), bounds{minUnserved, maxUnserved}), maxUnservedJitter)
+	again := wait.Jitter(d.retry.begin(clock.RealClock{}.Now(), bounds{minUnserved, maxUnserved}), maxUnservedJitter)
 	klog.FromContext(ctx).V(2).Info("Cannot watch a CustomResourceDefinition that is not installed", "name", d.name(), "err", err, "again", again)
 	timer := time.NewTimer(again)
 	defer timer.Stop()

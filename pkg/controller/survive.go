@@ -38,12 +38,17 @@ func survive(ctx context.Context, object any, call func()) (err error) {
 	return nil
 }
 
+// surviveCallback is survive for what informers call.
+func surviveCallback(object any, call func()) error {
+	return survive(context.Background(), object, call) //nolint:forbidigo // Informers pass none.
+}
+
 // surviving returns a transform that keeps an object whole if it panics: an object that a cache does not hold counts as absent. Passes
 // reduce it again when they need it. If that panics too, the pass does, and is tried again.
 func surviving(transform cache.TransformFunc) cache.TransformFunc {
 	return func(obj any) (kept any, err error) {
 		kept = obj
-		_ = survive(context.Background(), obj, func() { kept, err = transform(obj) })
+		_ = surviveCallback(obj, func() { kept, err = transform(obj) })
 		return kept, err
 	}
 }
@@ -60,7 +65,7 @@ func persistent(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 // persist calls a function until it does not panic, after waits that grow. It gives up after the longest: later events of the object, and
 // those of a resync, are handled all the same, and an object that changes all the time must not leave more and more behind.
 func persist(object any, wait time.Duration, handle func()) {
-	if survive(context.Background(), object, handle) != nil && wait <= maxBackoff {
+	if surviveCallback(object, handle) != nil && wait <= maxBackoff {
 		time.AfterFunc(wait, func() { persist(object, 2*wait, handle) })
 	}
 }

@@ -36,13 +36,12 @@ func countPanics(t *testing.T) *panics {
 	t.Helper()
 	counted := &panics{}
 	before := utilruntime.PanicHandlers
-	//nolint:reassign // It is there to be set.
 	utilruntime.PanicHandlers = append(slices.Clone(before), func(context.Context, any) {
 		counted.mu.Lock()
 		defer counted.mu.Unlock()
 		counted.at = append(counted.at, time.Now())
 	})
-	t.Cleanup(func() { utilruntime.PanicHandlers = before }) //nolint:reassign // As above.
+	t.Cleanup(func() { utilruntime.PanicHandlers = before })
 	return counted
 }
 

@@ -40,7 +40,9 @@ func spec() corev1.PodSpec {
 			{Name: "toolhive", Image: "runner", Ports: []corev1.ContainerPort{{ContainerPort: 8080}}, Command: []string{"run"}},
 		},
 		Volumes: []corev1.Volume{
-			configMap("web-runconfig"), {Name: "none"}, configMap("web-runconfig"),
+			configMap("web-runconfig"),
+			{Name: "none"},
+			configMap("web-runconfig"),
 			{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "theirs"}}}, {},
 			}}}},

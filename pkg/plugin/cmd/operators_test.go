@@ -31,8 +31,10 @@ type deployments map[string][]string
 
 // RoundTrip implements http.RoundTripper.
 func (d deployments) RoundTrip(request *http.Request) (*http.Response, error) {
-	notFound := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Details: &metav1.StatusDetails{Name: path.Base(request.URL.Path)}}
+	notFound := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{Name: path.Base(request.URL.Path)},
+	}
 	var answer any = metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}}
 	code := http.StatusOK
 	resource, _ := strings.CutPrefix(request.URL.Path, "/apis/apps/v1/")
