@@ -220,8 +220,8 @@ func TestRetryAfterDoesNotSleep(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, listed := core.CoreV1().Services("shop").List(ctx, metav1.ListOptions{})   //nolint:forbidigo // It is what is tried.
-		_, watched := core.CoreV1().Services("shop").Watch(ctx, metav1.ListOptions{}) //nolint:forbidigo // As above.
+		_, listed := core.CoreV1().Services("shop").List(ctx, metav1.ListOptions{})
+		_, watched := core.CoreV1().Services("shop").Watch(ctx, metav1.ListOptions{})
 		cancel()
 		server.Close()
 		for _, err := range []error{listed, watched} {

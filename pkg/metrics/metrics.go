@@ -191,8 +191,8 @@ func NewOutcomes() Outcomes {
 	policies := apply.Policies()
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(writes, claims, panics)
-		panics.WithLabelValues()                                                                                                     // begins at 0
-		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { panics.WithLabelValues().Inc() }) //nolint:reassign // it is there to be set
+		panics.WithLabelValues() // begins at 0
+		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { panics.WithLabelValues().Inc() })
 		legacyregistry.CustomMustRegister(gauges)
 		startRefusals(policies)
 	})

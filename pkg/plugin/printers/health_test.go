@@ -229,8 +229,7 @@ func TestAnswersForProgramsHaveOnlyDocumentedKeys(t *testing.T) {
 				return
 			}
 			seen[of] = true
-			for i := range of.NumField() {
-				field := of.Field(i)
+			for field := range of.Fields() {
 				key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 				if key == "-" || !field.IsExported() {
 					continue

@@ -119,12 +119,13 @@ func TestReplicasOfTiers(t *testing.T) {
 					if *step.scaled == 0 {
 						side = "an unknown client has set"
 					}
-					if step.from != nil {
+					switch {
+					case step.from != nil:
 						ns.AwaitConflict(t, name, side, ".spec.replicas")
 						ns.AwaitWorkloads(t, name) // It is not Ready while the conflict stands.
-					} else if *step.scaled == 0 {
+					case *step.scaled == 0:
 						ns.AwaitWorkloads(t, name) // It is Stopped.
-					} else {
+					default:
 						ns.AwaitSettled(t, name)
 					}
 				}
@@ -241,7 +242,7 @@ func TestStdioCapOfLive(t *testing.T) {
 			ns.AwaitReplicas(t, tier.component, tierName, 1, tier.owner)
 			tier.mustScale(t, ns, tierName, 3)
 			ns.AwaitReplicas(t, tier.component, tierName, 1, tier.owner)
-			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioTransportCapAt1",
+			awaitCondition(t, ns, tierName, v1beta1.ConditionStdioReplicaCapped, metav1.ConditionTrue, "StdioReplicasReset",
 				fmt.Sprintf("%q with subresource \"scale\"", scaler), tier.kind+"/"+tierName)
 			awaitScalerEvent(t, ns, tierName)
 			ns.Edit(t, tierName, func(s *v1beta1.MCPServer) {
