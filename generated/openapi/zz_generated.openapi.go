@@ -3619,7 +3619,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref common.ReferenceC
 					},
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "url is where clients inside the cluster reach the MCPServer.",
+							Description: "url is where clients inside the cluster reach the MCPServer. It is empty while the Service of the proxy does not exist, is being deleted, or belongs to another owner.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

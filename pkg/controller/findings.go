@@ -163,28 +163,17 @@ func holding(c *apply.ConflictError, bytes int) string {
 }
 
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
-// or this operator has not tried it. Of several, the status names one.
-func isDoubtful(server *v1beta1.MCPServer, refused []error, unattempted []apply.ObjectRef) bool {
-	reported := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
-	if reported == nil || reported.Status != metav1.ConditionFalse {
+// or this operator has not tried it. About which objects the status of an operator before this one reports conflicts is not known, so any
+// may be one of them.
+func isDoubtful(server *v1beta1.MCPServer, before *toldStatus, refused []error, unattempted []apply.ObjectRef) bool {
+	if !meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 		return false
 	}
-	unknown := slices.Clone(unattempted)
-	for _, err := range refused {
+	may := func(ref apply.ObjectRef) bool { return before.contested == nil || before.contested.Has(ref) }
+	return slices.ContainsFunc(unattempted, may) || slices.ContainsFunc(refused, func(err error) bool {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
-		if ok && refusal.Class == apply.ClassForbidden {
-			unknown = append(unknown, refusal.Object)
-		}
-	}
-	return slices.ContainsFunc(unknown, func(ref apply.ObjectRef) bool {
-		return status.Others(reported.Message) > 0 || isAbout(reported.Message, ref)
+		return ok && refusal.Class == apply.ClassForbidden && may(refusal.Object)
 	})
-}
-
-// isAbout reports whether the message of a refusal, see holding and refusals, is about an object.
-func isAbout(message string, ref apply.ObjectRef) bool {
-	object := ref.String()
-	return strings.HasPrefix(message, object+": ") || strings.Contains(message, " of "+object+"; ") || strings.Contains(message, " of "+object+" (+")
 }
 
 func describeWithin(v *view, c *apply.ConflictError, bytes int) string {

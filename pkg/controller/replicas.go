@@ -40,8 +40,8 @@ type scaled struct {
 	// caps reports that the request sets a number back that was set from outside, and wait is for how long that is put off.
 	caps bool
 	wait time.Duration
-	// told is what to report about the request, once it is made, or about the wait for it.
-	told []status.Finding
+	// report is what to report about the request, once it is made, or about the wait for it.
+	report []status.Finding
 }
 
 // decide has the number written as render.Result.Scale says.
@@ -64,15 +64,15 @@ func (in *scaling) decide() scaled {
 	if !scale.Capped {
 		return scaled{request: request}
 	}
-	told := []status.Finding{capping(ref, number, scale.Most, owner.others)}
+	report := []status.Finding{capping(ref, number, scale.Most, owner.others)}
 	if in.wait > 0 {
-		return scaled{wait: in.wait, told: told}
+		return scaled{wait: in.wait, report: report}
 	}
-	if owner.ours && len(owner.others) == 0 && toldCapping(in.server, notices(in.result.Notices)) != nil {
-		told = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
+	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
+		report = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
-	return scaled{request: request, caps: true, told: told}
+	return scaled{request: request, caps: true, report: report}
 }
 
 // replicasOf returns the number of a workload, which the API server sets to 1 where a client names none.
@@ -103,7 +103,7 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 		who = "field manager " + by[0].String()
 	}
 	return status.Finding{
-		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonStdioTransportCapAt1,
+		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonStdioReplicasReset,
 		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to %d: a server with transport stdio talks to one "+
 			"proxy through one pod. Scale it no further than 1.", who, render.ReplicasPath, object, number, most),
 	}
@@ -112,9 +112,9 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 // withCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
 // reported before stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
 func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
-	before := toldCapping(server, spec)
+	before := toldCapping(server)
 	if len(capped) > 0 || before == nil {
-		return append(spec, capped...)
+		return append(capped, spec...) // The first one's reason is the condition's.
 	}
 	// It says what the spec asks for, too.
 	others := slices.DeleteFunc(spec, func(f status.Finding) bool { return f.Condition == before.Type })
@@ -122,10 +122,10 @@ func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []st
 }
 
 // toldCapping returns the condition that reports who set a number of replicas of the MCPServer as it is now; nil for none.
-func toldCapping(server *v1beta1.MCPServer, spec []status.Finding) *metav1.Condition {
+func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
 	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation ||
-		before.Message == status.NoticesMessage(before.Type, spec) {
+		before.Reason != v1beta1.ReasonStdioReplicasReset {
 		return nil
 	}
 	return before

@@ -270,7 +270,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 				w.scale(o.apiServer, 3)
 				o.expectTier(w, "scaled up", 1, ours, []string{applied, edited, applied})
 				status, reason, message := o.condition("web", v1beta1.ConditionStdioReplicaCapped)
-				if status != metav1.ConditionTrue || reason != "StdioTransportCapAt1" || !strings.Contains(message, `"somebody" set .spec.replicas`) {
+				if status != metav1.ConditionTrue || reason != "StdioReplicasReset" || !strings.Contains(message, `"somebody" set .spec.replicas`) {
 					t.Errorf("StdioReplicaCapped is %s because of %s: %s", status, reason, message)
 				}
 				w.scale(o.apiServer, 0)
@@ -332,7 +332,7 @@ func TestStdioThatIsToHaveMorePods(t *testing.T) {
 				w.scale(o.apiServer, 3)
 				o.rest()
 				_, _, scaled := o.condition("web", v1beta1.ConditionStdioReplicaCapped)
-				if !strings.HasPrefix(scaled, strings.TrimSuffix(asked, ".")+"; ") || !strings.Contains(scaled, `"somebody" set .spec.replicas`) {
+				if !strings.HasSuffix(scaled, "; "+asked) || !strings.Contains(scaled, `"somebody" set .spec.replicas`) {
 					t.Fatalf("StdioReplicaCapped does not name the spec and who scales: %s", scaled)
 				}
 				expect("scaled", scaled)

@@ -5,13 +5,16 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -23,13 +26,13 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// compose computes the status. Fields of it that others own at other values are reported in FieldsOwned; where that is
+// compose computes the status, and returns the observation from which it was. Fields of it that others own at other values are reported in FieldsOwned; where that is
 // owned as well, in Stalled.
-func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) v1beta1.MCPServerStatus {
+func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) (v1beta1.MCPServerStatus, status.Observation) {
 	next := status.Compute(o, now)
 	conflict := setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict == nil {
-		return next
+		return next, o
 	}
 	finding := status.Finding{
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
@@ -44,7 +47,35 @@ func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observ
 		o.Contested = append(o.Contested, finding)
 		next = status.Compute(o, now)
 	}
-	return next
+	return next, o
+}
+
+// tells returns what a status tells that was computed from an observation.
+func (p *pass) tells(o *status.Observation, next *v1beta1.MCPServerStatus) toldStatus {
+	before := p.state.told
+	now := toldStatus{
+		known: true, contested: sets.New[apply.ObjectRef](), take: before.take, missed: before.missed,
+	}
+	for _, f := range slices.Concat(o.Refusals, o.Contested, o.Delays) {
+		if f.Condition == v1beta1.ConditionFieldsOwned {
+			now.conflicts++
+		}
+	}
+	for _, err := range p.refused {
+		if refusal, ok := errors.AsType[*apply.Refusal](err); ok && (refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign) {
+			now.contested.Insert(refusal.Object)
+		}
+	}
+	if o.Unsettled || o.Doubtful {
+		now.conflicts, now.contested = max(now.conflicts, before.conflicts), now.contested.Union(before.contested)
+		if before.contested == nil && meta.IsStatusConditionFalse(next.Conditions, v1beta1.ConditionFieldsOwned) {
+			now.contested = nil
+		}
+	}
+	if taken := meta.FindStatusCondition(next.Conditions, v1beta1.ConditionFieldsTaken); p.resolution.begun && taken != nil && taken.Status != metav1.ConditionUnknown {
+		now.take, now.missed = p.resolution.record.Request, taken.Reason == v1beta1.ReasonClaimedAgain
+	}
+	return now
 }
 
 // isFieldsOwned reports whether a contested field is a part of the condition FieldsOwned.

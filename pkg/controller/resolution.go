@@ -6,7 +6,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,8 @@ import (
 // resolution is how an MCPServer's author settles conflicts: by taking fields, once, or by leaving them to others.
 type resolution struct {
 	previous []metav1.Condition
+	// told is what the status tells.
+	told toldStatus
 
 	take *request.Request
 	// record is what was recorded of a request to take. It is that of another request, or empty, until begun.
@@ -118,13 +119,11 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 	case len(r.record.Claims) == 0:
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingToTake
 		f.Message = "no contested field fits; to ask again, put a comma in front of the annotation's value"
-	case r.refused, unanswered && !r.answered(answer), slices.ContainsFunc(contested, r.standing):
+	case r.refused, unanswered && !r.answered(), slices.ContainsFunc(contested, r.standing):
 		// What is written down is not all taken yet.
 		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
 		f.Message = "taking " + r.record.Took
-	case r.missed(answer):
-		return r.unchanged(v1beta1.ConditionFieldsTaken)
-	case !r.answered(answer) && slices.ContainsFunc(contested, r.claimedAgain):
+	case r.missed(), !r.answered() && slices.ContainsFunc(contested, r.claimedAgain):
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonClaimedAgain
 		f.Message = claimedAgain + r.record.Took
 	default:
@@ -139,16 +138,23 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 const claimedAgain = "fields were claimed again before they could be taken, and stay as they are; to ask again, put a comma in front of " +
 	"the annotation's value. The request was to take "
 
-// answered reports whether an earlier status says how the request has ended.
-func (r *resolution) answered(answer string) bool {
+// answered reports whether an earlier status tells how the request has ended. One of an operator before this one tells the end of the
+// request that is recorded.
+func (r *resolution) answered() bool {
+	if r.told.known {
+		return r.told.take == r.record.Request
+	}
 	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
-	return before != nil && before.Status != metav1.ConditionUnknown && strings.HasPrefix(before.Message, answer)
+	return before != nil && before.Status != metav1.ConditionUnknown
 }
 
-// missed reports whether an earlier status says that not all could be taken. That stands, whoever owns the fields now.
-func (r *resolution) missed(answer string) bool {
+// missed reports whether an earlier status tells that not all could be taken. That stands, whoever owns the fields now.
+func (r *resolution) missed() bool {
+	if r.told.known {
+		return r.answered() && r.told.missed
+	}
 	before := meta.FindStatusCondition(r.previous, v1beta1.ConditionFieldsTaken)
-	return r.answered(answer) && strings.HasSuffix(before.Message, claimedAgain+r.record.Took)
+	return before != nil && before.Reason == v1beta1.ReasonClaimedAgain
 }
 
 // standing reports whether a conflict is about a field that the request takes and this process has not taken.

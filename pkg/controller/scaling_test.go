@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -53,7 +55,8 @@ func TestNumberOfPodsIsDecided(t *testing.T) {
 			server := newServer("web")
 			if c.told {
 				server.Status.Conditions = []metav1.Condition{{
-					Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: server.Generation, Message: "before",
+					Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: server.Generation,
+					Reason: v1beta1.ReasonStdioReplicasReset, Message: "before",
 				}}
 			}
 			v := sees(server, webProxy(server, func(d *appsv1.Deployment) {
@@ -80,7 +83,7 @@ func TestNumberOfPodsIsDecided(t *testing.T) {
 					t.Errorf("takes the number from others: %t", takes)
 				}
 			}
-			if number != c.number || yields != c.yields || got.caps != c.caps || got.wait != c.wait || len(got.told) != c.findings {
+			if number != c.number || yields != c.yields || got.caps != c.caps || got.wait != c.wait || len(got.report) != c.findings {
 				t.Errorf("writes %q, yields %t: %+v", number, yields, got)
 			}
 		})
@@ -112,7 +115,7 @@ func TestCappingsStand(t *testing.T) {
 		t.Errorf("told %v of nothing", found)
 	}
 	server.Status.Conditions = []metav1.Condition{{
-		Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: 1, Message: "before",
+		Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: v1beta1.ReasonStdioReplicasReset, Message: "before",
 	}}
 	now := capping(webDeployment, 3, 1, nil)
 	if found := withCappings(server, nil, nil); len(found) != 1 || found[0].Message != "before" {
@@ -121,15 +124,16 @@ func TestCappingsStand(t *testing.T) {
 	if found := withCappings(server, nil, []status.Finding{now}); len(found) != 1 || found[0].Message != now.Message {
 		t.Errorf("told %v, want what is new", found)
 	}
-	asked := status.Finding{Condition: now.Condition, Status: now.Status, Reason: now.Reason, Message: "before"}
-	if found := withCappings(server, []status.Finding{asked}, nil); len(found) != 1 || found[0].Message != "before" {
-		t.Errorf("told %v, want what the spec asks for, once", found)
-	}
+	asked := status.Finding{Condition: now.Condition, Message: "asked"}
 	other := status.Finding{Condition: v1beta1.ConditionSpecValid, Message: "other"}
-	asked.Message = "bef"
 	if found := withCappings(server, []status.Finding{asked, other}, nil); len(found) != 2 || found[0] != other || found[1].Message != "before" {
 		t.Errorf("told %v, want what was told before in place of what the spec asks for", found)
 	}
+	server.Status.Conditions[0].Reason = v1beta1.ReasonStdioTransportCapAt1
+	if diff := cmp.Diff([]status.Finding{asked, other}, withCappings(server, []status.Finding{asked, other}, nil)); diff != "" {
+		t.Errorf("what the spec asks for was told before (-want +got):\n%s", diff)
+	}
+	server.Status.Conditions[0].Reason = v1beta1.ReasonStdioReplicasReset
 	server.Generation++
 	if found := withCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of another generation", found)

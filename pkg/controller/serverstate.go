@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -71,6 +72,8 @@ type serverState struct {
 	// controller of the StatefulSet has had a pod to create; zero for not. Without them the time is counted anew.
 	unobservedSince, creatingSince time.Time
 
+	// told is what the status tells. Nothing is read out of its words.
+	told toldStatus
 	// pending are the conditions that the API server did not accept. When they are computed again they keep their transition times:
 	// otherwise each pass would have another status, and send it at once although the last one was refused.
 	pending []metav1.Condition
@@ -83,6 +86,19 @@ func (s *serverState) notePending(err error, conditions []metav1.Condition) {
 	if s.pending = conditions; err == nil {
 		s.pending = nil
 	}
+}
+
+// toldStatus is what a status tells that this process has computed, and that the API server has.
+type toldStatus struct {
+	// known is set once there is such a status. Without it each doubt is taken for one.
+	known bool
+	// contested are the objects with fields that others own, and conflicts is how many findings tell so. Nil as long as any conflict that
+	// an operator before this one has told may stand.
+	contested sets.Set[apply.ObjectRef]
+	conflicts int
+	// take is the digest of the request to take whose end it tells, and missed is set when not all could be taken.
+	take   string
+	missed bool
 }
 
 // published is what others than passes see of a serverState. It is never modified.

@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 // settledPass is how a pass has left the children, when it left nothing to do but what is in conflict. A pass that finds them unchanged,
@@ -29,11 +28,6 @@ type settledPass struct {
 	unwritten sets.Set[apply.ObjectRef]
 	// unattempted are those of the pass.
 	unattempted []apply.ObjectRef
-}
-
-// observation returns what to report about the MCPServer.
-func (s *settledPass) observation(server *v1beta1.MCPServer) status.Observation {
-	return observed(server, &s.result, nil)
 }
 
 var inputSeed = maphash.MakeSeed()

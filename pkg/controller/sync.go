@@ -170,7 +170,7 @@ func (p *pass) bringAbout(ctx context.Context, input render.Input) (observation 
 		if known := p.state.settled; known != nil && known.input == inputHash(p.view, input) {
 			p.refused = append(p.refused, known.conflicts...)
 			p.unwritten, p.unattempted = p.unwritten.Union(known.unwritten), known.unattempted
-			return known.observation(p.server), true
+			return observed(p.server, &known.result, nil), true
 		}
 	}
 	result, err := render.Render(input, p.config.Options)
@@ -288,23 +288,26 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	backend, proxy := o.Rollouts()
 	p.state.publish(o.StatefulSet, backend, proxy)
 	observeRefusals(p.view, p.refused, &o)
-	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, p.refused, p.unattempted)
+	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, &p.state.told, p.refused, p.unattempted)
 	p.tellTurn(&o)
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.state.observationLeft(p.now, rollouts.backend, rollouts.proxy))
 	if !tell {
 		p.wake = sooner(p.wake, wake)
 		return
 	}
-	o.Unreported = p.state.pending
+	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
 	p.takeover.reporting = true
-	next := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
+	next, o := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
 	if wait := p.state.statusBackoff.left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.state.notePending(out.Err, next.Conditions)
+	if out.Err == nil {
+		p.state.told = p.tells(&o, &next)
+	}
 	if out.Err == nil && out.Action != apply.ActionNone {
 		if p.state.statusBackoff.again(p.server, next) {
 			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are two operators running?",

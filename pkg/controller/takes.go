@@ -95,7 +95,8 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	}
 	out := p.write(ctx, managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
-		p.state.taken = taken{} // What was taken for another request, or for the same one that was withdrawn, counts no more.
+		// What was taken for another request, or for the same one that was withdrawn, counts no more, nor how that has ended.
+		p.state.taken, p.state.told.take = taken{}, ""
 	}
 }
 

@@ -61,6 +61,7 @@ func (c *Controller) look(key cache.ObjectName, server *v1beta1.MCPServer, state
 		children: map[apply.ObjectRef]*child{},
 		pods:     map[types.UID][]*workload.Pod{}, around: c.caches,
 	}
+	v.resolution.told = state.told
 	v.resolution.begun = v.resolution.begun && !state.taken.withdrawn
 	v.resolution.done = func(object apply.ObjectRef, path string) bool {
 		return state.taken.has(v.resolution.record.Request, object, path)

@@ -101,7 +101,7 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 			p.capWait(ref).begin(p.config.Clock.Now(), capBounds)
 		}
 	}
-	p.capped = append(p.capped, scaled.told...)
+	p.capped = append(p.capped, scaled.report...)
 }
 
 // capWait is the wait before the number of replicas of a workload is set back again.

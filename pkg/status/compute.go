@@ -12,28 +12,49 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
-// Messages of the phases. They are ToolHive's, word for word where its users may compare them.
+// stage is how far an MCPServer has come. The phase and its message follow from it.
+type stage int
+
 const (
-	messageStopped    = "MCP server is stopped (scaled to zero)"
-	messageCreating   = "MCP server is being created"
-	messageRunning    = "MCP server is running"
-	messageNoBackend  = "MCP server proxy is running; recreating missing workload StatefulSet"
-	messageNoService  = "MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner"
-	messageStarting   = "MCP server is starting"
-	messageNoHealthy  = "No healthy pods found"
-	prefixPodFailed   = "MCP server pod failed: "
-	prefixNoPods      = "MCP server pod cannot be created: "
-	prefixInvalid     = "Failed to build configuration: "
-	prefixNotApplied  = "Failed to apply the MCP server's objects: "
-	prefixNeedBackend = "MCP server proxy is waiting for its backend: "
+	stageStopped stage = iota
+	stageCreating
+	stageRunning
+	stageNoBackend
+	stageNoService
+	stageStarting
+	stageNoHealthy
+	stagePodFailed
+	stageNoPods
+	stageInvalid
+	stageNotApplied
+	stageNeedBackend
 )
+
+// stages are the phases of the stages, and their messages, to which a detail may be added. They are ToolHive's, word for word where its
+// users may compare them.
+var stages = map[stage]struct {
+	phase   v1beta1.MCPServerPhase
+	message string
+}{
+	stageStopped:     {v1beta1.PhaseStopped, "MCP server is stopped (scaled to zero)"},
+	stageCreating:    {v1beta1.PhasePending, "MCP server is being created"},
+	stageRunning:     {v1beta1.PhaseReady, "MCP server is running"},
+	stageNoBackend:   {v1beta1.PhasePending, "MCP server proxy is running; recreating missing workload StatefulSet"},
+	stageNoService:   {v1beta1.PhasePending, "MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner"},
+	stageStarting:    {v1beta1.PhasePending, "MCP server is starting"},
+	stageNoHealthy:   {v1beta1.PhasePending, "No healthy pods found"},
+	stagePodFailed:   {v1beta1.PhaseFailed, "MCP server pod failed: "},
+	stageNoPods:      {v1beta1.PhaseFailed, "MCP server pod cannot be created: "},
+	stageInvalid:     {v1beta1.PhaseFailed, "Failed to build configuration: "},
+	stageNotApplied:  {v1beta1.PhaseFailed, "Failed to apply the MCP server's objects: "},
+	stageNeedBackend: {v1beta1.PhasePending, "MCP server proxy is waiting for its backend: "},
+}
 
 // Compute returns the status that follows from an observation: all fields and conditions that Freehold's
 // status writer claims, and no others. Conditions keep the time of their last transition from the previous
@@ -53,14 +74,14 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 		inUse = configs.Hashes{}
 	}
 	setHashes(&next, o.Server, inUse)
-	next.Phase, next.Message = phase(o, pods)
-	if next.Message == messageCreating && o.Proxy.Serves() {
+	at, detail := stageOf(o, pods)
+	next.Phase, next.Message = stages[at].phase, readable(stages[at].message+detail)
+	if at == stageCreating && o.Proxy.Serves() {
 		// The known pods are behind the status of their Deployment. That is over in a moment, and not worth a write.
 		o.Proxy = rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing}
 	}
-	next.Message = readable(next.Message)
 	next.ReadyReplicas = readyReplicas(o, pods)
-	next.Conditions = conditions(o, next, now)
+	next.Conditions = conditions(o, next, at, now)
 	return next
 }
 
@@ -104,62 +125,64 @@ func hashesOf(s *v1beta1.MCPServerStatus) configs.Hashes {
 	}
 }
 
-func phase(o Observation, pods tally) (v1beta1.MCPServerPhase, string) {
+// stageOf returns the stage, and a detail for its message.
+func stageOf(o Observation, pods tally) (at stage, detail string) {
 	if wrong := o.wrong(); len(wrong) > 0 {
-		return v1beta1.PhaseFailed, prefixInvalid + wrong[0].Message
+		return stageInvalid, wrong[0].Message
 	}
 	for _, refusal := range o.Refusals {
 		if refusal.Condition == v1beta1.ConditionApplied {
-			return v1beta1.PhaseFailed, prefixNotApplied + refusal.Message
+			return stageNotApplied, refusal.Message
 		}
 	}
 	if d := o.Deployment; d != nil && d.Replicas != nil && *d.Replicas == 0 {
-		return v1beta1.PhaseStopped, messageStopped
+		return stageStopped, ""
 	}
 	_, proxy := o.Rollouts()
 	switch {
-	case pods.running > 0 && firstStart(o.Server.Status) && !o.serves() && o.comesAbout():
+	case pods.running > 0 && o.firstStart() && !o.serves() && o.comesAbout():
 		// It is a matter of moments, or there is something to report.
-		return v1beta1.PhasePending, messageCreating
+		return stageCreating, ""
 	case pods.running > 0 && o.NoService:
-		return v1beta1.PhasePending, messageNoService
+		return stageNoService, ""
 	case pods.running > 0 && o.StatefulSet != nil:
-		return v1beta1.PhaseReady, messageRunning
+		return stageRunning, ""
 	case pods.running > 0:
-		return v1beta1.PhasePending, messageNoBackend
+		return stageNoBackend, ""
 	case pods.failed > 0 && (o.Recovering || !o.backendReady()):
 		// A proxy exits as long as its backend is not ready, and is restarted until it is.
-		return v1beta1.PhasePending, prefixNeedBackend + pods.failure
+		return stageNeedBackend, pods.failure
 	case pods.failed > 0:
-		return v1beta1.PhaseFailed, prefixPodFailed + pods.failure
+		return stagePodFailed, pods.failure
 	case len(o.ProxyPods) == 0 && proxy.Phase == rollout.Stuck:
-		return v1beta1.PhaseFailed, prefixNoPods + proxy.Detail
-	case len(o.ProxyPods) == 0, firstStart(o.Server.Status):
-		return v1beta1.PhasePending, messageCreating
+		return stageNoPods, proxy.Detail
+	case len(o.ProxyPods) == 0, o.firstStart():
+		return stageCreating, ""
 	case pods.pending > 0:
-		return v1beta1.PhasePending, messageStarting
+		return stageStarting, ""
 	default:
-		return v1beta1.PhasePending, messageNoHealthy
+		return stageNoHealthy, ""
 	}
 }
 
-// firstStart reports whether the MCPServer has been being created ever since. That message then stays until it
+// firstStart reports whether the MCPServer has been being created ever since. That stage then stays until it
 // is ready: the steps in between are not worth a write each.
-func firstStart(previous v1beta1.MCPServerStatus) bool {
-	return previous.Phase == "" || previous.Phase == v1beta1.PhasePending && previous.Message == messageCreating
+func (o Observation) firstStart() bool {
+	previous := &o.Server.Status
+	rolledOut := meta.FindStatusCondition(previous.Conditions, v1beta1.ConditionRolledOut)
+	return previous.Phase == "" || previous.Phase == v1beta1.PhasePending && rolledOut != nil && rolledOut.Reason == v1beta1.ReasonCreating
 }
 
-func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []metav1.Condition {
+func conditions(o Observation, next v1beta1.MCPServerStatus, at stage, now time.Time) []metav1.Condition {
 	set := conditionSet{
 		previous: o.Server.Status.Conditions, unreported: o.Unreported, generation: o.Server.Generation, now: now,
 	}
-	for _, f := range progress(o, next) {
+	for _, f := range progress(o, next, at) {
 		set.add(f)
 	}
 	for _, f := range specFindings(o) {
 		set.add(f)
 	}
-	before := ptr.Deref(meta.FindStatusCondition(o.Server.Status.Conditions, v1beta1.ConditionFieldsOwned), metav1.Condition{})
 	// unknown means that conflicts which were reported may stand without being known now.
 	unknown := o.Unsettled || o.Doubtful
 	if len(o.Invalid) > 0 {
@@ -179,11 +202,13 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, now time.Time) []me
 	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
 	set.override(o.Notices, joined)
 	set.override(o.Requests, counted)
-	refusals := counted
-	if unknown {
-		refusals = func(messages []string) string { return countedAsIn(before.Message, messages) }
-	}
-	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), refusals)
+	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), func(condition string, messages []string) string {
+		n := len(messages)
+		if unknown && condition == v1beta1.ConditionFieldsOwned {
+			n = max(n, o.Conflicts) // Those that were told and are not known now may stand.
+		}
+		return withMore(messages[0], n-1)
+	})
 	set.override(o.wrong(), joined)
 	return set.sorted()
 }
@@ -222,7 +247,7 @@ func (s *conditionSet) add(f Finding) {
 
 // override sets conditions over what was added before. Several findings for one type become one condition: the first one decides,
 // and join makes one message of all.
-func (s *conditionSet) override(findings []Finding, join func(messages []string) string) {
+func (s *conditionSet) override(findings []Finding, join func(condition string, messages []string) string) {
 	first := map[string]Finding{}
 	messages := map[string][]string{}
 	var order []string
@@ -235,7 +260,7 @@ func (s *conditionSet) override(findings []Finding, join func(messages []string)
 	}
 	for _, conditionType := range order {
 		f := first[conditionType]
-		f.Message = join(messages[conditionType])
+		f.Message = join(conditionType, messages[conditionType])
 		s.add(f)
 	}
 }
@@ -244,7 +269,7 @@ func (s *conditionSet) override(findings []Finding, join func(messages []string)
 const others = " (+%d more)"
 
 // counted returns the first message, and counts the others.
-func counted(messages []string) string { return withMore(messages[0], len(messages)-1) }
+func counted(_ string, messages []string) string { return withMore(messages[0], len(messages)-1) }
 
 func withMore(message string, n int) string {
 	if n == 0 {
@@ -254,33 +279,9 @@ func withMore(message string, n int) string {
 	return Bound(message, MaxMessage-len(more)) + more
 }
 
-// countedAsIn returns a message as counted does, or the one before if the first message is the same and it counts more others.
-func countedAsIn(before string, messages []string) string {
-	if n := Others(before); n >= len(messages) && readable(withMore(messages[0], n)) == before {
-		return before
-	}
-	return counted(messages)
-}
-
-// Others returns how many other messages a condition's message counts without showing them.
-func Others(message string) (n int) {
-	if i := strings.LastIndex(message, " (+"); i >= 0 {
-		if _, err := fmt.Sscanf(message[i:], others, &n); err == nil {
-			return n
-		}
-	}
-	return 0
-}
-
-// NoticesMessage returns the message of a condition that several notices make, among those of others; "" for none.
-func NoticesMessage(condition string, notices []Finding) string {
-	var set conditionSet
-	set.override(notices, joined)
-	return ptr.Deref(meta.FindStatusCondition(set.collected, condition), metav1.Condition{}).Message
-}
-
 // joined returns the messages for which there is room, at least one, and counts the others.
-func joined(messages []string) string {
+// joined returns the messages for which there is room, at least one, and counts the others.
+func joined(_ string, messages []string) string {
 	const separator = "; "
 	text := messages[0]
 	for i, message := range messages[1:] {

@@ -30,6 +30,7 @@ func summaryOf(s v1beta1.MCPServerStatus) summary {
 func TestPhase(t *testing.T) {
 	starting := known(v1beta1.PhasePending, "MCP server is starting")
 	creating := known(v1beta1.PhasePending, "MCP server is being created")
+	creating.Conditions = []metav1.Condition{{Type: v1beta1.ConditionRolledOut, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonCreating}}
 	failed := known(v1beta1.PhaseFailed, "MCP server pod failed: PodFailed")
 	ready := known(v1beta1.PhaseReady, "MCP server is running")
 	for name, test := range map[string]struct {

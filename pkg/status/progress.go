@@ -19,7 +19,7 @@ import (
 // every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that
 // is on its way, or waits for a user who holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
 // messages stay the same while nothing is news: each write costs a request.
-func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
+func progress(o Observation, next v1beta1.MCPServerStatus, at stage) []Finding {
 	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNotReady, next.Message}
 	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "No change is in progress"}
 	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, v1beta1.ReasonNotStalled, "Nothing blocks progress"}
@@ -50,8 +50,11 @@ func progress(o Observation, next v1beta1.MCPServerStatus) []Finding {
 	}
 	if !o.serves() {
 		rolledOut.Status, rolledOut.Reason = metav1.ConditionFalse, v1beta1.ReasonRollingOut
-		if next.Phase == v1beta1.PhaseStopped {
+		switch at {
+		case stageStopped:
 			rolledOut.Reason = v1beta1.ReasonScaledToZero
+		case stageCreating:
+			rolledOut.Reason = v1beta1.ReasonCreating
 		}
 	}
 	return []Finding{ready, reconciling, stalled, rolledOut}

@@ -41,7 +41,8 @@ type MCPServerStatus struct {
 	// message explains the phase.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// url is where clients inside the cluster reach the MCPServer.
+	// url is where clients inside the cluster reach the MCPServer. It is empty while the Service of the proxy does not exist, is being
+	// deleted, or belongs to another owner.
 	// +optional
 	URL string `json:"url,omitempty"`
 	// readyReplicas is the number of proxy pods that are serving.

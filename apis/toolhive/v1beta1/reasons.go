@@ -98,8 +98,12 @@ const (
 	// ReasonNotPaused means that a rollout continues despite a request to pause it, because Kubernetes drives it. On
 	// SpecValid=True.
 	ReasonNotPaused = "NotPaused"
-	// ReasonStdioTransportCapAt1 means that Freehold keeps a number of replicas above 1 at 1. On StdioReplicaCapped=True.
+	// ReasonStdioTransportCapAt1 means that the spec asks for more replicas than 1, and Freehold keeps their number at 1. On
+	// StdioReplicaCapped=True.
 	ReasonStdioTransportCapAt1 = "StdioTransportCapAt1"
+	// ReasonStdioReplicasReset means that another field manager set a number of replicas above 1, and Freehold set it back. On
+	// StdioReplicaCapped=True.
+	ReasonStdioReplicasReset = "StdioReplicasReset"
 	// ReasonSessionStorageMissingForReplicas means that several proxies do not share sessions, or what their authorization
 	// server keeps. On SessionStorageWarning=True.
 	ReasonSessionStorageMissingForReplicas = "SessionStorageMissingForReplicas"
@@ -184,6 +188,8 @@ const (
 	ReasonReconciled = "Reconciled"
 	// ReasonRollingOut means that objects and pods do not match the spec yet. On Reconciling=True and RolledOut=False.
 	ReasonRollingOut = "RollingOut"
+	// ReasonCreating means that the MCPServer is being created, and has not served yet. On RolledOut=False.
+	ReasonCreating = "Creating"
 	// ReasonRolledOut means that all pods are those that the spec asks for, and some are ready. On RolledOut=True.
 	ReasonRolledOut = "RolledOut"
 	// ReasonNotStalled means that nothing blocks progress. On Stalled=False.
@@ -209,7 +215,8 @@ const (
 )
 
 // Reasons of the condition Stalled about a stuck rollout. The kubelet, the scheduler and the Deployment controller define
-// them, except PodsMissing. If the Deployment controller has another reason for its condition Progressing, Stalled has that reason.
+// them, except PodsMissing. If the Deployment controller has another reason for its condition Progressing or ReplicaFailure, Stalled has
+// that reason.
 const (
 	// ReasonUnschedulable means that a pod fits on no node. On Stalled=True.
 	ReasonUnschedulable = "Unschedulable"

@@ -44,7 +44,7 @@ func (s *scene) awaitCapped(t *testing.T, who string) {
 	s.AwaitServer(t, s.server, "tells who has scaled", func(server *v1beta1.MCPServer) error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
 		want := fmt.Sprintf("field manager %s set .spec.replicas of %s to 3; it is set back to 1: ", who, s.object())
-		if c == nil || c.Status != "True" || c.Reason != "StdioTransportCapAt1" || !strings.HasPrefix(c.Message, want) {
+		if c == nil || c.Status != "True" || c.Reason != "StdioReplicasReset" || !strings.HasPrefix(c.Message, want) {
 			return fmt.Errorf("condition %+v", c)
 		}
 		return nil
@@ -90,7 +90,7 @@ func TestStdioAgainstAutoscaler(t *testing.T) {
 	s.AwaitSettled(t, s.server)
 	awaitSilence(t, s.Namespace)
 	s.checkCaps(t, mark, pushes)
-	s.checkEvents(t, []string{"StdioTransportCapAt1"})
+	s.checkEvents(t, []string{"StdioReplicasReset"})
 	s.AwaitNoConflict(t, s.server)
 }
 
@@ -140,5 +140,5 @@ func TestStdioAgainstHaste(t *testing.T) {
 		}
 	}
 	s.checkCaps(t, mark, times)
-	s.checkEvents(t, []string{"StdioTransportCapAt1"})
+	s.checkEvents(t, []string{"StdioReplicasReset"})
 }

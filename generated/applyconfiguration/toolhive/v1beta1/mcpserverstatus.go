@@ -23,7 +23,8 @@ type MCPServerStatusApplyConfiguration struct {
 	Phase *toolhivev1beta1.MCPServerPhase `json:"phase,omitempty"`
 	// message explains the phase.
 	Message *string `json:"message,omitempty"`
-	// url is where clients inside the cluster reach the MCPServer.
+	// url is where clients inside the cluster reach the MCPServer. It is empty while the Service of the proxy does not exist, is being
+	// deleted, or belongs to another owner.
 	URL *string `json:"url,omitempty"`
 	// readyReplicas is the number of proxy pods that are serving.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
