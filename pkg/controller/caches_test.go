@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
 // Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and the end of a child, is
@@ -32,8 +33,8 @@ func TestHandlerWakes(t *testing.T) {
 	} {
 		var woken []string
 		c := &Controller{applier: apply.NewApplier(nil), caches: &caches{}}
-		handler := c.handler(test.kind, nil, func(obj metav1.Object, to lane) {
-			name := obj.GetName() + [laneCount]string{laneEdits: "!", laneDeletions: "-"}[to]
+		handler := c.handler(test.kind, nil, func(obj metav1.Object, to priorityqueue.Level) {
+			name := obj.GetName() + [levels]string{levelEdits: "!", levelDeletions: "-"}[to]
 			woken = append(woken, name)
 		})
 		edited := newServer("edited")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
 // doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
@@ -36,7 +37,7 @@ func doubts(v *view) (text string, children []apply.ObjectRef, references []stri
 }
 
 // confirmationBounds bound how often references are read to confirm that they have no newer state.
-var confirmationBounds = bounds{minBackoff, maxBackoff}
+var confirmationBounds = priorityqueue.Bounds{Shortest: minBackoff, Longest: maxBackoff}
 
 // confirmReferences finds the children that record newer states of references for which a read confirms that no such states exist: the
 // API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
@@ -50,11 +51,11 @@ func (p *pass) confirmReferences(ctx context.Context) {
 		p.confirmed = children
 		return
 	}
-	if left := p.state.confirmationWait.left(p.config.Clock.Now()); left > 0 {
+	if left := p.state.confirmationWait.Left(p.config.Clock.Now()); left > 0 {
 		p.wake = sooner(p.wake, left)
 		return
 	}
-	p.wake = sooner(p.wake, p.state.confirmationWait.begin(p.config.Clock.Now(), confirmationBounds))
+	p.wake = sooner(p.wake, p.state.confirmationWait.Begin(p.config.Clock.Now(), confirmationBounds))
 	for _, ours := range p.references {
 		if !slices.Contains(references, ours.Name) {
 			continue

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -30,6 +29,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -93,14 +93,14 @@ type Config struct {
 
 // Controller works for MCPServers.
 type Controller struct {
-	config      Config
-	caches      *caches
-	clients     *clients
-	applier     *apply.Applier
-	tracer      trace.Tracer
-	queue       workqueue.TypedDelayingInterface[cache.ObjectName]
-	lanes       *lanes[cache.ObjectName]
-	syncBackoff *syncBackoff
+	config  Config
+	caches  *caches
+	clients *clients
+	applier *apply.Applier
+	tracer  trace.Tracer
+	queue   *priorityqueue.Queue[cache.ObjectName]
+	// syncBackoff says when an MCPServer is looked at again after a pass that could not look at it.
+	syncBackoff *priorityqueue.Backoff[cache.ObjectName]
 	// configMaps are those that MCPServers refer to.
 	configMaps *configMaps
 	states     serverStates
@@ -156,10 +156,9 @@ func New(config Config) (*Controller, error) {
 		clients:     clients,
 		applier:     applier,
 		tracer:      config.Tracer.Tracer(instrumentation),
-		lanes:       newLanes[cache.ObjectName](config.Clock),
-		syncBackoff: newSyncBackoff(config.Clock),
+		syncBackoff: priorityqueue.NewBackoff[cache.ObjectName](config.Clock, minBackoff, maxBackoff),
 	}
-	c.queue = c.lanes.newQueue(queueServers)
+	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = newConfigMaps(config.Core, c.caches.scope, c.queue.Add)
@@ -181,7 +180,7 @@ func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.states
 
 // Queues returns how long the key of each workqueue has waited that has waited longest.
 func (c *Controller) Queues() []Queue {
-	return []Queue{{queueServers, c.lanes.oldestWait()}, {queueConfigs, c.keeper.lanes.oldestWait()}}
+	return []Queue{{queueServers, c.queue.OldestWait()}, {queueConfigs, c.keeper.queue.OldestWait()}}
 }
 
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
@@ -242,7 +241,7 @@ func (c *Controller) begin(logger klog.Logger, s *scope) {
 	logger.Info("Filled the caches", "namespace", s.namespace)
 	for name := range namesIn(s.serverStore) {
 		if server := c.caches.server(name); server != nil {
-			c.enqueue(name, laneOfUnseen(server))
+			c.enqueue(name, levelOfUnseen(server))
 		}
 	}
 	c.keeper.wakeAll(s)
@@ -261,7 +260,6 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	defer c.lanes.done(key)
 	if ctx.Err() != nil {
 		return false // a queue that is shut down still hands out what it holds
 	}
@@ -277,12 +275,12 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	}
 	switch again {
 	case retryBackoff:
-		c.queue.AddAfter(key, c.syncBackoff.next(key))
+		c.queue.AddAfter(key, c.syncBackoff.Next(key))
 	case retryCatchUp:
-		c.lanes.again(key)
+		c.queue.Again(key)
 		c.queue.AddAfter(key, catchUpCheck)
 	default:
-		c.syncBackoff.forget(key)
+		c.syncBackoff.Forget(key)
 	}
 	return true
 }
@@ -290,7 +288,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.byNamespace {
-		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, to lane) {
+		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
 			c.enqueue(cache.MetaObjectToName(obj), to)
 		})
 		if _, err := s.serverStore.AddEventHandler(persistent(cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers})); err != nil {
@@ -304,7 +302,7 @@ func (c *Controller) addHandlers() error {
 		}
 		for key, store := range s.childStores {
 			kind := key.kind
-			if _, err := store.AddEventHandler(persistent(c.handler(kind, store.GetStore(), func(obj metav1.Object, to lane) {
+			if _, err := store.AddEventHandler(persistent(c.handler(kind, store.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
 				c.wakeParents(kind, obj, to)
 			}))); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
@@ -315,9 +313,8 @@ func (c *Controller) addHandlers() error {
 }
 
 // enqueue queues an MCPServer.
-func (c *Controller) enqueue(key cache.ObjectName, to lane) {
-	c.lanes.expedite(key, to)
-	c.queue.Add(key)
+func (c *Controller) enqueue(key cache.ObjectName, to priorityqueue.Level) {
+	c.queue.AddAt(key, to)
 }
 
 // wake queues an MCPServer, if it is this operator's.
@@ -329,8 +326,8 @@ func (c *Controller) wake(key cache.ObjectName) {
 
 // handler wakes MCPServers for every event of a kind that a store shows. An edit of an object that the store has shown before is
 // urgent, and so is the end of a child.
-func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, to lane)) cache.ResourceEventHandler {
-	seen := func(obj any, to lane) {
+func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func(obj metav1.Object, to priorityqueue.Level)) cache.ResourceEventHandler {
+	seen := func(obj any, to priorityqueue.Level) {
 		accessor, err := meta.Accessor(obj)
 		if err != nil {
 			return
@@ -343,11 +340,11 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		}
 		wake(accessor, to)
 	}
-	handler := onEvery(func(obj any) { seen(obj, laneOthers) })
-	handler.AddFunc = func(obj any) { seen(obj, laneOfUnseen(obj)) }
-	handler.UpdateFunc = func(before, now any) { seen(now, laneOf(kind, now, before)) }
+	handler := onEvery(func(obj any) { seen(obj, levelOthers) })
+	handler.AddFunc = func(obj any) { seen(obj, levelOfUnseen(obj)) }
+	handler.UpdateFunc = func(before, now any) { seen(now, levelOf(kind, now, before)) }
 	if kind != managers.MCPServer {
-		handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), laneEdits) }
+		handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), levelEdits) }
 	}
 	return handler
 }
@@ -383,11 +380,11 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 
 // wakeParents wakes the MCPServers of which an object of that name is a child, or in the way of one. What has become of the child
 // of a predecessor is not urgent.
-func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to lane) {
+func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to priorityqueue.Level) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.serves(key) {
-			c.enqueue(key, max(to, laneOfParent(obj, c.caches.server(key))))
+			c.enqueue(key, max(to, levelOfParent(obj, c.caches.server(key))))
 		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -38,7 +40,7 @@ type definition struct {
 	// client watches the definition; nil does not.
 	client dynamic.Interface
 	server discovery.ServerResourcesInterface
-	retry  growingWait
+	retry  priorityqueue.Wait
 }
 
 func newDefinition(client dynamic.Interface, server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) *definition {
@@ -59,7 +61,7 @@ func (d *definition) await(ctx context.Context) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	again := wait.Jitter(d.retry.begin(clock.RealClock{}.Now(), bounds{minUnserved, maxUnserved}), maxUnservedJitter)
+	again := wait.Jitter(d.retry.Begin(clock.RealClock{}.Now(), priorityqueue.Bounds{Shortest: minUnserved, Longest: maxUnserved}), maxUnservedJitter)
 	klog.FromContext(ctx).V(2).Info("Cannot watch a CustomResourceDefinition that is not installed", "name", d.name(), "err", err, "again", again)
 	timer := time.NewTimer(again)
 	defer timer.Stop()

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -22,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -41,9 +41,8 @@ type configKey struct {
 // of both. It has its own queue and works on one object at a time: the status of such an object depends on no MCPServer's children.
 type configKeeper struct {
 	*Controller
-	queue     workqueue.TypedDelayingInterface[configKey]
-	lanes     *lanes[configKey]
-	backoff   *backoff[configKey]
+	queue     *priorityqueue.Queue[configKey]
+	backoff   *priorityqueue.Backoff[configKey]
 	unwritten unwritten
 	referrers *referrers
 
@@ -57,11 +56,10 @@ type configKeeper struct {
 func newConfigKeeper(c *Controller) *configKeeper {
 	k := &configKeeper{
 		Controller: c,
-		lanes:      newLanes[configKey](c.config.Clock),
-		backoff:    newBackoff[configKey](c.config.Clock, minBackoff, maxBackoff),
+		queue:      priorityqueue.New[configKey](queueConfigs, 1, c.config.Clock),
+		backoff:    priorityqueue.NewBackoff[configKey](c.config.Clock, minBackoff, maxBackoff),
 		kept:       map[configKey]ConfigOwner{}, told: map[configKey]string{},
 	}
-	k.queue = k.lanes.newQueue(queueConfigs)
 	k.referrers = newReferrers(c.config.Dynamic, c.config.Servers.Discovery(), k.queue.Add, k.wakeGroups)
 	return k
 }
@@ -164,9 +162,9 @@ func (k *configKeeper) next(ctx, watching context.Context) bool {
 	}
 	if err != nil {
 		logger.Error(err, "Cannot look at what MCPServers refer to")
-		again = sooner(again, k.backoff.next(key))
+		again = sooner(again, k.backoff.Next(key))
 	} else {
-		k.backoff.forget(key)
+		k.backoff.Forget(key)
 	}
 	if again > 0 {
 		k.queue.AddAfter(key, again)

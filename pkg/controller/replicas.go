@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
@@ -133,7 +134,7 @@ func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
 
 // capBounds bound how often a number of replicas that another field manager keeps setting is set back: the first time at once, then
 // after waits that grow.
-var capBounds = bounds{time.Second, 5 * time.Minute}
+var capBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: 5 * time.Minute}
 
 // writersOfReplicas returns the writers of replicas that have a number to write.
 func writersOfReplicas(intents []render.Intent) (writers []string) {

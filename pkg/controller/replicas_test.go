@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -26,36 +27,36 @@ import (
 // peace for as long as the longest wait.
 func TestWaitsGrow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(bubbleStart)
-	c := &growingWait{}
+	c := &priorityqueue.Wait{}
 	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	expect := func(want time.Duration, why string) {
 		t.Helper()
-		if got := c.left(clock.Now()); got != want {
+		if got := c.Left(clock.Now()); got != want {
 			t.Fatalf("%s: wait for %s, want %s", why, got, want)
 		}
 	}
 	expect(0, "the first time")
-	want := capBounds.shortest
+	want := capBounds.Shortest
 	for range 12 {
-		c.begin(clock.Now(), capBounds)
+		c.Begin(clock.Now(), capBounds)
 		expect(want, "it was just set back")
 		pass(want / 2)
 		expect(want-want/2, "half of the wait is over")
 		pass(want - want/2)
 		expect(0, "the wait is over")
-		want = min(2*want, capBounds.longest)
+		want = min(2*want, capBounds.Longest)
 	}
-	if want != capBounds.longest {
-		t.Fatalf("the wait has grown to %s, want %s", want, capBounds.longest)
+	if want != capBounds.Longest {
+		t.Fatalf("the wait has grown to %s, want %s", want, capBounds.Longest)
 	}
-	pass(capBounds.longest)
+	pass(capBounds.Longest)
 	expect(0, "peace, not long enough yet")
-	c.begin(clock.Now(), capBounds)
-	expect(capBounds.longest, "it goes on as before")
-	pass(2*capBounds.longest + time.Second)
+	c.Begin(clock.Now(), capBounds)
+	expect(capBounds.Longest, "it goes on as before")
+	pass(2*capBounds.Longest + time.Second)
 	expect(0, "peace for long")
-	c.begin(clock.Now(), capBounds)
-	expect(capBounds.shortest, "it begins anew")
+	c.Begin(clock.Now(), capBounds)
+	expect(capBounds.Shortest, "it begins anew")
 }
 
 func TestReplicasOf(t *testing.T) {
@@ -293,7 +294,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 				if told := o.events.heard(); len(slices.DeleteFunc(told, func(e string) bool { return strings.Contains(e, "FieldsTaken") })) > 1 {
 					t.Errorf("events %q, want one about the cap at most", told)
 				}
-				<-time.After(capBounds.longest)
+				<-time.After(capBounds.Longest)
 				o.rest()
 				if n := w.number(o.apiServer); n != 1 {
 					t.Errorf("%d replicas at last", n)

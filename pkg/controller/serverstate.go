@@ -17,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
 // serverState is all that passes over one MCPServer leave to the passes after them. It needs no lock, since one worker at a time works on
@@ -37,7 +38,7 @@ type serverState struct {
 	// confirmedReferences has the doubts for which reads have shown that references have no newer state, see confirmReferences, and
 	// confirmationWait is how long it is before they are read again. Without it they are read at once.
 	confirmedReferences string
-	confirmationWait    growingWait
+	confirmationWait    priorityqueue.Wait
 	// orphaned is set once the MCPServer was seen to be deleted with the request to leave its children behind. Without it an event calls
 	// them left behind, which says how to delete them.
 	orphaned bool
@@ -54,7 +55,7 @@ type serverState struct {
 	// settled is how the last pass that left nothing to do has left the children; nil for none. Without it a pass looks at each child.
 	settled *settledPass
 	// capWaits are how long it is before a number of replicas is set back again that another client keeps setting, by workload.
-	capWaits map[apply.ObjectRef]*growingWait
+	capWaits map[apply.ObjectRef]*priorityqueue.Wait
 
 	// withoutEffect is what the MCPServer referred to when that had changed and its proxy had nothing to change: the annotation of a
 	// Deployment is written with its template alone, and does not tell. Without it the MCPServer waits for a turn that it does not need.

@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 // statusBounds bound how often a status is written again that another process overwrites.
-var statusBounds = bounds{time.Second, time.Minute}
+var statusBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: time.Minute}
 
 // statusBackoff slows down the writes of a status that another process under the name of our field manager writes too: an operator that
 // has lost its lease and does not know it yet, or one of another installation. The API server sees no conflict then, and two that see
 // different things would overwrite each other as fast as they can. A new status is written at once; one that was written before and
 // has been overwritten since, at once the first time, and then after waits that grow.
 type statusBackoff struct {
-	growingWait
+	priorityqueue.Wait
 	// written is the fingerprint of the status that this process has written last; 0 for none.
 	written uint64
 }

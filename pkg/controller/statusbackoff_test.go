@@ -56,14 +56,14 @@ func TestStatusThatATwinOverwrites(t *testing.T) {
 
 		// When the other one is gone, the right one comes back.
 		o.overwriteStatus("its last words")
-		<-time.After(statusBounds.longest + time.Second)
+		<-time.After(statusBounds.Longest + time.Second)
 		o.rest()
 		if message := o.server("web").Status.Message; message == "its last words" {
 			t.Error("what another one wrote stays")
 		}
 
 		// After peace it is mended at once again.
-		<-time.After(2*statusBounds.longest + time.Second)
+		<-time.After(2*statusBounds.Longest + time.Second)
 		o.overwriteStatus("again")
 		o.rest()
 		if message := o.server("web").Status.Message; message == "again" {

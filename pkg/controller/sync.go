@@ -123,7 +123,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	traceEnd(ctx, p.takeover.outcome(), p.refused...)
 	if p.isRepeatedSoon() {
-		c.lanes.again(key)
+		c.queue.Again(key)
 	}
 	if p.wake > 0 {
 		// A wake-up that comes sooner takes its place; that pass asks for what is left of the wait.
@@ -132,7 +132,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	return p.retry
 }
 
-// shortly is how soon a pass is repeated that keeps its lane: it has the first attempts after a refusal that passes, and not one that lasts.
+// shortly is how soon a pass is repeated that keeps its level: it has the first attempts after a refusal that passes, and not one that lasts.
 const shortly = 2 * time.Second
 
 // isRepeatedSoon reports whether the pass has not done its work, for a reason that may be over in a moment: what it found comes first,
@@ -299,7 +299,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
 	p.takeover.reporting = true
 	next, o := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
-	if wait := p.state.statusBackoff.left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
+	if wait := p.state.statusBackoff.Left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
@@ -311,7 +311,7 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 	if out.Err == nil && out.Action != apply.ActionNone {
 		if p.state.statusBackoff.again(p.server, next) {
 			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are two operators running?",
-				"fieldManager", managers.Status, "nextWriteIn", p.state.statusBackoff.begin(p.config.Clock.Now(), statusBounds))
+				"fieldManager", managers.Status, "nextWriteIn", p.state.statusBackoff.Begin(p.config.Clock.Now(), statusBounds))
 		}
 		p.state.statusBackoff.written = fingerprint(p.server, next)
 		p.recordEvents(p.server, status.NewEvents(p.server.Status, stored(out, next)))
@@ -321,4 +321,12 @@ func (p *pass) report(ctx context.Context, o status.Observation) {
 // namespaceEnds reports whether a write was refused because its namespace is being deleted.
 func namespaceEnds(refusal error) bool {
 	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
+}
+
+// sooner returns the shorter of two waits, of which 0 is none.
+func sooner(one, other time.Duration) time.Duration {
+	if one == 0 || other > 0 && other < one {
+		return other
+	}
+	return one
 }

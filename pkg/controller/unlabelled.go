@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -30,7 +31,7 @@ type unlabelledObject struct {
 	// object as it was read; nil when none is known.
 	object *child
 	// wait is how long it is before it is read again.
-	wait growingWait
+	wait priorityqueue.Wait
 	// absent is set when the name was read and found free, see revealAll.
 	absent bool
 	// refusal is the refused creation after which the name was read and found free. The same refusal says nothing new.
@@ -40,7 +41,7 @@ type unlabelledObject struct {
 }
 
 // unlabelledBounds bound how often an object is read that no informer shows.
-var unlabelledBounds = bounds{2 * time.Second, apply.LongestWait}
+var unlabelledBounds = priorityqueue.Bounds{Shortest: 2 * time.Second, Longest: apply.LongestWait}
 
 // get returns an object as it was read; nil when none is known.
 func (u unlabelledObjects) get(ref apply.ObjectRef) *child {
@@ -73,7 +74,7 @@ func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, s
 		// What is the MCPServer's own, such as an object of ToolHive's without labels, is not in its way.
 		edited := known.intent != 0 && known.intent != intent && !metav1.IsControlledBy(known.object.Object, server)
 		known.intent = intent
-		switch left := known.wait.left(now); {
+		switch left := known.wait.Left(now); {
 		case c.caches.holds(ref):
 			delete(state.unlabelled, ref)
 		case left > 0 && !edited:
@@ -83,9 +84,9 @@ func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, s
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
 				if edited {
-					known.wait = growingWait{} // The edit is not answered yet, so the next read is soon.
+					known.wait = priorityqueue.Wait{} // The edit is not answered yet, so the next read is soon.
 				}
-				wait = known.wait.next(c.config.Clock.Now(), unlabelledBounds)
+				wait = known.wait.Next(c.config.Clock.Now(), unlabelledBounds)
 			}
 			wake = sooner(wake, wait)
 		}
@@ -195,7 +196,7 @@ func (c *Controller) keep(state *serverState, ref apply.ObjectRef, now *child) (
 	c.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion()) // No cache will show it.
 	known := state.unlabelled.note(ref)
 	known.object, known.absent = now, false
-	return known.wait.next(c.config.Clock.Now(), unlabelledBounds)
+	return known.wait.Next(c.config.Clock.Now(), unlabelledBounds)
 }
 
 // isShown reports whether an informer shows an object of this state.

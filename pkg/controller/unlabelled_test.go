@@ -332,7 +332,10 @@ func TestNamesOfEarlierContentAreForgotten(t *testing.T) {
 			o.add(object)
 		}
 		<-time.After(time.Minute)
-		size := func() int { return len(o.states.get(key("web")).unlabelled) }
+		size := func() int {
+			o.rest()
+			return len(o.states.get(key("web")).unlabelled)
+		}
 		before := size()
 		if before == 0 {
 			t.Fatal("neither the takeover nor a refusal has looked at a name")

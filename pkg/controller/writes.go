@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
@@ -86,7 +87,7 @@ func stillSet(intent render.Intent, live metav1.Object) []string {
 // scale writes the number of pods of one workload.
 func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *render.Result) {
 	ref := workload.Ref(p.key.Namespace, p.key.Name)
-	in := scaling{view: p.view, workload: workload, result: result, wait: p.capWait(ref).left(p.config.Clock.Now())}
+	in := scaling{view: p.view, workload: workload, result: result, wait: p.capWait(ref).Left(p.config.Clock.Now())}
 	scaled := in.decide()
 	p.wake = sooner(p.wake, scaled.wait)
 	if scaled.absent {
@@ -98,19 +99,19 @@ func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *ren
 			return
 		}
 		if scaled.caps && out.Err == nil {
-			p.capWait(ref).begin(p.config.Clock.Now(), capBounds)
+			p.capWait(ref).Begin(p.config.Clock.Now(), capBounds)
 		}
 	}
 	p.capped = append(p.capped, scaled.report...)
 }
 
 // capWait is the wait before the number of replicas of a workload is set back again.
-func (p *pass) capWait(ref apply.ObjectRef) *growingWait {
+func (p *pass) capWait(ref apply.ObjectRef) *priorityqueue.Wait {
 	if p.state.capWaits == nil {
-		p.state.capWaits = map[apply.ObjectRef]*growingWait{}
+		p.state.capWaits = map[apply.ObjectRef]*priorityqueue.Wait{}
 	}
 	if p.state.capWaits[ref] == nil {
-		p.state.capWaits[ref] = &growingWait{}
+		p.state.capWaits[ref] = &priorityqueue.Wait{}
 	}
 	return p.state.capWaits[ref]
 }

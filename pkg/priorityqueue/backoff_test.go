@@ -1,24 +1,24 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package priorityqueue
 
 import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestRetries(t *testing.T) {
+func TestWaitsOfAKeyGrowUntilItSucceeds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	r := newSyncBackoff(clock)
-	key, other := cache.NewObjectName("ns", "one"), cache.NewObjectName("ns", "other")
+	const minBackoff, maxBackoff = 200 * time.Millisecond, 10 * time.Minute
+	r := NewBackoff[string](clock, minBackoff, maxBackoff)
+	key, other := "one", "other"
 	step := func(after, want time.Duration) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(after))
-		if wait := r.next(key); wait != want {
+		if wait := r.Next(key); wait != want {
 			t.Errorf("the next retry comes in %v; it should be %v", wait, want)
 		}
 	}
@@ -31,12 +31,12 @@ func TestRetries(t *testing.T) {
 	step(2*minBackoff, 4*minBackoff)
 	for range 20 {
 		clock.SetTime(clock.Now().Add(maxBackoff))
-		r.next(key)
+		r.Next(key)
 	}
 	step(maxBackoff, maxBackoff)
-	if wait := r.next(other); wait != minBackoff {
+	if wait := r.Next(other); wait != minBackoff {
 		t.Errorf("another key waits for %v", wait)
 	}
-	r.forget(key)
+	r.Forget(key)
 	step(0, minBackoff)
 }

@@ -12,156 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	testingclock "k8s.io/utils/clock/testing"
-	"pgregory.net/rapid"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
-
-// Edits go first, three for each other key, then deletions, and each lane in the order in which they came.
-func TestLanesShare(t *testing.T) {
-	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
-	for i := range 6 {
-		l.Push(fmt.Sprint("other", i))
-	}
-	l.expedite("other4", laneEdits)
-	l.Touch("other4")
-	l.Touch("other5") // It is added again, and stays where it is.
-	for i := range 5 {
-		l.expedite(fmt.Sprint("edited", i), laneEdits)
-		l.Push(fmt.Sprint("edited", i))
-	}
-	want := []string{
-		"other4", "edited0", "edited1", "other0", "edited2", "edited3", "edited4", "other1", "other2", "other3", "other5",
-	}
-	if diff := cmp.Diff(want, drain(l)); diff != "" {
-		t.Errorf("the order (-want +got):\n%s", diff)
-	}
-	// What was urgent once is not so for ever.
-	l.Push("other4")
-	l.expedite("edited9", laneEdits)
-	l.Push("edited9")
-	if diff := cmp.Diff([]string{"edited9", "other4"}, drain(l)); diff != "" {
-		t.Errorf("the order afterwards (-want +got):\n%s", diff)
-	}
-}
-
-func drain(l *lanes[string]) (keys []string) {
-	for l.Len() > 0 {
-		keys = append(keys, l.Pop())
-	}
-	return keys
-}
-
-// Of what edits leave, deletions get three quarters.
-func TestDeletionsHaveALane(t *testing.T) {
-	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
-	for i := range 5 {
-		l.Push(fmt.Sprint("other", i))
-		for name, to := range map[string]lane{"deleted": laneDeletions, "edited": laneEdits} {
-			l.expedite(fmt.Sprint(name, i), to)
-			l.Push(fmt.Sprint(name, i))
-		}
-	}
-	l.expedite("deleted4", laneEdits)
-	l.expedite("deleted4", laneDeletions) // It is in an earlier lane.
-	l.Touch("deleted4")
-	want := []string{
-		"edited0", "edited1", "edited2", "deleted0", "edited3", "edited4", "deleted4", "deleted1", "deleted2", "other0", "deleted3",
-		"other1", "other2", "other3", "other4",
-	}
-	if diff := cmp.Diff(want, drain(l)); diff != "" {
-		t.Errorf("the order (-want +got):\n%s", diff)
-	}
-}
-
-// How long the oldest key has waited does not begin anew when it is added again, or becomes urgent.
-func TestOldestWait(t *testing.T) {
-	clock := testingclock.NewFakeClock(time.Now())
-	l := newLanes[string](clock)
-	expect := func(why string, want time.Duration) {
-		t.Helper()
-		if got := l.oldestWait(); got != want {
-			t.Errorf("%s: %v, want %v", why, got, want)
-		}
-	}
-	expect("nothing waits", 0)
-	l.Push("a")
-	clock.Step(time.Minute)
-	l.Push("b")
-	l.Touch("a")
-	clock.Step(time.Minute)
-	expect("a waits longest", 2*time.Minute)
-	l.expedite("b", laneEdits)
-	l.Touch("b")
-	clock.Step(time.Minute)
-	expect("b has overtaken it", 3*time.Minute)
-	l.Pop()
-	l.Pop()
-	expect("all have left", 0)
-	l.expedite("a", laneEdits)
-	l.Push("a")
-	clock.Step(time.Minute)
-	l.Push("b")
-	expect("a waits anew", time.Minute)
-}
-
-// Whatever is added, expedited and handed out in which order: no key is lost or handed out twice, and none waits for more than the
-// keys that were in front of it in its lane, and for the share of the other lanes that goes with them.
-func TestLanesProperty(t *testing.T) {
-	// most is how many keys are handed out until one is that has so many in front of it in its lane, itself included.
-	most := [laneCount]func(place int) int{
-		laneEdits:     func(place int) int { return place + place/laneShare + 1 },
-		laneDeletions: func(place int) int { return (laneShare + 1) * (place + place/laneShare + 1) },
-		laneOthers:    func(place int) int { return (laneShare + 1) * (laneShare + 1) * place },
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		l := newLanes[int](testingclock.NewFakePassiveClock(time.Now()))
-		waiting, bound := map[int]bool{}, map[int]int{}
-		popped := 0
-		key := rapid.IntRange(0, 15)
-		for _, op := range rapid.SliceOfN(rapid.IntRange(0, int(laneCount)), 1, 200).Draw(t, "ops") {
-			if op < int(laneCount) {
-				k, before := key.Draw(t, "key"), [laneCount]int{}
-				for i := range before {
-					before[i] = l.of[i].Len()
-				}
-				l.expedite(k, lane(op))
-				if waiting[k] {
-					l.Touch(k)
-				} else {
-					l.Push(k)
-					waiting[k] = true
-				}
-				for i := range before {
-					if place := l.of[i].Len(); place > before[i] {
-						bound[k] = popped + most[i](place)
-					}
-				}
-			} else if len(waiting) > 0 {
-				k := l.Pop()
-				if !waiting[k] {
-					t.Fatalf("%d does not wait", k)
-				}
-				if popped++; popped > bound[k] {
-					t.Errorf("%d was handed out as number %d, want number %d at the latest", k, popped, bound[k])
-				}
-				delete(waiting, k)
-			}
-			if l.Len() != len(waiting) || l.of[laneEdits].Len()+l.of[laneDeletions].Len()+l.of[laneOthers].Len() != len(waiting) {
-				t.Fatalf("%d wait, want %d", l.Len(), len(waiting))
-			}
-		}
-	})
-}
 
 // An edit of a client counts as one, and a controller's report in a status does not.
 func TestIsEdited(t *testing.T) {
@@ -331,37 +191,6 @@ func TestARepeatedEditKeepsItsLane(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A key that is to be handed out again goes to the lane that it came from, until it is done.
-func TestAgain(t *testing.T) {
-	l := newLanes[string](testingclock.NewFakePassiveClock(time.Now()))
-	push := func(key string, to lane) {
-		l.expedite(key, to)
-		l.Push(key)
-	}
-	push("edited", laneEdits)
-	push("other", laneOthers)
-	for _, key := range drain(l) {
-		l.again(key)
-		l.done(key)
-	}
-	push("first", laneOthers)
-	push("other", laneOthers)
-	push("edited", laneOthers)
-	if diff := cmp.Diff([]string{"edited", "first", "other"}, drain(l)); diff != "" {
-		t.Errorf("the order (-want +got):\n%s", diff)
-	}
-	l.done("edited")
-	l.again("edited")
-	push("first", laneOthers)
-	push("edited", laneOthers)
-	if diff := cmp.Diff([]string{"first", "edited"}, drain(l)); diff != "" {
-		t.Errorf("the order of what was done (-want +got):\n%s", diff)
-	}
-	if len(l.handedOut)+len(l.expedited) > 0 {
-		t.Errorf("%v and %v are not forgotten", l.handedOut, l.expedited)
 	}
 }
 
